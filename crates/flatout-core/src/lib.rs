@@ -1,0 +1,16 @@
+//! The words every part of flatout shares. Nothing here reads a GPU, a record or a Python file.
+
+pub mod cpus;
+pub mod error;
+pub mod files;
+pub mod finding;
+pub mod histogram;
+pub mod language;
+pub mod rule;
+pub mod stats;
+pub mod units;
+
+pub use error::{Explain, Failure, Result};
+pub use finding::{Confidence, Edit, Evidence, Finding, Fix, Gain, Kind, Place, Severity};
+pub use language::{Language, Message};
+pub use rule::RuleInfo;

@@ -1,0 +1,57 @@
+//! The commands. A new one is a file here, with `Arguments`, `about()` and `run()`, and one line in the list below.
+
+use crate::context::Context;
+use clap::Subcommand;
+use flatout_core::{Message, Result};
+use std::process::ExitCode;
+
+/// The question a command answers; `--help` groups by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "a question waits for its first command")]
+pub enum Question {
+    See,
+    Why,
+    Change,
+    Prove,
+    Train,
+    Other,
+}
+
+pub struct Entry {
+    pub name: String,
+    pub question: Question,
+    pub about: Message,
+}
+
+macro_rules! commands {
+    ($($question:ident: $variant:ident = $module:ident;)*) => {
+        $(pub mod $module;)*
+
+        #[derive(Subcommand)]
+        pub enum Command {
+            $(#[doc = ""] #[command(about = $module::about().en, after_help = $module::EXAMPLES)]
+            $variant($module::Arguments),)*
+        }
+
+        impl Command {
+            pub fn run(self, context: &Context) -> Result<ExitCode> {
+                match self {
+                    $(Self::$variant(arguments) => $module::run(arguments, context),)*
+                }
+            }
+        }
+
+        pub fn entries() -> impl Iterator<Item = Entry> {
+            [$((stringify!($module), Question::$question, $module::about())),*].into_iter().map(
+                |(module, question, about)| Entry { name: module.replace('_', "-"), question, about },
+            )
+        }
+    };
+}
+
+commands! {
+    Other: Completions = completions;
+}
+
+/// For `flatout` alone: one command a question.
+pub const EXAMPLES: &[(Question, &str)] = &[];

@@ -1,0 +1,66 @@
+//! The command line: reads arguments, calls a library, prints. No logic lives here.
+
+mod commands;
+mod context;
+mod logging;
+mod output;
+mod questions;
+
+use clap::{CommandFactory, FromArgMatches, Parser};
+use context::Context;
+use flatout_core::Language;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Exit status when flatout itself failed; 1 is kept for findings and failed checks.
+const EXIT_FAILED: u8 = 2;
+
+#[derive(Parser)]
+#[command(name = "flatout", version = env!("FLATOUT_VERSION"), disable_help_subcommand = true)]
+/// Keeps GPUs busy while models train.
+pub struct Cli {
+    /// Language of everything shown: en or zh-CN [default: the environment's]
+    #[arg(long, global = true, value_name = "LANG", value_parser = parse_language)]
+    lang: Option<Language>,
+    /// Say more about what is done; twice for details
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Write what -v would say, and more, to this file
+    #[arg(long, global = true, value_name = "FILE")]
+    log_file: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<commands::Command>,
+}
+
+fn parse_language(tag: &str) -> Result<Language, String> {
+    Language::parse(tag).ok_or_else(|| "flatout speaks en and zh-CN".to_owned())
+}
+
+/// The whole command tree, with the page of questions as its help.
+pub fn command() -> clap::Command {
+    let language = Language::from_environment();
+    Cli::command().override_help(questions::help(language))
+}
+
+fn main() -> ExitCode {
+    let matches = command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let context = Context {
+        language: cli.lang.unwrap_or_else(Language::from_environment),
+        verbose: cli.verbose,
+    };
+    let result = match logging::start(cli.verbose, cli.log_file.as_deref()) {
+        Err(failure) => Err(failure),
+        Ok(()) => match cli.command {
+            Some(command) => command.run(&context),
+            None => {
+                output::write_stdout(questions::page(context.language).as_bytes());
+                Ok(ExitCode::SUCCESS)
+            }
+        },
+    };
+    result.unwrap_or_else(|failure| {
+        eprint!("{}", failure.render(context.language));
+        ExitCode::from(EXIT_FAILED)
+    })
+}
