@@ -27,7 +27,7 @@ pub fn duration(seconds: f64) -> String {
         m if m >= 60.0 => format!("{} min {:02} s", (seconds / 60.0) as i64, (m % 60.0) as i64),
         m if m >= 1.0 => format!("{} s", significant(seconds)),
         m if m >= 1e-3 => format!("{} ms", significant(seconds * 1e3)),
-        m if m == 0.0 => "0 s".into(),
+        0.0 => "0 s".into(),
         _ => format!("{} µs", significant(seconds * 1e6)),
     }
 }

@@ -1,0 +1,14 @@
+//! What the GPU, the host and the training program do.
+//!
+//! - [`sample`]: what one tick holds; every value optional, because unknown is never 0.
+//! - [`record`]: the run record on disk: types, writer, reader.
+//!
+//! One direction: sources make samples, samples go into a record, others read the record. Nothing here judges.
+
+pub mod record;
+pub mod sample;
+
+pub use record::{
+    Event, EventKind, Fact, Phase, PhaseTime, Record, RecordWriter, RunInfo, StackTick, StepTick,
+};
+pub use sample::{GpuSample, HostSample, ProcessSample, Sample};

@@ -1,0 +1,32 @@
+//! The run record: a folder, append-only, crash-safe.
+//!
+//! | file | a line is |
+//! | --- | --- |
+//! | `run.json` | the run: command, host, GPUs, versions, exit ([`RunInfo`]) |
+//! | `facts.jsonl` | a setting really in force, or a place in the source ([`Fact`]) |
+//! | `samples.jsonl` | a tick of measurement, as a merge patch on the line before ([`Sample`](crate::Sample)) |
+//! | `steps.jsonl` | the training steps of a tick ([`StepTick`]) |
+//! | `events.jsonl` | something that happened ([`Event`]) |
+//! | `stacks.jsonl` | where the main thread was, counts per stack ([`StackTick`]) |
+//!
+//! A line is written with one call, so a killed writer leaves at most one torn last line. Older parts of a file are
+//! compressed as `samples.0000.jsonl.zst`. Several ranks: `ranks/N/` with files of their own. A reader never fails on a
+//! torn or foreign line: it skips it and says so.
+
+mod delta;
+mod event;
+mod fact;
+mod home;
+mod lines;
+mod reader;
+mod run_info;
+mod steps;
+mod writer;
+
+pub use event::{Event, EventKind};
+pub use fact::{Fact, StackCount, StackTick};
+pub use home::{RunEntry, find, list, new_folder, runs_folder};
+pub use reader::{ReadError, Record, RunData, Skipped};
+pub use run_info::{ExitInfo, GpuInfo, HostInfo, JobInfo, RunInfo, SCHEMA};
+pub use steps::{Phase, PhaseTime, StepTick};
+pub use writer::{Lost, RecordWriter};

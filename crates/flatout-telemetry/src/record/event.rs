@@ -1,0 +1,105 @@
+//! What happened, one line an event.
+
+use flatout_core::Place;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Seconds since the start, at the event's end where it lasts.
+    pub t: f64,
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum EventKind {
+    /// An epoch ended.
+    Epoch {
+        number: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<f64>,
+    },
+    Eval {
+        duration_ms: f64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batches: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<Place>,
+    },
+    Checkpoint {
+        duration_ms: f64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bytes: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<Place>,
+    },
+    OutOfMemory {
+        message: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<Place>,
+    },
+    /// Blocking reads of the device at one source line since its last line here.
+    Sync {
+        /// `item`, `cpu`, `numpy`, `tolist`, `bool`, `print`, `synchronize` …
+        what: String,
+        place: Place,
+        count: u64,
+        blocked_ms: f64,
+        /// Optimizer steps in the same time; a count near it is "every step".
+        steps: u64,
+    },
+    /// A loader's iterator was made, with the time until its first batch.
+    LoaderStart {
+        /// Which loader; facts of the scope `loader.N` belong to it.
+        loader: u64,
+        workers: u64,
+        duration_ms: f64,
+    },
+    /// What the loader's workers did since the last such line, all of them together.
+    Workers {
+        loader: u64,
+        /// Time in the data set's `__getitem__`.
+        fetch_ms: f64,
+        /// Time in `collate_fn`.
+        collate_ms: f64,
+        batches: u64,
+    },
+    Compile {
+        /// `error`, `graph-break`, `recompile`, `compiled`.
+        what: String,
+        count: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<Place>,
+    },
+    GarbageCollection {
+        count: u64,
+        duration_ms: f64,
+    },
+    /// A process of the tree began or ended.
+    Process {
+        pid: u32,
+        began: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        role: Option<String>,
+    },
+    GpuLost {
+        gpu: u32,
+        message: String,
+    },
+    /// Lines that could not be written (a full disk), since the last such line.
+    Lost {
+        lines: u64,
+        message: String,
+    },
+    /// A word from the probe, the user's program or flatout.
+    Note {
+        source: String,
+        text: String,
+    },
+    /// An event of a newer flatout.
+    #[serde(other)]
+    Unknown,
+}

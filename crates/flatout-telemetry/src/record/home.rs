@@ -1,0 +1,137 @@
+//! Where records lie and how a person names one: a path, a run's name or id, or `last`.
+
+use super::{ReadError, Record, RunInfo};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// `$FLATOUT_HOME/runs`, else `./.flatout/runs`.
+pub fn runs_folder() -> PathBuf {
+    std::env::var_os("FLATOUT_HOME")
+        .map_or_else(|| PathBuf::from(".flatout"), PathBuf::from)
+        .join("runs")
+}
+
+/// A folder name for a new run: `<time>-<name>[-job<ID>]`, made unique. The folder itself is not made yet.
+pub fn new_folder(runs: &Path, name: &str, job: Option<&str>) -> PathBuf {
+    let safe = |text: &str| -> String {
+        text.chars()
+            .map(|c| {
+                if c.is_alphanumeric() || "._-".contains(c) {
+                    c
+                } else {
+                    '_'
+                }
+            })
+            .take(60)
+            .collect()
+    };
+    let seconds = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
+    let mut base = format!("{}-{}", stamp(seconds), safe(name).trim_start_matches('.'));
+    if let Some(job) = job {
+        base += &format!("-job{}", safe(job));
+    }
+    let first = runs.join(&base);
+    let others = (2..).map(|index| runs.join(format!("{base}-{index}")));
+    std::iter::once(first)
+        .chain(others)
+        .find(|path| !path.exists())
+        .unwrap_or_default()
+}
+
+/// `20261115-031200`, in UTC.
+fn stamp(unix_seconds: u64) -> String {
+    let (days, rest) = ((unix_seconds / 86_400) as i64, unix_seconds % 86_400);
+    // Civil date from days since 1970 (Howard Hinnant's algorithm, for years after 1970).
+    let z = days + 719_468;
+    let era = z / 146_097;
+    let day_of_era = z % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 {
+        month_index + 3
+    } else {
+        month_index - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!(
+        "{year:04}{month:02}{day:02}-{:02}{:02}{:02}",
+        rest / 3600,
+        rest % 3600 / 60,
+        rest % 60
+    )
+}
+
+/// A record in the runs folder.
+#[derive(Clone, Debug)]
+pub struct RunEntry {
+    pub folder: PathBuf,
+    pub info: RunInfo,
+}
+
+/// The records of a runs folder, oldest first. What is not a record is passed over.
+pub fn list(runs: &Path) -> Vec<RunEntry> {
+    let Ok(entries) = fs::read_dir(runs) else {
+        return Vec::new();
+    };
+    let mut all: Vec<RunEntry> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let record = Record::open(&entry.path()).ok()?;
+            Some(RunEntry {
+                folder: entry.path(),
+                info: record.info,
+            })
+        })
+        .collect();
+    all.sort_by(|a, b| (a.info.started_unix_ms, &a.folder).cmp(&(b.info.started_unix_ms, &b.folder)));
+    all
+}
+
+/// Opens what a person named: a record's folder, `last`, an id, or the newest run of that name.
+pub fn find(named: &str) -> Result<Record, ReadError> {
+    let path = Path::new(named);
+    if path.is_dir() {
+        let inner = path.join("run");
+        // `flatout train` keeps its record in the output folder.
+        if !path.join("run.json").exists() && inner.join("run.json").exists() {
+            return Record::open(&inner);
+        }
+        return Record::open(path);
+    }
+    let runs = runs_folder();
+    let all = list(&runs);
+    let matches = |entry: &&RunEntry| named == "last" || entry.info.id == named || entry.info.name == named;
+    match all.iter().rev().find(matches) {
+        Some(entry) => Record::open(&entry.folder),
+        None => Err(ReadError::Unknown {
+            name: named.to_owned(),
+            looked_in: runs,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_are_civil_dates() {
+        assert_eq!(stamp(0), "19700101-000000");
+        assert_eq!(stamp(951_782_400), "20000229-000000");
+        assert_eq!(stamp(1_794_712_320), "20261115-031200");
+    }
+
+    #[test]
+    fn names_of_folders_are_safe_and_unique() {
+        let runs = tempfile::tempdir().unwrap();
+        let first = new_folder(runs.path(), "../evil name", Some("12"));
+        assert!(first.starts_with(runs.path()) && first.parent() == Some(runs.path()));
+        fs::create_dir(&first).unwrap();
+        assert_ne!(new_folder(runs.path(), "../evil name", Some("12")), first);
+    }
+}

@@ -1,0 +1,274 @@
+//! Reading a record back, also one whose writer was killed, is still writing, or was of another version.
+
+use super::lines::Lines;
+use super::{Event, Fact, RunInfo, SCHEMA, StackTick, StepTick, delta};
+use crate::Sample;
+use flatout_core::{Explain, Message, explained, message};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::fs;
+use std::io;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug)]
+pub enum ReadError {
+    /// No `run.json`: not a record, or not there.
+    NotARecord {
+        folder: PathBuf,
+    },
+    Unreadable {
+        path: PathBuf,
+        source: io::Error,
+    },
+    /// `run.json` is not what a flatout wrote.
+    Broken {
+        path: PathBuf,
+        source: serde_json::Error,
+    },
+    Newer {
+        folder: PathBuf,
+        schema: u32,
+    },
+    /// No record of that name, or none at all.
+    Unknown {
+        name: String,
+        looked_in: PathBuf,
+    },
+}
+
+impl Explain for ReadError {
+    fn message(&self) -> Message {
+        match self {
+            Self::NotARecord { folder } => {
+                let folder = folder.display();
+                message!(en: "`{folder}` is not a run record: it has no run.json", zh: "`{folder}` 不是运行记录：缺少 run.json")
+            }
+            Self::Unreadable { path, .. } => {
+                let path = path.display();
+                message!(en: "failed to read `{path}`", zh: "无法读取 `{path}`")
+            }
+            Self::Broken { path, .. } => {
+                let path = path.display();
+                message!(en: "`{path}` is not a run's description", zh: "`{path}` 不是有效的运行描述")
+            }
+            Self::Newer { folder, schema } => {
+                let folder = folder.display();
+                message!(
+                    en: "`{folder}` was written by a newer flatout (format {schema}; this one reads up to {SCHEMA})",
+                    zh: "`{folder}` 由更新版本的 flatout 写入（格式 {schema}；当前版本最多支持 {SCHEMA}）"
+                )
+            }
+            Self::Unknown { name, looked_in } => {
+                let looked_in = looked_in.display();
+                message!(en: "no run `{name}` in `{looked_in}`", zh: "`{looked_in}` 中没有名为 `{name}` 的运行记录")
+            }
+        }
+    }
+
+    fn hint(&self) -> Option<Message> {
+        Some(match self {
+            Self::Newer { .. } => message!(en: "update flatout", zh: "请升级 flatout"),
+            Self::Unreadable { .. } => {
+                message!(en: "check that the file is there and that you may read it", zh: "请确认文件存在且有读取权限")
+            }
+            _ => message!(en: "list what there is with: flatout runs", zh: "用 flatout runs 列出已有的记录"),
+        })
+    }
+
+    fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unreadable { source, .. } => Some(source),
+            Self::Broken { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+explained!(ReadError);
+
+/// A line that was passed over, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// `samples.jsonl:812`.
+    pub place: String,
+    /// The last line of a killed writer; nothing to worry about.
+    pub torn: bool,
+    pub reason: String,
+}
+
+/// An open record. Its files are read when asked for, line by line.
+#[derive(Clone, Debug)]
+pub struct Record {
+    folder: PathBuf,
+    pub info: RunInfo,
+}
+
+impl Record {
+    pub fn open(folder: &Path) -> Result<Self, ReadError> {
+        let path = folder.join("run.json");
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Err(ReadError::NotARecord {
+                    folder: folder.to_owned(),
+                });
+            }
+            Err(source) => return Err(ReadError::Unreadable { path, source }),
+        };
+        let info: RunInfo =
+            serde_json::from_slice(&text).map_err(|source| ReadError::Broken { path, source })?;
+        if info.schema > SCHEMA {
+            return Err(ReadError::Newer {
+                folder: folder.to_owned(),
+                schema: info.schema,
+            });
+        }
+        Ok(Self {
+            folder: folder.to_owned(),
+            info,
+        })
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub fn samples(&self) -> Items<Sample> {
+        Items::open(&self.folder, "samples", Some(Map::new()))
+    }
+
+    pub fn steps(&self) -> Items<StepTick> {
+        Items::open(&self.folder, "steps", None)
+    }
+
+    pub fn events(&self) -> Items<Event> {
+        Items::open(&self.folder, "events", None)
+    }
+
+    pub fn facts(&self) -> Items<Fact> {
+        Items::open(&self.folder, "facts", None)
+    }
+
+    pub fn stacks(&self) -> Items<StackTick> {
+        Items::open(&self.folder, "stacks", None)
+    }
+
+    /// The folders of single ranks, by rank; empty for a run with one.
+    pub fn ranks(&self) -> Vec<(u32, PathBuf)> {
+        let Ok(entries) = fs::read_dir(self.folder.join("ranks")) else {
+            return Vec::new();
+        };
+        let mut ranks: Vec<(u32, PathBuf)> = entries
+            .flatten()
+            .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
+            .collect();
+        ranks.sort();
+        ranks
+    }
+
+    /// Everything at once, for rules.
+    pub fn load(&self) -> RunData {
+        let mut skipped = Vec::new();
+        RunData {
+            info: self.info.clone(),
+            samples: collect(self.samples(), &mut skipped),
+            steps: collect(self.steps(), &mut skipped),
+            events: collect(self.events(), &mut skipped),
+            facts: collect(self.facts(), &mut skipped),
+            stacks: collect(self.stacks(), &mut skipped),
+            skipped,
+        }
+    }
+}
+
+fn collect<T: DeserializeOwned>(mut items: Items<T>, skipped: &mut Vec<Skipped>) -> Vec<T> {
+    let all = items.by_ref().collect();
+    skipped.append(&mut items.skipped);
+    all
+}
+
+/// A whole record in memory.
+#[derive(Clone, Debug, Default)]
+pub struct RunData {
+    pub info: RunInfo,
+    pub samples: Vec<Sample>,
+    pub steps: Vec<StepTick>,
+    pub events: Vec<Event>,
+    pub facts: Vec<Fact>,
+    pub stacks: Vec<StackTick>,
+    pub skipped: Vec<Skipped>,
+}
+
+/// The lines of one file, as values. What cannot be read is passed over and kept in `skipped`.
+pub struct Items<T> {
+    lines: Lines,
+    /// Samples are patches on this; other files stand line by line.
+    patched: Option<Map<String, Value>>,
+    part: String,
+    pub skipped: Vec<Skipped>,
+    value: PhantomData<T>,
+}
+
+/// More than this many are counted in the last entry only: a foreign file must not fill the memory.
+const SKIPPED_KEPT: usize = 100;
+
+impl<T: DeserializeOwned> Items<T> {
+    fn open(folder: &Path, name: &str, patched: Option<Map<String, Value>>) -> Self {
+        Self {
+            lines: Lines::open(folder, name),
+            patched,
+            part: String::new(),
+            skipped: Vec::new(),
+            value: PhantomData,
+        }
+    }
+}
+
+impl<T: DeserializeOwned> Iterator for Items<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        loop {
+            let line = match self.lines.next() {
+                Ok(line) => line?,
+                Err(error) => {
+                    self.skipped.push(Skipped {
+                        place: self.part.clone(),
+                        torn: false,
+                        reason: error.to_string(),
+                    });
+                    return None;
+                }
+            };
+            let value = match self.patched.as_mut() {
+                None => serde_json::from_slice(line.text),
+                Some(state) => {
+                    if self.part != line.part {
+                        state.clear();
+                    }
+                    serde_json::from_slice(line.text).and_then(|patch| {
+                        delta::apply(state, patch);
+                        T::deserialize(&Value::Object(state.clone()))
+                    })
+                }
+            };
+            if self.part != line.part {
+                self.part = line.part.to_owned();
+            }
+            match value {
+                Ok(value) => return Some(value),
+                Err(error) if self.skipped.len() < SKIPPED_KEPT => self.skipped.push(Skipped {
+                    place: format!("{}:{}", line.part, line.number),
+                    torn: line.torn,
+                    reason: error.to_string(),
+                }),
+                Err(_) => {}
+            }
+        }
+    }
+}

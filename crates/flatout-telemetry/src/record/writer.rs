@@ -1,0 +1,159 @@
+//! Writing a record as the run goes. A full disk costs lines, never the run: the loss is counted and said.
+
+use super::delta;
+use super::lines::LineWriter;
+use super::{Event, EventKind, ExitInfo, Fact, RunInfo, StackTick, StepTick};
+use crate::Sample;
+use flatout_core::error::FileError;
+use flatout_core::files::write_atomically;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines that could not be written so far, and the last reason.
+#[derive(Clone, Debug, Default)]
+pub struct Lost {
+    pub lines: u64,
+    pub reason: String,
+}
+
+pub struct RecordWriter {
+    folder: PathBuf,
+    info: RunInfo,
+    samples: LineWriter,
+    last_sample: Map<String, Value>,
+    steps: LineWriter,
+    events: LineWriter,
+    facts: LineWriter,
+    stacks: LineWriter,
+    buffer: Vec<u8>,
+    lost: Lost,
+    lost_told: u64,
+}
+
+impl RecordWriter {
+    /// Makes the folder and writes `run.json`. A folder that holds a record already is refused by the file system's own word.
+    pub fn create(folder: &Path, info: RunInfo) -> Result<Self, FileError> {
+        fs::create_dir_all(folder).map_err(|source| FileError::writing(folder, source))?;
+        let lines =
+            |name| LineWriter::create(folder, name).map_err(|source| FileError::writing(folder, source));
+        let writer = Self {
+            folder: folder.to_owned(),
+            samples: lines("samples")?,
+            last_sample: Map::new(),
+            steps: lines("steps")?,
+            events: lines("events")?,
+            facts: lines("facts")?,
+            stacks: lines("stacks")?,
+            info,
+            buffer: Vec::new(),
+            lost: Lost::default(),
+            lost_told: 0,
+        };
+        writer.write_info()?;
+        Ok(writer)
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub fn info(&self) -> &RunInfo {
+        &self.info
+    }
+
+    pub fn lost(&self) -> &Lost {
+        &self.lost
+    }
+
+    /// Changes `run.json`: a version learnt later, a reason why something is unknown.
+    pub fn update_info(&mut self, change: impl FnOnce(&mut RunInfo)) {
+        change(&mut self.info);
+        if let Err(error) = self.write_info() {
+            self.count_loss(&error.source);
+        }
+    }
+
+    pub fn sample(&mut self, sample: &Sample) {
+        let Ok(Value::Object(now)) = serde_json::to_value(sample) else {
+            return;
+        };
+        let mut patch = delta::diff(&self.last_sample, &now);
+        // The time stands in every line, changed or not, so that a line can be read alone.
+        patch.insert("t".into(), Value::from(sample.t));
+        self.buffer.clear();
+        if serde_json::to_writer(&mut self.buffer, &patch).is_err() {
+            return;
+        }
+        match self.samples.write(&mut self.buffer) {
+            // A part begins with a whole sample, so that it can be read without the ones before it.
+            Ok(true) => self.last_sample = Map::new(),
+            Ok(false) => self.last_sample = now,
+            Err(error) => self.count_loss(&error),
+        }
+        self.tell_loss(sample.t);
+    }
+
+    pub fn steps(&mut self, tick: &StepTick) {
+        self.line(tick, |writer| &mut writer.steps);
+    }
+
+    pub fn event(&mut self, event: &Event) {
+        self.line(event, |writer| &mut writer.events);
+    }
+
+    pub fn fact(&mut self, fact: &Fact) {
+        self.line(fact, |writer| &mut writer.facts);
+    }
+
+    pub fn stacks(&mut self, tick: &StackTick) {
+        self.line(tick, |writer| &mut writer.stacks);
+    }
+
+    /// Writes how the run ended. Without it (killed), the record is as good but for the exit code.
+    pub fn finish(&mut self, exit: ExitInfo) {
+        self.tell_loss(exit.t);
+        self.update_info(|info| info.exit = Some(exit));
+    }
+
+    fn line(&mut self, value: &impl Serialize, file: fn(&mut Self) -> &mut LineWriter) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        if serde_json::to_writer(&mut buffer, value).is_ok()
+            && let Err(error) = file(self).write(&mut buffer)
+        {
+            self.count_loss(&error);
+        }
+        self.buffer = buffer;
+    }
+
+    fn count_loss(&mut self, error: &std::io::Error) {
+        if self.lost.lines == 0 {
+            log::warn!("the record in {} loses lines: {error}", self.folder.display());
+        }
+        self.lost.lines += 1;
+        self.lost.reason = error.to_string();
+    }
+
+    /// Once there is room again, the record itself says what is missing.
+    fn tell_loss(&mut self, t: f64) {
+        let (lines, before) = (self.lost.lines - self.lost_told, self.lost.lines);
+        if lines == 0 {
+            return;
+        }
+        let message = self.lost.reason.clone();
+        self.event(&Event {
+            t,
+            kind: EventKind::Lost { lines, message },
+        });
+        if self.lost.lines == before {
+            self.lost_told = before;
+        }
+    }
+
+    fn write_info(&self) -> Result<(), FileError> {
+        let text = serde_json::to_vec_pretty(&self.info).unwrap_or_default();
+        write_atomically(&self.folder.join("run.json"), &text)
+    }
+}
