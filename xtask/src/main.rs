@@ -1,1 +1,90 @@
-fn main() {}
+//! What a contributor runs: `cargo xtask test` and friends. A new task is a file here and one line in `TASKS`.
+
+mod packages;
+mod test;
+mod venv;
+mod wheel;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+/// A failed task, in words for the contributor.
+pub type Result<T = ()> = std::result::Result<T, String>;
+
+struct Task {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Result,
+}
+
+const TASKS: &[Task] = &[
+    Task {
+        name: "test",
+        about: "set up, then formatting, clippy, Python tests, Rust tests",
+        run: test::run,
+    },
+    Task {
+        name: "venv",
+        about: "make the Python environment of the tests and print its python",
+        run: venv::run,
+    },
+    Task {
+        name: "wheel",
+        about: "build the wheel, install it into a fresh environment and run it",
+        run: wheel::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some(task) = arguments
+        .first()
+        .and_then(|name| TASKS.iter().find(|task| task.name == name))
+    else {
+        eprintln!("usage: cargo xtask TASK\n");
+        for task in TASKS {
+            eprintln!("  {:<8} {}", task.name, task.about);
+        }
+        return ExitCode::from(2);
+    };
+    match (task.run)(&arguments[1..]) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask {}: {message}", task.name);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(PathBuf::from)
+        .unwrap_or_default()
+}
+
+/// The cargo that runs us.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Runs a command to its end; what it prints is shown.
+pub fn must(command: &mut Command) -> Result {
+    eprintln!("$ {}", shown(command));
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("`{}` ended with {status}", shown(command))),
+        Err(error) => Err(format!("`{}` could not be started: {error}", shown(command))),
+    }
+}
+
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect::<Vec<_>>()
+        .join(" ")
+}

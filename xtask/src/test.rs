@@ -1,0 +1,54 @@
+//! `cargo xtask test`: the one command that a fresh machine needs. The Rust test runner comes last, so that its
+//! closing lines end the output.
+
+use crate::{Result, cargo, must, packages, root, venv};
+use std::process::Command;
+
+pub fn run(arguments: &[String]) -> Result {
+    must(cargo().args(["fmt", "--all", "--check"]))?;
+    packages::install_missing();
+    let python = venv::ensure()?;
+    must(cargo().args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--quiet",
+        "--",
+        "-D",
+        "warnings",
+    ]))?;
+    // Tests load the fake NVML as a library from the target folder and run the programs; both must be current.
+    must(cargo().args(["build", "--workspace", "--quiet"]))?;
+    python_tests(&python)?;
+    rust_tests(&python, arguments)
+}
+
+fn python_tests(python: &std::path::Path) -> Result {
+    let tests = root().join("python/tests");
+    if !tests.is_dir() {
+        return Ok(());
+    }
+    must(
+        Command::new(python)
+            .current_dir(root())
+            .args(["-m", "pytest", "-q", "python/tests"]),
+    )
+}
+
+fn rust_tests(python: &std::path::Path, arguments: &[String]) -> Result {
+    let nextest = cargo()
+        .args(["nextest", "--version"])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    let words: &[&str] = if nextest {
+        &["nextest", "run", "--workspace"]
+    } else {
+        &["test", "--workspace"]
+    };
+    must(
+        cargo()
+            .args(words)
+            .args(arguments)
+            .env("FLATOUT_TEST_PYTHON", python),
+    )
+}
