@@ -29,7 +29,7 @@ macro_rules! commands {
 
         #[derive(Subcommand)]
         pub enum Command {
-            $(#[doc = ""] #[command(about = $module::about().en, after_help = $module::EXAMPLES)]
+            $(#[command(about = $module::about().en, after_help = $module::EXAMPLES)]
             $variant($module::Arguments),)*
         }
 

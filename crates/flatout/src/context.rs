@@ -11,6 +11,7 @@ pub struct Context {
     pub verbose: u8,
 }
 
+#[allow(dead_code, reason = "waits for the commands that print")]
 impl Context {
     /// The message in the language chosen.
     pub fn say<'a>(&self, message: &'a Message) -> &'a str {
