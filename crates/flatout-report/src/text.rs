@@ -1,0 +1,15 @@
+//! Text for terminals and pipes: readable without colour, aligned also where characters are two cells wide.
+
+mod finding;
+pub mod paint;
+mod table;
+pub mod width;
+
+pub use finding::{count, findings};
+pub use paint::{Paint, Tone};
+pub use table::{Align, Table};
+
+/// The width to write at: the terminal's, within what can be read; 80 in a pipe.
+pub fn readable_width(terminal_columns: Option<u16>) -> usize {
+    terminal_columns.map_or(80, |columns| usize::from(columns).clamp(40, 110))
+}
