@@ -56,7 +56,17 @@ pub enum EventKind {
         workers: u64,
         duration_ms: f64,
     },
-    /// What the loader's workers did since the last such line, all of them together.
+    /// What the main thread took from a loader since the last such line.
+    LoaderUse {
+        loader: u64,
+        batches: u64,
+        wait_ms: f64,
+        /// For evaluation, not for training steps.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        eval: bool,
+    },
+    /// What preparing the loader's batches cost since the last such line, all workers together; without workers,
+    /// what it cost the main thread.
     Workers {
         loader: u64,
         /// Time in the data set's `__getitem__`.
@@ -82,6 +92,7 @@ pub enum EventKind {
     Process {
         pid: u32,
         began: bool,
+        /// `main`, `loader-worker` …
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
     },

@@ -8,13 +8,14 @@ use serde_json::Value;
 ///
 /// Keys, with the scope `loader.N` or `model` or `optimizer.N` where there can be several:
 /// `loader.num_workers`, `loader.batch_size`, `loader.pin_memory`, `loader.persistent_workers`, `loader.prefetch_factor`,
-/// `loader.drop_last`, `loader.shuffle`, `loader.dataset` (class), `loader.length` (samples), `loader.multiprocessing_context`;
+/// `loader.drop_last`, `loader.shuffle`, `loader.dataset` (class), `loader.length` (samples), `loader.multiprocessing_context`
+/// (their place is where the loader was built);
 /// `amp.dtype` (`bf16`, `fp16`, or `off` once steps ran without), `amp.asked` (autocast was built but with `enabled=False`, or a
 /// scaler exists), `tf32.matmul`, `tf32.cudnn`, `cudnn.benchmark`, `cudnn.deterministic`, `matmul.precision`;
 /// `compile.applied`, `compile.called`, `compile.mode`; `optimizer.class`, `optimizer.fused`, `optimizer.foreach`,
 /// `zero_grad.set_to_none`; `parallel.class` (`DataParallel`, `DistributedDataParallel`), `parallel.world_size`;
-/// `model.parameters`, `model.bytes`, `model.class`, `model.has_rnn`, `model.has_conv`, `model.memory_format`;
-/// `input.dtype`, `input.device`, `input.pinned`, `input.bytes` (a batch); `step.accumulation`; `device` (`cuda`, `cpu`),
+/// `model.parameters`, `model.tensors` (parameter tensors), `model.dtype`, `model.bytes`, `model.class`, `model.has_rnn`, `model.has_conv`, `model.memory_format`;
+/// `input.dtype`, `input.device`, `input.pinned`, `input.bytes` (a batch), `input.shape` (of its first tensor); `step.accumulation`; `device` (`cuda`, `cpu`),
 /// `device.count`, `device.used`; `threads.torch`; `python.version`, `torch.version`, `torch.cuda`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
