@@ -50,6 +50,7 @@ macro_rules! commands {
 }
 
 commands! {
+    Train: Generate = generate;
     Other: Completions = completions;
 }
 

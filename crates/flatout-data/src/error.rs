@@ -1,0 +1,221 @@
+//! What can be wrong with data, said so that the person finds the place.
+
+use flatout_core::error::FileError;
+use flatout_core::{Explain, Message, explained, message};
+use std::path::PathBuf;
+
+pub type Result<T> = std::result::Result<T, DataError>;
+
+#[derive(Debug)]
+pub enum DataError {
+    File(FileError),
+    /// Nothing that flatout can read at this path.
+    NoFiles {
+        path: PathBuf,
+        wanted: Message,
+    },
+    /// A file of a known format that cannot be decoded.
+    Corrupt {
+        path: PathBuf,
+        format: &'static str,
+        reason: String,
+    },
+    NoSuchColumn {
+        path: PathBuf,
+        column: String,
+        columns: Vec<String>,
+    },
+    /// A column whose values cannot serve as what they are asked to be.
+    ColumnKind {
+        path: PathBuf,
+        column: String,
+        found: String,
+        wanted: Message,
+    },
+    /// A missing, NaN or infinite value in a column that must not have one. Rows count from 1.
+    NotFinite {
+        path: PathBuf,
+        row: u64,
+        column: String,
+        value: String,
+    },
+    /// A file whose columns are not those of the first one.
+    OtherColumns {
+        path: PathBuf,
+        first: PathBuf,
+        missing: Vec<String>,
+        extra: Vec<String>,
+    },
+    NoRows {
+        path: PathBuf,
+    },
+    /// Rows of one entity must be in the order of time.
+    Unordered {
+        path: PathBuf,
+        row: u64,
+        column: String,
+    },
+    /// No entity is long enough for one window.
+    NoWindows {
+        sequence_length: usize,
+        horizon: usize,
+        longest: usize,
+    },
+    TooLarge {
+        what: &'static str,
+        count: u64,
+    },
+    /// A setting that makes no sense; the message says which and why.
+    Setting(Message),
+}
+
+impl From<FileError> for DataError {
+    fn from(error: FileError) -> Self {
+        Self::File(error)
+    }
+}
+
+impl DataError {
+    pub(crate) fn reading(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::File(FileError::reading(path, source))
+    }
+
+    pub(crate) fn writing(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::File(FileError::writing(path, source))
+    }
+}
+
+impl Explain for DataError {
+    fn message(&self) -> Message {
+        match self {
+            Self::File(error) => error.message(),
+            Self::NoFiles { path, wanted } => {
+                let (path, en, zh) = (path.display(), &wanted.en, &wanted.zh);
+                Message {
+                    en: format!("found no {en} at `{path}`"),
+                    zh: format!("`{path}` 处没有找到{zh}"),
+                }
+            }
+            Self::Corrupt { path, format, reason } => {
+                let path = path.display();
+                message!(en: "`{path}` is not a readable {format} file: {reason}", zh: "`{path}` 不是可读的 {format} 文件：{reason}")
+            }
+            Self::NoSuchColumn { path, column, .. } => {
+                let path = path.display();
+                message!(en: "`{path}` has no column `{column}`", zh: "`{path}` 中没有列 `{column}`")
+            }
+            Self::ColumnKind {
+                path,
+                column,
+                found,
+                wanted,
+            } => {
+                let (path, en, zh) = (path.display(), &wanted.en, &wanted.zh);
+                Message {
+                    en: format!("column `{column}` of `{path}` holds {found}, but must be {en}"),
+                    zh: format!("`{path}` 的列 `{column}` 存的是 {found}，应为{zh}"),
+                }
+            }
+            Self::NotFinite {
+                path,
+                row,
+                column,
+                value,
+            } => {
+                let path = path.display();
+                message!(
+                    en: "row {row} of `{path}`: column `{column}` is {value}",
+                    zh: "`{path}` 第 {row} 行：列 `{column}` 的值是 {value}"
+                )
+            }
+            Self::OtherColumns {
+                path,
+                first,
+                missing,
+                extra,
+            } => other_columns(path, first, missing, extra),
+            Self::NoRows { path } => {
+                let path = path.display();
+                message!(en: "`{path}` has no rows", zh: "`{path}` 没有数据行")
+            }
+            Self::Unordered { path, row, column } => {
+                let path = path.display();
+                message!(
+                    en: "row {row} of `{path}` is earlier than the row before it (column `{column}`)",
+                    zh: "`{path}` 第 {row} 行的时间早于上一行（列 `{column}`）"
+                )
+            }
+            Self::NoWindows {
+                sequence_length,
+                horizon,
+                longest,
+            } => message!(
+                en: "no window fits: {sequence_length} rows and a horizon of {horizon} are asked for, the longest entity has {longest} rows in this split",
+                zh: "没有可用的窗口：需要 {sequence_length} 行加 {horizon} 行预测步长，而该划分中最长的序列只有 {longest} 行"
+            ),
+            Self::TooLarge { what, count } => {
+                message!(en: "{count} {what} are more than one data set can hold", zh: "{what} 数量 {count} 超出单个数据集的上限")
+            }
+            Self::Setting(message) => message.clone(),
+        }
+    }
+
+    fn hint(&self) -> Option<Message> {
+        match self {
+            Self::NoSuchColumn { columns, .. } => {
+                let list = columns.join(", ");
+                Some(message!(en: "its columns are: {list}", zh: "它的列有：{list}"))
+            }
+            Self::NotFinite { .. } => Some(message!(
+                en: "choose what to do with missing values: mean, zero, forward or drop",
+                zh: "请指定缺失值的处理方式：mean、zero、forward 或 drop"
+            )),
+            Self::NoWindows { .. } => Some(message!(
+                en: "use a shorter sequence length, or give this split a larger share",
+                zh: "请缩短序列长度，或增大该划分的比例"
+            )),
+            Self::Unordered { .. } => Some(message!(en: "sort the file by time", zh: "请先按时间排序该文件")),
+            _ => None,
+        }
+    }
+
+    fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::File(error) => error.cause(),
+            _ => None,
+        }
+    }
+}
+explained!(DataError);
+
+fn other_columns(
+    path: &std::path::Path,
+    first: &std::path::Path,
+    missing: &[String],
+    extra: &[String],
+) -> Message {
+    let (path, first) = (path.display(), first.display());
+    let (missing, extra) = (missing.join(", "), extra.join(", "));
+    let mut text = message!(
+        en: "`{path}` has other columns than `{first}`:",
+        zh: "`{path}` 与 `{first}` 的列不一致："
+    );
+    if !missing.is_empty() {
+        text.en += &format!(" missing {missing}");
+        text.zh += &format!("缺少 {missing}");
+    }
+    if !extra.is_empty() {
+        let (en, zh) = if missing.is_empty() {
+            ("", "")
+        } else {
+            (";", "；")
+        };
+        text.en += &format!("{en} extra {extra}");
+        text.zh += &format!("{zh}多出 {extra}");
+    }
+    if missing.is_empty() && extra.is_empty() {
+        text.en += " another order";
+        text.zh += "顺序不同";
+    }
+    text
+}

@@ -1,0 +1,4 @@
+//! File formats: each a module that turns files into values at given rows. None of them knows what the values are for.
+
+pub mod parquet;
+pub mod parquet_write;

@@ -1,0 +1,4 @@
+//! From paths to data sets.
+
+pub mod missing;
+pub mod panel;

@@ -1,0 +1,239 @@
+//! A folder with one Parquet file an entity becomes a [`Panel`].
+
+use super::missing::{self, Missing};
+use crate::dataset::{Entity, Panel};
+use crate::formats::parquet::{ParquetFile, ParquetKind};
+use crate::{DataError, Result, parallel, paths};
+use flatout_core::message;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+#[derive(Debug, Clone, Default)]
+pub struct PanelOptions {
+    pub label: String,
+    /// All numeric columns but the label when absent.
+    pub features: Option<Vec<String>>,
+    /// The column of time; found by its type or name when absent.
+    pub time: Option<String>,
+    pub missing: Missing,
+    /// The first so many entities only.
+    pub limit: Option<usize>,
+    pub threads: Option<usize>,
+}
+
+/// Names that mean "the time of the row" when no column has a type of time.
+const TIME_NAMES: [&str; 6] = ["date", "datetime", "time", "timestamp", "trade_date", "day"];
+
+/// What is read from each file.
+struct Plan {
+    features: Vec<String>,
+    label: String,
+    time: Option<String>,
+}
+
+/// One file's share of the blocks.
+struct Part<'a> {
+    path: &'a Path,
+    rows: usize,
+    features: &'a mut [f32],
+    labels: &'a mut [f32],
+    times: &'a mut [i64],
+}
+
+pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
+    let mut files = paths::find_files(path, &["parquet"])?;
+    files.truncate(options.limit.unwrap_or(usize::MAX).max(1));
+    let threads = parallel::threads(options.threads);
+    let plan = plan(&ParquetFile::open(&files[0])?, &files[0], options)?;
+    let row_counts = parallel::map(files.len(), threads, |index| {
+        count_rows(&files[index], &files[0], &plan)
+    })?;
+    let rows: usize = row_counts.iter().sum();
+    if rows == 0 {
+        return Err(DataError::NoRows {
+            path: path.to_owned(),
+        });
+    }
+    if u32::try_from(rows).is_err() {
+        return Err(DataError::TooLarge {
+            what: "rows",
+            count: rows as u64,
+        });
+    }
+    let width = plan.features.len();
+    let (mut features, mut labels) = (vec![0f32; rows * width], vec![0f32; rows]);
+    let mut times = vec![0i64; if plan.time.is_some() { rows } else { 0 }];
+    let parts = cut(&files, &row_counts, width, &mut features, &mut labels, &mut times);
+    parallel::for_each(parts.len(), threads, |index| {
+        let mut part = parts[index].lock().unwrap_or_else(|poison| poison.into_inner());
+        read_part(&mut part, &plan, options.missing)
+    })?;
+    drop(parts);
+    let mut panel = Panel {
+        features: features.into(),
+        feature_names: plan.features,
+        labels: labels.into(),
+        label_name: plan.label,
+        entity_of_row: Vec::new().into(),
+        entities: entities(&files, &row_counts),
+        timestamps_us: plan.time.map(|_| times.into()),
+        rows_dropped: 0,
+    };
+    panel.finish_rows(options.missing == Missing::Drop);
+    Ok(panel)
+}
+
+fn plan(file: &ParquetFile, path: &Path, options: &PanelOptions) -> Result<Plan> {
+    let numeric = |name: &str| -> Result<()> {
+        let kind = file.columns()[file.column(name)?].kind;
+        if kind.is_number() {
+            return Ok(());
+        }
+        Err(DataError::ColumnKind {
+            path: path.to_owned(),
+            column: name.to_owned(),
+            found: kind.name().to_owned(),
+            wanted: message!(en: "numbers", zh: "数值"),
+        })
+    };
+    numeric(&options.label)?;
+    let time = match &options.time {
+        Some(name) => {
+            file.column(name)?;
+            Some(name.clone())
+        }
+        None => find_time(file),
+    };
+    let features = match &options.features {
+        Some(names) => {
+            names.iter().try_for_each(|name| numeric(name))?;
+            names.clone()
+        }
+        None => file
+            .columns()
+            .iter()
+            .filter(|column| column.kind.is_number() && column.name != options.label)
+            .map(|column| column.name.clone())
+            .filter(|name| Some(name) != time.as_ref())
+            .collect(),
+    };
+    if features.is_empty() {
+        return Err(DataError::NoFiles {
+            path: path.to_owned(),
+            wanted: message!(en: "numeric columns beside the label", zh: "标签以外的数值列"),
+        });
+    }
+    Ok(Plan {
+        features,
+        label: options.label.clone(),
+        time,
+    })
+}
+
+fn find_time(file: &ParquetFile) -> Option<String> {
+    let by_kind = file
+        .columns()
+        .iter()
+        .find(|column| matches!(column.kind, ParquetKind::Time(_)));
+    let by_name = || {
+        file.columns()
+            .iter()
+            .find(|column| TIME_NAMES.contains(&column.name.to_ascii_lowercase().as_str()))
+    };
+    by_kind.or_else(by_name).map(|column| column.name.clone())
+}
+
+/// Opens a file for its footer only and checks that it has what the plan needs.
+fn count_rows(path: &Path, first: &Path, plan: &Plan) -> Result<usize> {
+    let file = ParquetFile::open(path)?;
+    let needed = plan.features.iter().chain([&plan.label]).chain(&plan.time);
+    let missing: Vec<String> = needed
+        .filter(|name| file.column(name).is_err())
+        .cloned()
+        .collect();
+    if !missing.is_empty() {
+        return Err(DataError::OtherColumns {
+            path: path.to_owned(),
+            first: first.to_owned(),
+            missing,
+            extra: Vec::new(),
+        });
+    }
+    Ok(file.rows())
+}
+
+fn cut<'a>(
+    files: &'a [PathBuf],
+    row_counts: &[usize],
+    width: usize,
+    mut features: &'a mut [f32],
+    mut labels: &'a mut [f32],
+    mut times: &'a mut [i64],
+) -> Vec<Mutex<Part<'a>>> {
+    let mut parts = Vec::with_capacity(files.len());
+    for (path, &rows) in files.iter().zip(row_counts) {
+        let (these_features, rest) = features.split_at_mut(rows * width);
+        features = rest;
+        let (these_labels, rest) = labels.split_at_mut(rows);
+        labels = rest;
+        let (these_times, rest) = times.split_at_mut(if times.is_empty() { 0 } else { rows });
+        times = rest;
+        parts.push(Mutex::new(Part {
+            path,
+            rows,
+            features: these_features,
+            labels: these_labels,
+            times: these_times,
+        }));
+    }
+    parts
+}
+
+fn read_part(part: &mut Part<'_>, plan: &Plan, policy: Missing) -> Result<()> {
+    let file = ParquetFile::open(part.path)?;
+    if file.rows() != part.rows {
+        return Err(DataError::Corrupt {
+            path: part.path.to_owned(),
+            format: "Parquet",
+            reason: "it was replaced while it was read".into(),
+        });
+    }
+    let width = plan.features.len();
+    for (index, name) in plan.features.iter().enumerate() {
+        file.read_f32(file.column(name)?, part.features, index, width)?;
+    }
+    file.read_f32(file.column(&plan.label)?, part.labels, 0, 1)?;
+    missing::fill(part.features, width, policy).map_err(|(row, column)| DataError::NotFinite {
+        path: part.path.to_owned(),
+        row: row as u64 + 1,
+        column: plan.features[column].clone(),
+        value: part.features[row * width + column].to_string(),
+    })?;
+    if let Some(time) = &plan.time {
+        file.read_time_us(file.column(time)?, part.times)?;
+        if let Some(row) = part.times.windows(2).position(|pair| pair[1] < pair[0]) {
+            return Err(DataError::Unordered {
+                path: part.path.to_owned(),
+                row: row as u64 + 2,
+                column: time.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn entities(files: &[PathBuf], row_counts: &[usize]) -> Vec<Entity> {
+    let mut start = 0u32;
+    files
+        .iter()
+        .zip(row_counts)
+        .map(|(path, &rows)| {
+            let entity = Entity {
+                name: paths::stem(path),
+                rows: start..start + rows as u32,
+            };
+            start = entity.rows.end;
+            entity
+        })
+        .collect()
+}

@@ -1,0 +1,86 @@
+//! `flatout generate KIND --out DIR`
+
+use crate::context::Context;
+use clap::{Args, Subcommand};
+use flatout_core::{Message, Result, message};
+use flatout_data::generate::{Generated, Recipe, stocks::Stocks};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "Examples:
+  flatout generate stocks --out data/stocks
+  flatout generate stocks --out data/small --size 20 --days 300 --seed 7";
+
+#[derive(Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Subcommand)]
+enum Kind {
+    /// A panel of stocks, one Parquet file each, with a planted signal in the next day's return
+    Stocks {
+        #[command(flatten)]
+        common: Common,
+        /// Number of stocks
+        #[arg(long, default_value_t = Stocks::default().stocks)]
+        size: usize,
+        /// Trading days
+        #[arg(long, default_value_t = Stocks::default().days)]
+        days: usize,
+        /// Share of the variance of returns that can be predicted
+        #[arg(long, default_value_t = Stocks::default().signal)]
+        signal: f64,
+    },
+}
+
+#[derive(Args)]
+struct Common {
+    /// Folder to write to: new or empty
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Equal seeds give equal bytes
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Print the recipe and the best score as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn about() -> Message {
+    message!(en: "Make data to try things on, with a known best score", zh: "生成用于试验的数据，并给出已知的最佳分数")
+}
+
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    let (common, recipe) = match arguments.kind {
+        Kind::Stocks { common, size, days, signal } => {
+            let seed = common.seed;
+            (common, Recipe::Stocks(Stocks { stocks: size, days, seed, signal }))
+        }
+    };
+    let generated = recipe.generate(&common.out, None)?;
+    if common.json {
+        let text = serde_json::to_string_pretty(&generated).unwrap_or_default();
+        crate::output::write_stdout(format!("{text}\n").as_bytes());
+    } else {
+        crate::output::write_stdout(describe(&generated, &common, context).as_bytes());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn describe(generated: &Generated, common: &Common, context: &Context) -> String {
+    let (out, files, rows, label) = (common.out.display(), generated.files, generated.rows, &generated.label);
+    let written = message!(
+        en: "wrote {files} files with {rows} rows to {out}; the label is {label}",
+        zh: "已向 {out} 写入 {files} 个文件，共 {rows} 行；标签为 {label}"
+    );
+    let mut text = format!("{}\n", context.say(&written));
+    let title = message!(en: "best score any model can reach:", zh: "任何模型可达到的最佳分数：");
+    text += context.say(&title);
+    text.push('\n');
+    for (name, value) in generated.best.lines() {
+        text += &format!("  {name:<34} {value:.4}\n");
+    }
+    text
+}
