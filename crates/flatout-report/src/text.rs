@@ -3,11 +3,15 @@
 mod finding;
 pub mod paint;
 mod table;
+mod throttle;
+mod verdict;
 pub mod width;
 
 pub use finding::{count, findings};
 pub use paint::{Paint, Tone};
 pub use table::{Align, Table};
+pub use throttle::throttle_name;
+pub use verdict::verdict;
 
 /// The width to write at: the terminal's, within what can be read; 80 in a pipe.
 pub fn readable_width(terminal_columns: Option<u16>) -> usize {
