@@ -1,10 +1,12 @@
 //! What the GPU, the host and the training program do.
 //!
 //! - [`sample`]: what one tick holds; every value optional, because unknown is never 0.
+//! - [`log_csv`]: samples as CSV, for other tools.
 //! - [`record`]: the run record on disk: types, writer, reader.
 //!
 //! One direction: sources make samples, samples go into a record, others read the record. Nothing here judges.
 
+pub mod log_csv;
 pub mod record;
 pub mod sample;
 
