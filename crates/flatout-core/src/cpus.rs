@@ -39,15 +39,26 @@ fn online() -> usize {
 }
 
 fn affinity() -> usize {
-    // SAFETY: `set` is a plain bit mask that the kernel fills; CPU_COUNT reads it.
-    unsafe {
+    allowed().len()
+}
+
+/// The numbers of the CPUs in this process's affinity mask; all online ones when the mask cannot be read.
+pub fn allowed() -> Vec<usize> {
+    // SAFETY: `set` is a plain bit mask that the kernel fills; CPU_ISSET reads it within its size.
+    let mut cpus: Vec<usize> = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         if libc::sched_getaffinity(0, std::mem::size_of::<libc::cpu_set_t>(), &mut set) == 0 {
-            (libc::CPU_COUNT(&set) as usize).max(1)
+            (0..libc::CPU_SETSIZE as usize)
+                .filter(|cpu| libc::CPU_ISSET(*cpu, &set))
+                .collect()
         } else {
-            online()
+            Vec::new()
         }
+    };
+    if cpus.is_empty() {
+        cpus = (0..online()).collect();
     }
+    cpus
 }
 
 /// The tightest CPU quota of this process's cgroup and its ancestors, v2 or v1. `root` is `/` but in tests.
@@ -172,5 +183,6 @@ mod tests {
             16
         );
         assert!(UsableCpus::here().count() >= 1);
+        assert_eq!(UsableCpus::here().affinity, allowed().len());
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! - [`sample`]: what one tick holds; every value optional, because unknown is never 0.
 //! - [`log_csv`]: samples as CSV, for other tools.
+//! - [`sources`]: where samples come from; [`scope`]: which GPUs.
+//! - [`sampler`]: reads all sources on a schedule.
 //! - [`record`]: the run record on disk: types, writer, reader.
 //!
 //! One direction: sources make samples, samples go into a record, others read the record. Nothing here judges.
@@ -9,8 +11,13 @@
 pub mod log_csv;
 pub mod record;
 pub mod sample;
+pub mod sampler;
+pub mod scope;
+pub mod sources;
 
 pub use record::{
     Event, EventKind, Fact, Phase, PhaseTime, Record, RecordWriter, RunInfo, StackTick, StepTick,
 };
 pub use sample::{GpuSample, HostSample, ProcessSample, Sample};
+pub use sampler::{Sampler, SamplerOptions, Tick};
+pub use scope::GpuScope;

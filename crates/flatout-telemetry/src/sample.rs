@@ -69,6 +69,8 @@ optional_fields! {
         pub fp32_activity: f64,
         pub nvlink_rx_bytes_s: f64,
         pub nvlink_tx_bytes_s: f64,
+        /// The driver did not answer in time: how old these values are. Absent when they are of this tick.
+        pub age_s: f64,
     }
 }
 

@@ -39,6 +39,9 @@ pub struct RunInfo {
     /// Why something could not be read, once a reason: `gpm: not supported by this GPU`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
+    /// How often the driver gave a value out of range: `gpu 0 util`. Shares were clamped, other values left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub clamped: BTreeMap<String, u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

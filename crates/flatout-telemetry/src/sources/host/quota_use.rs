@@ -1,0 +1,101 @@
+//! Under a CPU quota the machine's cores say little: what counts is how much of the quota the cgroup has used. This reads
+//! the cgroup's own counter and replaces `cpu_util` by the share of the quota.
+
+use super::rate;
+use crate::sample::HostSample;
+use crate::sources::proc_file::{ProcFile, field, number};
+use flatout_core::cpus::UsableCpus;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub struct QuotaReader {
+    /// CPUs granted, when that is less than the affinity mask.
+    quota: Option<f64>,
+    file: ProcFile,
+    microseconds: fn(&[u8]) -> Option<u64>,
+    before: Option<u64>,
+}
+
+impl QuotaReader {
+    pub fn new() -> Self {
+        let usable = UsableCpus::here();
+        let quota = usable.quota.filter(|quota| *quota < usable.affinity as f64);
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let (path, microseconds) = counter(Path::new("/sys/fs/cgroup"), &groups);
+        Self {
+            quota,
+            file: ProcFile::open(path),
+            microseconds,
+            before: None,
+        }
+    }
+
+    pub fn read(&mut self, seconds: Option<f64>, values: &mut HostSample) {
+        let Some(quota) = self.quota else {
+            return;
+        };
+        let used = self.file.read().and_then(self.microseconds);
+        let cpus = used
+            .and_then(|used| rate(self.before, used, seconds))
+            .map(|rate| rate / 1e6);
+        self.before = used;
+        if let Some(cpus) = cpus {
+            values.cpu_util = Some((cpus / quota * 1000.0).round().clamp(0.0, 1000.0) / 1000.0);
+        }
+    }
+}
+
+type Parse = fn(&[u8]) -> Option<u64>;
+
+/// The file that counts the group's CPU time, and how to read it. In a container the group's own folder is the root.
+fn counter(mount: &Path, groups: &str) -> (PathBuf, Parse) {
+    let version_2: Parse = |text| field(text, b"usage_usec ");
+    let version_1: Parse = |text| number(text).map(|(nanoseconds, _)| nanoseconds / 1000);
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (fields.next(), fields.next()) else {
+            continue;
+        };
+        let group = group.trim_start_matches('/');
+        let candidates = if controllers.is_empty() {
+            [mount.join(group).join("cpu.stat"), mount.join("cpu.stat")]
+        } else if controllers.split(',').any(|name| name == "cpuacct") {
+            [
+                mount.join("cpuacct").join(group).join("cpuacct.usage"),
+                mount.join("cpuacct/cpuacct.usage"),
+            ]
+        } else {
+            continue;
+        };
+        if let Some(path) = candidates.into_iter().find(|path| path.exists()) {
+            let parse = if controllers.is_empty() {
+                version_2
+            } else {
+                version_1
+            };
+            return (path, parse);
+        }
+    }
+    (mount.join("cpu.stat"), version_2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_groups_counter_is_found_in_both_versions() {
+        let mount = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = mount.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("cpuacct/box/cpuacct.usage", "7000000\n");
+        let (path, parse) = counter(mount.path(), "4:cpu,cpuacct:/box\n");
+        assert_eq!(parse(&fs::read(path).unwrap()), Some(7000));
+        write("cpu.stat", "usage_usec 12\nuser_usec 3\n");
+        let (path, parse) = counter(mount.path(), "0::/not/visible/here\n");
+        assert_eq!(parse(&fs::read(path).unwrap()), Some(12));
+    }
+}
