@@ -1,5 +1,76 @@
 //! From what was measured to what it means. Pure: no I/O, no clock, no GPU.
 //!
 //! - [`verdict`]: how the GPUs did, in numbers with a threshold beside each.
+//! - [`analysis`]: a record digested once, for all rules.
+//! - [`rules`]: one file a rule, `rules/<domain>/<pattern>.rs`; each looks at the analysis and may return a candidate.
+//! - [`candidate`], [`rank`]: a finding with the stretch of time it claims; the arbiter that leaves one cause a stretch.
+//! - [`advice`]: values to suggest, computed from what the machine has.
 
+pub mod advice;
+pub mod analysis;
+pub mod candidate;
+pub mod rank;
+pub mod rules;
+#[cfg(test)]
+mod testing;
 pub mod verdict;
+
+pub use analysis::Analysis;
+pub use rules::{RULES, Rule, rule_infos};
+
+use analysis::time::TimeTable;
+use flatout_core::{Finding, Message};
+use flatout_telemetry::record::RunData;
+use serde::Serialize;
+
+/// The version of the JSON form of [`Diagnosis`].
+pub const SCHEMA: u32 = 1;
+
+/// What a run's record says about it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Diagnosis {
+    pub schema: u32,
+    /// Causes by gain, then symptoms, then verdicts. Never empty.
+    pub findings: Vec<Finding>,
+    /// Where every second went.
+    pub time: TimeTable,
+    /// The part of the run that findings rest on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowSummary>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct WindowSummary {
+    pub start_s: f64,
+    pub end_s: f64,
+    pub how: Message,
+    pub steps: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_p50_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_p95_ms: Option<f64>,
+}
+
+/// Every rule's word on a record, ranked.
+pub fn diagnose(data: &RunData) -> Diagnosis {
+    let analysis = Analysis::new(data);
+    let candidates = RULES.iter().filter_map(|rule| (rule.check)(&analysis)).collect();
+    let mut findings = rank::rank(&analysis, candidates);
+    findings.extend(rules::health::verdicts(&analysis, &findings));
+    Diagnosis {
+        schema: SCHEMA,
+        findings,
+        window: analysis.window.as_ref().map(|window| WindowSummary {
+            start_s: window.start_s,
+            end_s: window.end_s,
+            how: window.how.clone(),
+            steps: window.steps,
+            samples_per_s: window.samples_per_s(),
+            step_p50_ms: window.step_hist.quantile_ms(0.5),
+            step_p95_ms: window.step_hist.quantile_ms(0.95),
+        }),
+        time: analysis.time,
+    }
+}

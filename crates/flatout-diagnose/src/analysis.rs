@@ -1,0 +1,153 @@
+//! What rules look at: a record digested once. Pure: built from [`RunData`] alone.
+//!
+//! - [`window`]: the steady part of the run and its totals per phase
+//! - [`time`]: where every second of the whole run went
+//! - [`facts`]: settings in force, by key and scope
+//! - [`loaders`]: each `DataLoader`, its settings, its workers and what they cost
+//! - [`workers`]: the loaders' worker processes
+//! - [`syncs`]: blocking reads of the device by source line
+//! - [`host`], [`gpus`]: the machine's averages over the window
+//! - [`stacks`]: which of the user's lines the main thread stood in
+//! - [`spans`]: evaluations, checkpoints, garbage collections
+
+pub mod facts;
+pub mod gpus;
+pub mod host;
+pub mod loaders;
+pub mod spans;
+pub mod stacks;
+pub mod syncs;
+pub mod time;
+pub mod window;
+pub mod workers;
+
+use facts::Facts;
+use flatout_core::{Evidence, Message, message};
+use flatout_telemetry::Phase;
+use flatout_telemetry::record::RunData;
+use gpus::Gpu;
+use host::Host;
+use loaders::Loader;
+use spans::Spans;
+use syncs::SyncSite;
+use time::TimeTable;
+use window::Window;
+use workers::Workers;
+
+/// A run, digested. What could not be measured is `None`: a rule then stays quiet.
+#[derive(Debug)]
+pub struct Analysis<'a> {
+    pub data: &'a RunData,
+    /// The steady part; `None` before enough steps ran.
+    pub window: Option<Window>,
+    pub time: TimeTable,
+    pub facts: Facts,
+    pub loaders: Vec<Loader>,
+    pub syncs: Vec<SyncSite>,
+    pub host: Host,
+    pub workers: Workers,
+    pub gpus: Vec<Gpu>,
+    pub spans: Spans,
+}
+
+/// What the steps compute on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    Cpu,
+    Cuda,
+    Unknown,
+}
+
+impl<'a> Analysis<'a> {
+    pub fn new(data: &'a RunData) -> Self {
+        let window = Window::find(data);
+        let range = window.as_ref().map_or((0.0, f64::INFINITY), Window::range);
+        let facts = Facts::new(&data.facts);
+        Self {
+            data,
+            time: TimeTable::new(data),
+            loaders: loaders::digest(data, &facts, range),
+            syncs: syncs::digest(data, range),
+            host: Host::new(data, range),
+            workers: Workers::new(data, range),
+            gpus: gpus::digest(data, range),
+            spans: Spans::new(data, range),
+            facts,
+            window,
+        }
+    }
+
+    /// The share of the window's wall time in a phase; 0 without a window.
+    pub fn share(&self, phase: Phase) -> f64 {
+        self.window.as_ref().map_or(0.0, |window| window.share(phase))
+    }
+
+    pub fn device(&self) -> Device {
+        match self.facts.text("device").as_deref() {
+            Some("cpu") => Device::Cpu,
+            Some(name) if name.starts_with("cuda") => Device::Cuda,
+            _ => Device::Unknown,
+        }
+    }
+
+    /// The loader that feeds the steps: the one most time was spent on outside of evaluation.
+    pub fn train_loader(&self) -> Option<&Loader> {
+        self.loaders.iter().find(|loader| loader.feeds_training)
+    }
+
+    /// CPUs the program may use, from the record.
+    pub fn usable_cpus(&self) -> Option<usize> {
+        self.data.info.host.as_ref().map(|host| host.cpus.count())
+    }
+
+    /// Share of the window in which the device computed: the smaller of what events around the steps and what the
+    /// driver's utilisation say, since the first counts gaps between kernels as busy. `None` without either.
+    pub fn device_busy_share(&self) -> Option<f64> {
+        if self.device() != Device::Cuda {
+            return None;
+        }
+        let events = self.window.as_ref().and_then(Window::busy_share);
+        let driver = self.busiest_gpu().and_then(|gpu| gpu.util);
+        match (events, driver) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// The GPU the run worked on, or the one that worked most.
+    pub fn busiest_gpu(&self) -> Option<&Gpu> {
+        self.gpus
+            .iter()
+            .max_by(|a, b| a.util.unwrap_or(-1.0).total_cmp(&b.util.unwrap_or(-1.0)))
+    }
+
+    /// "time waiting for the batch: 61% (limit 10%)".
+    pub fn phase_evidence(&self, phase: Phase, threshold: f64) -> Evidence {
+        let evidence =
+            Evidence::new(phase_name(phase), self.share(phase) * 100.0, "%").against(threshold * 100.0);
+        self.in_window(evidence)
+    }
+
+    /// Notes on an evidence that it was taken over the steady window.
+    pub fn in_window(&self, evidence: Evidence) -> Evidence {
+        match &self.window {
+            Some(window) => evidence.over(window.start_s, window.end_s),
+            None => evidence,
+        }
+    }
+}
+
+/// What the main thread does in a phase, in words.
+pub fn phase_name(phase: Phase) -> Message {
+    match phase {
+        Phase::Data => message!(en: "time waiting for the batch", zh: "等待 batch 的时间"),
+        Phase::Transfer => message!(en: "time copying to the device", zh: "拷贝到设备的时间"),
+        Phase::Compute => message!(en: "time computing or launching work", zh: "计算或下发计算的时间"),
+        Phase::Sync => message!(en: "time blocked on the device", zh: "阻塞等待设备的时间"),
+        Phase::Eval => message!(en: "time in evaluation", zh: "评估的时间"),
+        Phase::Checkpoint => message!(en: "time saving checkpoints", zh: "保存 checkpoint 的时间"),
+        Phase::Other => {
+            message!(en: "time in the program's own Python code", zh: "程序自身 Python 代码的时间")
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Which line of the user's own code the main thread stood in.
+
+use flatout_core::Place;
+use flatout_telemetry::record::RunData;
+use std::collections::BTreeMap;
+
+/// Frames of these are not the user's: the place sought is the innermost frame outside of them.
+const NOT_THE_USERS: [&str; 6] = [
+    "site-packages",
+    "dist-packages",
+    "/lib/python",
+    "<frozen",
+    "<string>",
+    "flatout_probe",
+];
+
+/// A line of the user's code with the share of all stacks that stood in it.
+#[derive(Clone, Debug)]
+pub struct HotLine {
+    pub place: Place,
+    pub function: String,
+    pub share: f64,
+}
+
+/// The user's lines by time, the hottest first; `keep` chooses stacks by their frames.
+pub fn hot_lines(
+    data: &RunData,
+    (start_s, end_s): (f64, f64),
+    keep: impl Fn(&[String]) -> bool,
+) -> Vec<HotLine> {
+    let mut counts: BTreeMap<(Place, String), u64> = BTreeMap::new();
+    let mut all = 0u64;
+    for tick in data
+        .stacks
+        .iter()
+        .filter(|tick| tick.t > start_s && tick.t <= end_s + 60.0)
+    {
+        for stack in &tick.stacks {
+            all += stack.count;
+            if !keep(&stack.frames) {
+                continue;
+            }
+            if let Some(found) = stack.frames.iter().rev().find_map(|frame| users_frame(frame)) {
+                *counts.entry(found).or_default() += stack.count;
+            }
+        }
+    }
+    let mut lines: Vec<HotLine> = counts
+        .into_iter()
+        .map(|((place, function), count)| HotLine {
+            place,
+            function,
+            share: count as f64 / all.max(1) as f64,
+        })
+        .collect();
+    lines.sort_by(|a, b| b.share.total_cmp(&a.share));
+    lines
+}
+
+/// `function (file:line)` of the user's code.
+fn users_frame(frame: &str) -> Option<(Place, String)> {
+    if NOT_THE_USERS.iter().any(|mark| frame.contains(mark)) {
+        return None;
+    }
+    let (function, rest) = frame.split_once(" (")?;
+    let (file, line) = rest.strip_suffix(')')?.rsplit_once(':')?;
+    Some((Place::new(file, line.parse().ok()?), function.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_users_frames_are_places() {
+        assert!(users_frame("step (/venv/lib/python3.11/site-packages/torch/optim.py:3)").is_none());
+        let (place, function) = users_frame("train (train.py:12)").unwrap();
+        assert_eq!((place.line, function.as_str()), (12, "train"));
+        assert!(users_frame("nonsense").is_none());
+    }
+}

@@ -1,0 +1,151 @@
+//! Where every second of the run went. The rows add up to the run; what nothing explains is a row of its own.
+
+use flatout_core::{Message, message};
+use flatout_telemetry::Phase;
+use flatout_telemetry::record::RunData;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TimeTable {
+    pub total_s: f64,
+    pub rows: Vec<TimeRow>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TimeRow {
+    /// `start-up`, a phase's name, `after-last-step`, `unexplained`.
+    pub key: String,
+    pub name: Message,
+    pub seconds: f64,
+    pub share: f64,
+}
+
+impl TimeTable {
+    pub fn new(data: &RunData) -> Self {
+        let Some(total_s) = length(data) else {
+            return Self::default();
+        };
+        let mut phases: BTreeMap<Phase, f64> = BTreeMap::new();
+        for tick in &data.steps {
+            for (phase, time) in &tick.phases {
+                *phases.entry(*phase).or_default() += time.ms / 1e3;
+            }
+        }
+        let stepping = || {
+            data.steps
+                .iter()
+                .filter(|tick| !tick.phases.is_empty() || tick.steps > 0)
+        };
+        let begin = stepping()
+            .next()
+            .map_or(total_s, |tick| (tick.t - tick.dt).clamp(0.0, total_s));
+        let end = stepping()
+            .next_back()
+            .map_or(total_s, |tick| tick.t.clamp(begin, total_s));
+        let in_phases: f64 = phases.values().sum();
+        // The first tick began before the first phase did; what its phases leave belongs to the start.
+        let unexplained = (end - begin - in_phases).max(0.0);
+        let mut seconds = vec![("start-up".to_owned(), start_up(), begin)];
+        for phase in Phase::ALL {
+            seconds.push((
+                phase.name().to_owned(),
+                phase_row(phase),
+                phases.get(&phase).copied().unwrap_or(0.0),
+            ));
+        }
+        seconds.push(("after-last-step".to_owned(), after(), total_s - end));
+        seconds.push(("unexplained".to_owned(), unexplained_row(), unexplained));
+        let whole = seconds
+            .iter()
+            .map(|(.., seconds)| seconds)
+            .sum::<f64>()
+            .max(f64::MIN_POSITIVE);
+        Self {
+            total_s,
+            rows: seconds
+                .into_iter()
+                .filter(|(.., seconds)| *seconds > 0.0)
+                .map(|(key, name, seconds)| TimeRow {
+                    key,
+                    name,
+                    seconds,
+                    share: seconds / whole,
+                })
+                .collect(),
+        }
+    }
+
+    pub fn share(&self, key: &str) -> f64 {
+        self.rows
+            .iter()
+            .find(|row| row.key == key)
+            .map_or(0.0, |row| row.share)
+    }
+}
+
+/// The run's length: its exit, else the last thing known of it.
+fn length(data: &RunData) -> Option<f64> {
+    let last = [
+        data.info.exit.as_ref().map(|exit| exit.t),
+        data.steps.last().map(|tick| tick.t),
+        data.samples.last().map(|sample| sample.t),
+    ];
+    last.into_iter()
+        .flatten()
+        .filter(|t| *t > 0.0)
+        .max_by(f64::total_cmp)
+}
+
+fn start_up() -> Message {
+    message!(en: "start-up, before the first step", zh: "启动，第一步之前")
+}
+
+fn after() -> Message {
+    message!(en: "after the last step", zh: "最后一步之后")
+}
+
+fn unexplained_row() -> Message {
+    message!(en: "unexplained", zh: "未能解释")
+}
+
+fn phase_row(phase: Phase) -> Message {
+    match phase {
+        Phase::Data => message!(en: "waiting for the batch", zh: "等待 batch"),
+        Phase::Transfer => message!(en: "copying to the device", zh: "拷贝到设备"),
+        Phase::Compute => message!(en: "computing, or launching work", zh: "计算，或下发计算"),
+        Phase::Sync => message!(en: "blocked on the device", zh: "阻塞等待设备"),
+        Phase::Eval => message!(en: "evaluation", zh: "评估"),
+        Phase::Checkpoint => message!(en: "saving checkpoints", zh: "保存 checkpoint"),
+        Phase::Other => message!(en: "the program's other Python code", zh: "程序的其他 Python 代码"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Build;
+
+    #[test]
+    fn every_second_is_somewhere() {
+        let data = Build::steady(20)
+            .phase(Phase::Data, 0.4)
+            .phase(Phase::Compute, 0.3)
+            .done();
+        let table = TimeTable::new(&data);
+        let sum: f64 = table.rows.iter().map(|row| row.share).sum();
+        assert!((sum - 1.0).abs() < 1e-9);
+        let seconds: f64 = table.rows.iter().map(|row| row.seconds).sum();
+        assert!(
+            (seconds - table.total_s).abs() < 1e-6,
+            "{seconds} of {}",
+            table.total_s
+        );
+        assert!(table.share("unexplained") > 0.2);
+    }
+
+    #[test]
+    fn nothing_is_known_of_nothing() {
+        assert_eq!(TimeTable::new(&RunData::default()), TimeTable::default());
+    }
+}

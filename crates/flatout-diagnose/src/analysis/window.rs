@@ -1,0 +1,191 @@
+//! The steady part of a run. Warm-up (compilation, first batches, caches filling) would spoil every average.
+
+use flatout_core::histogram::Histogram;
+use flatout_core::stats::quantile;
+use flatout_core::{Message, message};
+use flatout_telemetry::record::RunData;
+use flatout_telemetry::{Phase, StepTick};
+use std::collections::BTreeMap;
+
+/// A tick whose steps take this much longer than the later half's median still warms up.
+const WARM_UP_FACTOR: f64 = 1.5;
+/// Fewer steps than this say nothing.
+pub const STEPS_NEEDED: u64 = 10;
+/// A shorter steady part says nothing.
+pub const SECONDS_NEEDED: f64 = 3.0;
+
+/// The steady part and its totals.
+#[derive(Clone, Debug)]
+pub struct Window {
+    pub start_s: f64,
+    pub end_s: f64,
+    /// When the first step ended.
+    pub first_step_s: f64,
+    pub how: Message,
+    pub steps: u64,
+    pub samples: Option<u64>,
+    pub phase_s: BTreeMap<Phase, f64>,
+    pub busy_s: Option<f64>,
+    pub step_hist: Histogram,
+    pub phase_hist: BTreeMap<Phase, Histogram>,
+}
+
+impl Window {
+    /// `None` until enough steady steps were seen.
+    pub fn find(data: &RunData) -> Option<Self> {
+        let ticks = &data.steps;
+        let first = ticks.iter().position(|tick| tick.steps > 0)?;
+        let last = ticks.iter().rposition(|tick| tick.steps > 0)?;
+        let begin = warm_up_end(&ticks[first..=last]) + first;
+        let window = Self::over(&ticks[begin..=last], ticks[first].t);
+        (window.steps >= STEPS_NEEDED && window.wall_s() >= SECONDS_NEEDED).then_some(window)
+    }
+
+    fn over(ticks: &[StepTick], first_step_s: f64) -> Self {
+        let start_s = ticks.first().map_or(0.0, |tick| (tick.t - tick.dt).max(0.0));
+        let mut window = Self {
+            start_s,
+            end_s: ticks.last().map_or(0.0, |tick| tick.t),
+            first_step_s,
+            how: message!(
+                en: "the steady part: after {:.0} s, when step times had settled",
+                zh: "稳定阶段：{:.0} 秒之后，单步耗时已稳定",
+                start_s
+            ),
+            steps: 0,
+            samples: None,
+            phase_s: BTreeMap::new(),
+            busy_s: None,
+            step_hist: Histogram::default(),
+            phase_hist: BTreeMap::new(),
+        };
+        for tick in ticks {
+            window.add(tick);
+        }
+        window
+    }
+
+    fn add(&mut self, tick: &StepTick) {
+        self.steps += tick.steps;
+        if let Some(samples) = tick.samples {
+            *self.samples.get_or_insert(0) += samples;
+        }
+        if let Some(busy_ms) = tick.busy_ms {
+            *self.busy_s.get_or_insert(0.0) += busy_ms / 1e3;
+        }
+        for (phase, time) in &tick.phases {
+            *self.phase_s.entry(*phase).or_default() += time.ms / 1e3;
+            self.phase_hist.entry(*phase).or_default().merge(&time.hist);
+        }
+        self.step_hist.merge(&tick.step_hist);
+    }
+
+    pub fn range(&self) -> (f64, f64) {
+        (self.start_s, self.end_s)
+    }
+
+    /// Wall time. Spans that straddle an edge are charged to the tick they end in, so the phases may exceed the
+    /// ticks by one span: the larger of both keeps every share below 1.
+    pub fn wall_s(&self) -> f64 {
+        let phases: f64 = self.phase_s.values().sum();
+        (self.end_s - self.start_s).max(phases)
+    }
+
+    pub fn seconds(&self, phase: Phase) -> f64 {
+        self.phase_s.get(&phase).copied().unwrap_or(0.0)
+    }
+
+    pub fn share(&self, phase: Phase) -> f64 {
+        ratio(self.seconds(phase), self.wall_s()).unwrap_or(0.0)
+    }
+
+    /// Wall time in no phase: what the probe could not see.
+    pub fn unexplained_s(&self) -> f64 {
+        (self.wall_s() - self.phase_s.values().sum::<f64>()).max(0.0)
+    }
+
+    pub fn busy_share(&self) -> Option<f64> {
+        ratio(self.busy_s?, self.wall_s()).map(|share| share.min(1.0))
+    }
+
+    /// Milliseconds of a phase a step.
+    pub fn ms_per_step(&self, phase: Phase) -> f64 {
+        ratio(self.seconds(phase) * 1e3, self.steps as f64).unwrap_or(0.0)
+    }
+
+    /// Wall milliseconds a step.
+    pub fn step_ms(&self) -> f64 {
+        ratio(self.wall_s() * 1e3, self.steps as f64).unwrap_or(f64::INFINITY)
+    }
+
+    pub fn samples_per_s(&self) -> Option<f64> {
+        ratio(self.samples? as f64, self.wall_s())
+    }
+
+    pub fn samples_per_step(&self) -> Option<f64> {
+        ratio(self.samples? as f64, self.steps as f64)
+    }
+}
+
+fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+/// The index of the first steady tick. The tick of the first step is never steady: it began before the step. After it,
+/// ticks are passed over while their steps take [`WARM_UP_FACTOR`] × as long as in the later half; at most half of them.
+fn warm_up_end(ticks: &[StepTick]) -> usize {
+    if ticks.len() < 3 {
+        return 0;
+    }
+    let per_step = |tick: &StepTick| (tick.steps > 0).then(|| tick.dt / tick.steps as f64);
+    let mut later: Vec<f64> = ticks[ticks.len() / 2..].iter().filter_map(per_step).collect();
+    later.sort_by(f64::total_cmp);
+    let usual = quantile(&later, 0.5);
+    let half = ticks.len() / 2;
+    let slow = |tick: &StepTick| per_step(tick).is_none_or(|seconds| seconds > usual * WARM_UP_FACTOR);
+    let warming = ticks[1..half.max(1)].iter().take_while(|tick| slow(tick)).count();
+    // All of the first half slow is no warm-up but how the run goes: an evaluation each tick, say.
+    if warming + 1 >= half { 1 } else { warming + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Build;
+
+    #[test]
+    fn the_slow_beginning_is_left_out() {
+        let mut data = Build::steady(20).done();
+        for tick in &mut data.steps[..5] {
+            tick.steps = 1;
+        }
+        let window = Window::find(&data).unwrap();
+        assert!(
+            (window.start_s - data.steps[4].t).abs() < 1e-9,
+            "{}",
+            window.start_s
+        );
+        assert_eq!(
+            window.steps,
+            data.steps[5..].iter().map(|tick| tick.steps).sum::<u64>()
+        );
+    }
+
+    #[test]
+    fn shares_and_the_rest_make_one() {
+        let data = Build::steady(20)
+            .phase(Phase::Data, 0.5)
+            .phase(Phase::Compute, 0.3)
+            .done();
+        let window = Window::find(&data).unwrap();
+        let known: f64 = Phase::ALL.iter().map(|phase| window.share(*phase)).sum();
+        assert!((known + window.unexplained_s() / window.wall_s() - 1.0).abs() < 1e-9);
+        assert!((window.share(Phase::Data) - 0.5).abs() < 1e-6);
+    }
+
+    #[test]
+    fn too_few_steps_make_no_window() {
+        assert!(Window::find(&RunData::default()).is_none());
+        assert!(Window::find(&Build::steady(2).done()).is_none());
+    }
+}

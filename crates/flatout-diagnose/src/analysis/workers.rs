@@ -1,0 +1,95 @@
+//! The loaders' worker processes, from the process tree.
+
+use flatout_core::stats::mean;
+use flatout_telemetry::record::RunData;
+use flatout_telemetry::{EventKind, ProcessSample, Sample};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What one worker is on average over the window.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Workers {
+    /// The most that lived at once.
+    pub count: usize,
+    /// CPUs each used.
+    pub cpus_each: Option<f64>,
+    /// Memory that each shared with no one, at the end.
+    pub private_bytes_each: Option<f64>,
+    /// What of it came since its first sample.
+    pub private_growth_each: Option<f64>,
+    pub read_bytes_s: Option<f64>,
+}
+
+impl Workers {
+    pub fn new(data: &RunData, (start_s, end_s): (f64, f64)) -> Self {
+        let named = named(data);
+        let mut count = 0;
+        let (mut cpus, mut reads) = (Vec::new(), Vec::new());
+        let mut private: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+        for sample in data
+            .samples
+            .iter()
+            .filter(|sample| sample.t > start_s && sample.t <= end_s)
+        {
+            let workers: Vec<(u32, &ProcessSample)> = workers_of(sample, &named);
+            count = count.max(workers.len());
+            reads.push(workers.iter().filter_map(|(_, worker)| worker.read_bytes_s).sum());
+            for (pid, worker) in workers {
+                cpus.extend(worker.cpus);
+                if let Some(bytes) = worker.private_bytes {
+                    let bytes = bytes as f64;
+                    private
+                        .entry(pid)
+                        .and_modify(|known| known.1 = bytes)
+                        .or_insert((bytes, bytes));
+                }
+            }
+        }
+        let average = |values: &[f64]| (!values.is_empty()).then(|| mean(values));
+        let last: Vec<f64> = private.values().map(|(_, last)| *last).collect();
+        let growth: Vec<f64> = private.values().map(|(first, last)| last - first).collect();
+        Self {
+            count,
+            cpus_each: average(&cpus),
+            private_bytes_each: average(&last),
+            private_growth_each: average(&growth),
+            read_bytes_s: if count > 0 { average(&reads) } else { None },
+        }
+    }
+}
+
+/// Processes that said themselves to be workers.
+fn named(data: &RunData) -> BTreeSet<u32> {
+    data.events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::Process {
+                pid,
+                role: Some(role),
+                ..
+            } if role == "loader-worker" => Some(*pid),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The workers among a tick's processes. When none has said so: children with their parent's own command line (fork)
+/// or multiprocessing's (spawn).
+fn workers_of<'a>(sample: &'a Sample, named: &BTreeSet<u32>) -> Vec<(u32, &'a ProcessSample)> {
+    let is_worker = |pid: &u32, process: &ProcessSample| {
+        if !named.is_empty() {
+            return named.contains(pid);
+        }
+        let Some(command) = process.command.as_deref() else {
+            return false;
+        };
+        let parent = process.parent.and_then(|parent| sample.processes.get(&parent));
+        let forked = parent.is_some_and(|parent| parent.command.as_deref() == Some(command));
+        (forked && command.contains("python")) || command.contains("multiprocessing.spawn")
+    };
+    sample
+        .processes
+        .iter()
+        .filter(|(pid, process)| is_worker(pid, process))
+        .map(|(pid, p)| (*pid, p))
+        .collect()
+}

@@ -1,0 +1,162 @@
+//! What a rule returns: a finding, and the stretch of time it answers for. The arbiter (`rank`) decides which of
+//! several candidates for one stretch is its cause.
+
+use flatout_core::{Confidence, Evidence, Finding, Fix, Gain, Kind, Message, Place, Severity};
+
+/// A stretch of the window that a cause can answer for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stretch {
+    /// Waiting for batches.
+    Data,
+    Transfer,
+    /// The device waits while the host launches work; on the CPU: the fixed cost of a step.
+    Dispatch,
+    /// The device computes, more slowly than it could. Not idle: several causes may share it.
+    Device,
+    Sync,
+    Eval,
+    Checkpoint,
+    /// The program's own Python code between steps.
+    Other,
+}
+
+/// How narrowly a rule says why. For one stretch the narrowest wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// "The training waits for batches."
+    General,
+    /// "… because the CPUs are full."
+    Likely,
+    /// "… because there are no workers."
+    Specific,
+    /// Measured span by span: "… because workers were started anew, which took 4.1 s".
+    Measured,
+}
+
+/// "These seconds of that stretch go when I am mended."
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    pub stretch: Stretch,
+    pub seconds: f64,
+    pub reach: Reach,
+}
+
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    pub finding: Finding,
+    pub claim: Option<Claim>,
+    /// Seconds of the claim that surely go; the rest may.
+    pub certain_s: f64,
+}
+
+/// From here on a cost is a warning. 10% as TraceML's first level; PyTorch's own plugin speaks at 5%.
+pub const WARNING_SHARE: f64 = 0.10;
+/// From here on it is critical: removing it gains 1.4× or more. gpuprof's second level.
+pub const CRITICAL_SHARE: f64 = 0.30;
+
+/// How bad a lost share of the time is.
+pub fn severity_of(share: f64) -> Severity {
+    match share {
+        s if s >= CRITICAL_SHARE => Severity::Critical,
+        s if s >= WARNING_SHARE => Severity::Warning,
+        _ => Severity::Information,
+    }
+}
+
+impl Candidate {
+    pub fn new(rule: &str, severity: Severity, title: Message) -> Self {
+        Self {
+            finding: Finding::new(rule, severity, title),
+            claim: None,
+            certain_s: 0.0,
+        }
+    }
+
+    #[must_use]
+    pub fn detail(mut self, detail: Message) -> Self {
+        self.finding.detail = detail;
+        self
+    }
+
+    #[must_use]
+    pub fn kind(mut self, kind: Kind) -> Self {
+        self.finding.kind = kind;
+        self
+    }
+
+    #[must_use]
+    pub fn confidence(mut self, confidence: Confidence) -> Self {
+        self.finding.confidence = confidence;
+        self
+    }
+
+    /// Answers for `possible_s` seconds of a stretch, of which `certain_s` surely go.
+    #[must_use]
+    pub fn claims(mut self, stretch: Stretch, reach: Reach, certain_s: f64, possible_s: f64) -> Self {
+        let possible_s = possible_s.max(0.0);
+        self.claim = Some(Claim {
+            stretch,
+            seconds: possible_s,
+            reach,
+        });
+        self.certain_s = certain_s.clamp(0.0, possible_s);
+        self
+    }
+
+    #[must_use]
+    pub fn evidence(mut self, evidence: Evidence) -> Self {
+        self.finding.evidence.push(evidence);
+        self
+    }
+
+    #[must_use]
+    pub fn place(mut self, place: Option<&Place>) -> Self {
+        if let Some(place) = place.filter(|place| !self.finding.places.contains(place)) {
+            self.finding.places.push(place.clone());
+        }
+        self
+    }
+
+    #[must_use]
+    pub fn fix(mut self, fix: Fix) -> Self {
+        self.finding.fixes.push(fix);
+        self
+    }
+
+    /// A setting by the name `--apply` knows. Left out when it has that value already.
+    #[must_use]
+    pub fn setting(self, setting: &str, from: Option<String>, to: impl ToString, say: Message) -> Self {
+        let to = to.to_string();
+        if from.as_deref() == Some(to.as_str()) {
+            return self;
+        }
+        self.fix(Fix::Setting {
+            setting: setting.to_owned(),
+            from,
+            to,
+            say,
+        })
+    }
+
+    #[must_use]
+    pub fn code(self, place: Option<&Place>, say: Message) -> Self {
+        self.fix(Fix::Code {
+            place: place.cloned(),
+            say,
+        })
+    }
+
+    #[must_use]
+    pub fn refused(self, setting: &str, say: Message) -> Self {
+        self.fix(Fix::Refused {
+            setting: setting.to_owned(),
+            say,
+        })
+    }
+
+    #[must_use]
+    pub fn gain(mut self, gain: Gain) -> Self {
+        self.finding.gain = Some(gain);
+        self
+    }
+}

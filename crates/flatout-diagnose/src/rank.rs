@@ -1,0 +1,157 @@
+//! The arbiter. At most one cause for one stretch of time: the narrowest candidate takes the seconds it claims, a
+//! later one gets what is left, and one that is left with less than half of its claim is only a symptom. Gains follow
+//! from the seconds granted, so all of them together never exceed the run. No rule knows of another: they meet here.
+
+use crate::analysis::{Analysis, Device};
+use crate::candidate::{Candidate, Claim, Stretch, severity_of};
+use flatout_core::{Finding, Gain, Kind, Severity};
+use flatout_telemetry::Phase;
+use std::collections::BTreeMap;
+
+/// Orders and clears the candidates: causes by gain, then symptoms, then verdicts.
+pub fn rank(analysis: &Analysis, mut candidates: Vec<Candidate>) -> Vec<Finding> {
+    candidates.sort_by(|a, b| {
+        let key = |candidate: &Candidate| {
+            candidate
+                .claim
+                .map_or((0, 0.0), |claim| (claim.reach as u8 + 1, claim.seconds))
+        };
+        let (a, b) = (key(a), key(b));
+        b.0.cmp(&a.0).then(b.1.total_cmp(&a.1))
+    });
+    let mut left = available(analysis);
+    let wall_s = analysis.window.as_ref().map_or(0.0, |window| window.wall_s());
+    let mut findings: Vec<Finding> = candidates
+        .into_iter()
+        .map(|candidate| settle(candidate, &mut left, wall_s))
+        .collect();
+    findings.sort_by(|a, b| order(a).cmp(&order(b)).then(gain_of(b).total_cmp(&gain_of(a))));
+    findings
+}
+
+/// Grants a candidate what is left of its stretch.
+fn settle(candidate: Candidate, left: &mut BTreeMap<Stretch, f64>, wall_s: f64) -> Finding {
+    let Candidate {
+        mut finding,
+        claim,
+        certain_s,
+    } = candidate;
+    let Some(Claim { stretch, seconds, .. }) = claim else {
+        return finding;
+    };
+    if finding.kind != Kind::Cause || wall_s <= 0.0 {
+        return finding;
+    }
+    let pool = left.entry(stretch).or_insert(0.0);
+    let granted = seconds.min(*pool);
+    if granted < seconds / 2.0 || granted <= 0.0 {
+        finding.kind = Kind::Symptom;
+        finding.severity = finding.severity.min(Severity::Information);
+        finding.gain = None;
+        return finding;
+    }
+    *pool -= granted;
+    let share = granted / wall_s;
+    finding.gain = Some(Gain::from_removed_shares(certain_s.min(granted) / wall_s, share));
+    finding.severity = finding.severity.min(severity_of(share));
+    finding
+}
+
+/// The seconds of the window each stretch has.
+fn available(analysis: &Analysis) -> BTreeMap<Stretch, f64> {
+    let Some(window) = &analysis.window else {
+        return BTreeMap::new();
+    };
+    let busy_s = analysis.device_busy_share().map(|share| share * window.wall_s());
+    let compute_s = window.seconds(Phase::Compute);
+    // On a GPU the host may launch ahead of a busy device: then launching costs nothing.
+    let idle_s = busy_s.map_or(f64::INFINITY, |busy_s| (window.wall_s() - busy_s).max(0.0));
+    let dispatch_s = if analysis.device() == Device::Cuda {
+        compute_s.min(idle_s)
+    } else {
+        compute_s
+    };
+    BTreeMap::from([
+        (Stretch::Data, window.seconds(Phase::Data)),
+        (Stretch::Transfer, window.seconds(Phase::Transfer)),
+        (Stretch::Dispatch, dispatch_s),
+        (Stretch::Device, busy_s.unwrap_or(compute_s)),
+        (Stretch::Sync, window.seconds(Phase::Sync)),
+        (Stretch::Eval, window.seconds(Phase::Eval)),
+        (Stretch::Checkpoint, window.seconds(Phase::Checkpoint)),
+        (
+            Stretch::Other,
+            window.seconds(Phase::Other) + window.unexplained_s(),
+        ),
+    ])
+}
+
+fn order(finding: &Finding) -> (u8, std::cmp::Reverse<Severity>) {
+    let kind = match finding.kind {
+        Kind::Cause => 0,
+        Kind::Symptom => 1,
+        Kind::Verdict => 2,
+    };
+    (kind, std::cmp::Reverse(finding.severity))
+}
+
+fn gain_of(finding: &Finding) -> f64 {
+    finding.gain.map_or(1.0, |gain| (gain.low + gain.high) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::candidate::Reach;
+    use crate::testing::Build;
+    use flatout_core::Message;
+
+    fn candidate(id: &'static str, reach: Reach, seconds: f64) -> Candidate {
+        Candidate::new(id, Severity::Critical, Message::verbatim(id)).claims(
+            Stretch::Data,
+            reach,
+            0.0,
+            seconds,
+        )
+    }
+
+    #[test]
+    fn one_cause_a_stretch_and_the_narrowest_wins() {
+        let data = Build::steady(21).phase(Phase::Data, 0.5).done();
+        let analysis = Analysis::new(&data);
+        let all = analysis.window.as_ref().unwrap().seconds(Phase::Data);
+        let findings = rank(
+            &analysis,
+            vec![
+                candidate("general", Reach::General, all),
+                candidate("specific", Reach::Specific, all - 2.0),
+                candidate("measured", Reach::Measured, 2.0),
+            ],
+        );
+        let kinds: Vec<(&str, Kind)> = findings.iter().map(|f| (f.rule.as_str(), f.kind)).collect();
+        assert_eq!(
+            kinds,
+            [
+                ("specific", Kind::Cause),
+                ("measured", Kind::Cause),
+                ("general", Kind::Symptom)
+            ]
+        );
+        let product: f64 = findings
+            .iter()
+            .filter_map(|f| f.gain)
+            .map(|gain| 1.0 - 1.0 / gain.high)
+            .sum();
+        assert!(product <= 0.5 + 1e-9, "the gains claim {product} of the time");
+    }
+
+    #[test]
+    fn a_claim_beyond_the_stretch_is_cut() {
+        let data = Build::steady(21).phase(Phase::Data, 0.2).done();
+        let analysis = Analysis::new(&data);
+        let all = analysis.window.as_ref().unwrap().seconds(Phase::Data);
+        let findings = rank(&analysis, vec![candidate("greedy", Reach::Specific, all * 1.5)]);
+        assert!((findings[0].gain.unwrap().high - 1.25).abs() < 1e-6);
+        assert_eq!(findings[0].severity, Severity::Warning);
+    }
+}

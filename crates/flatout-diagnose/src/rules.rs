@@ -1,0 +1,102 @@
+//! The rules. A new one is a file `rules/<domain>/<pattern>.rs` and one line in the list below. A rule file holds its page
+//! (the head comment, shown by `flatout explain`), its thresholds with their sources, `check`, and three cases: `fires`,
+//! `quiet`, `no_data`.
+
+use crate::analysis::Analysis;
+use crate::candidate::Candidate;
+use flatout_core::RuleInfo;
+
+pub mod health;
+
+pub struct Rule {
+    pub info: RuleInfo,
+    pub check: fn(&Analysis) -> Option<Candidate>,
+    /// The module's name: the id in snake_case.
+    pub module: &'static str,
+}
+
+macro_rules! rules {
+    ($($domain:ident { $($rule:ident,)* })*) => {
+        $(pub mod $domain { $(pub mod $rule;)* })*
+
+        /// Every diagnosis rule.
+        pub const RULES: &[Rule] = &[$($(Rule {
+            info: RuleInfo {
+                id: $domain::$rule::ID,
+                domain: stringify!($domain),
+                severity: $domain::$rule::WORST,
+                source: include_str!(concat!("rules/", stringify!($domain), "/", stringify!($rule), ".rs")),
+            },
+            check: $domain::$rule::check,
+            module: stringify!($rule),
+        },)*)*];
+    };
+}
+
+rules! {
+    input {
+        loader_without_workers,
+        workers_beyond_usable_cpus,
+        workers_respawned_each_epoch,
+        loader_starved,
+    }
+    launch {
+        batch_too_small,
+    }
+    interruptions {
+        evaluation_too_often,
+        checkpoint_too_often,
+    }
+}
+
+/// The rules' entries, with those of the verdicts, for `flatout explain`.
+pub fn rule_infos() -> impl Iterator<Item = RuleInfo> {
+    RULES
+        .iter()
+        .map(|rule| rule.info)
+        .chain(health::INFOS.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_rule_is_documented_and_has_its_cases() {
+        for rule in RULES {
+            let id = rule.info.id;
+            assert_eq!(
+                id,
+                rule.module.replace('_', "-"),
+                "the file is named after the id"
+            );
+            assert_eq!(rule.info.missing_headings(), Vec::<&str>::new(), "{id}");
+            assert!(
+                rule.info.page().starts_with(&format!("# {id}\n")),
+                "{id}: the page begins with its id"
+            );
+            for case in ["fn fires()", "fn quiet()", "fn no_data()"] {
+                assert!(rule.info.source.contains(case), "{id} has no case `{case}`");
+            }
+        }
+        for info in health::INFOS {
+            assert_eq!(info.missing_headings(), Vec::<&str>::new(), "{}", info.id);
+        }
+    }
+
+    #[test]
+    fn ids_are_unique() {
+        let mut seen = BTreeSet::new();
+        for info in rule_infos() {
+            assert!(seen.insert(info.id), "{} twice", info.id);
+        }
+    }
+
+    #[test]
+    fn no_rule_knows_a_fault_program() {
+        for rule in RULES {
+            assert!(!rule.info.source.contains("faults/"), "{}", rule.info.id);
+        }
+    }
+}

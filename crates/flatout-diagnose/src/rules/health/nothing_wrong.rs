@@ -1,0 +1,81 @@
+//! # nothing-wrong
+//!
+//! ## What it detects
+//! A run with enough steady steps in which no cause costs a tenth of the time.
+//! ## Why it is slow
+//! It is not, as far as the record shows.
+//! ## Evidence
+//! The steady window, its steps, and where its time went.
+//! ## Fix
+//! None. To go faster still, look at the model itself, or let `flatout tune` try larger steps.
+//! ## When it is wrong
+//! When what costs time leaves no trace in the record: another machine, a job queue, a slow model by design.
+//! ## References
+//! The steady window: `analysis/window.rs`.
+
+use crate::analysis::Analysis;
+use flatout_core::{Evidence, Finding, Kind, Severity, message};
+use flatout_telemetry::Phase;
+
+pub const ID: &str = "nothing-wrong";
+
+pub fn check(analysis: &Analysis, findings: &[Finding]) -> Option<Finding> {
+    let window = analysis.window.as_ref()?;
+    let guilty = |finding: &Finding| finding.kind == Kind::Cause && finding.severity >= Severity::Warning;
+    if findings.iter().any(guilty) {
+        return None;
+    }
+    let mut finding = Finding::new(
+        ID,
+        Severity::Information,
+        message!(en: "Nothing wrong: the steps get what they need", zh: "没有问题：训练步骤没有被拖慢"),
+    );
+    finding.kind = Kind::Verdict;
+    let computing = (window.share(Phase::Compute) + window.share(Phase::Sync)) * 100.0;
+    finding.evidence = vec![
+        analysis.in_window(Evidence::new(
+            message!(en: "time computing or waiting for the device", zh: "计算或等待设备的时间"),
+            computing,
+            "%",
+        )),
+        analysis.in_window(Evidence::new(
+            message!(en: "steps looked at", zh: "统计的步数"),
+            window.steps as f64,
+            "",
+        )),
+    ];
+    Some(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Build;
+    use flatout_telemetry::Phase;
+    use flatout_telemetry::record::RunData;
+    use serde_json::json;
+
+    fn last(data: &RunData) -> String {
+        crate::diagnose(data).findings.last().unwrap().rule.clone()
+    }
+
+    #[test]
+    fn fires() {
+        assert_eq!(last(&Build::steady(20).done()), super::ID);
+    }
+
+    #[test]
+    fn quiet() {
+        let build = Build::steady(20)
+            .phase(Phase::Data, 0.7)
+            .phase(Phase::Compute, 0.3);
+        assert_ne!(
+            last(&build.cpus(4).loader(0, json!({"num_workers": 0})).done()),
+            super::ID
+        );
+    }
+
+    #[test]
+    fn no_data() {
+        assert_ne!(last(&RunData::default()), super::ID);
+    }
+}

@@ -1,0 +1,60 @@
+//! # still-warming-up
+//!
+//! ## What it detects
+//! Steps have begun, but not enough of them ran steadily to judge.
+//! ## Why it is slow
+//! The first steps compile, allocate and fill caches; their times say nothing about the rest.
+//! ## Evidence
+//! The steps seen so far.
+//! ## Fix
+//! Let it run: at least 10 steps and 3 seconds after the first step.
+//! ## When it is wrong
+//! Never harmful: it only withholds a judgement.
+//! ## References
+//! The steady window: `analysis/window.rs`.
+
+use crate::analysis::Analysis;
+use crate::analysis::window::STEPS_NEEDED;
+use flatout_core::{Evidence, Finding, Kind, Severity, message};
+
+pub const ID: &str = "still-warming-up";
+
+pub fn check(analysis: &Analysis) -> Option<Finding> {
+    let steps: u64 = analysis.data.steps.iter().map(|tick| tick.steps).sum();
+    if analysis.window.is_some() || steps == 0 {
+        return None;
+    }
+    let mut finding = Finding::new(
+        ID,
+        Severity::Information,
+        message!(en: "Still warming up: too few steady steps to judge", zh: "仍在预热：稳定的步数太少，无法判断"),
+    );
+    finding.kind = Kind::Verdict;
+    finding.evidence.push(
+        Evidence::new(message!(en: "steps so far", zh: "目前的步数"), steps as f64, "")
+            .against(STEPS_NEEDED as f64),
+    );
+    Some(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Build;
+    use flatout_telemetry::record::RunData;
+
+    #[test]
+    fn fires() {
+        assert!(check(&Analysis::new(&Build::steady(2).done())).is_some());
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(check(&Analysis::new(&Build::steady(20).done())).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check(&Analysis::new(&RunData::default())).is_none());
+    }
+}

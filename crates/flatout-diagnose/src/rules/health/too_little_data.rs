@@ -1,0 +1,68 @@
+//! # too-little-data
+//!
+//! ## What it detects
+//! A record without training steps: the program ended before its first step, does not train with PyTorch, or steps in a
+//! way the probe does not see.
+//! ## Why it is slow
+//! Unknown: without steps nothing can be charged to them.
+//! ## Evidence
+//! No step in the record; what the probe said, if it said something.
+//! ## Fix
+//! Run it longer. For a loop that the hooks cannot see: `import flatout` in the program and call `flatout.step()` once a step.
+//! ## When it is wrong
+//! Never harmful: it only withholds a judgement.
+//! ## References
+//! What a record holds: `flatout-telemetry`, `record.rs`.
+
+use crate::analysis::Analysis;
+use flatout_core::{Evidence, Finding, Fix, Kind, Severity, message};
+
+pub const ID: &str = "too-little-data";
+
+pub fn check(analysis: &Analysis) -> Option<Finding> {
+    if analysis.data.steps.iter().any(|tick| tick.steps > 0) {
+        return None;
+    }
+    let mut finding = Finding::new(
+        ID,
+        Severity::Information,
+        message!(en: "Too little data: no training step was seen", zh: "数据太少：没有看到任何训练步骤"),
+    );
+    finding.kind = Kind::Verdict;
+    let seconds = analysis.time.total_s;
+    finding.evidence.push(Evidence::new(
+        message!(en: "length of the record", zh: "记录时长"),
+        seconds,
+        "s",
+    ));
+    finding.fixes.push(Fix::Code {
+        place: None,
+        say: message!(
+            en: "If the program trains without a torch optimizer, call `flatout.step()` once a step (`import flatout`)",
+            zh: "如果程序训练时不使用 torch 优化器，请在每一步调用一次 `flatout.step()`（先 `import flatout`）"
+        ),
+    });
+    Some(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Build;
+    use flatout_telemetry::record::RunData;
+
+    #[test]
+    fn fires() {
+        assert!(check(&Analysis::new(&Build::steady(0).done())).is_some());
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(check(&Analysis::new(&Build::steady(20).done())).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check(&Analysis::new(&RunData::default())).is_some());
+    }
+}

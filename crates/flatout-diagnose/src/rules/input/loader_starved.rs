@@ -1,0 +1,76 @@
+//! # loader-starved
+//!
+//! ## What it detects
+//! The steps wait for batches, and no narrower rule says why.
+//! ## Why it is slow
+//! While the training process waits for the next batch, the device has nothing to do.
+//! ## Evidence
+//! Time waiting for the batch, of the steady window.
+//! ## Fix
+//! Look at what a batch costs: a line of `__getitem__` in the stacks, the storage, the collating.
+//! ## When it is wrong
+//! A loop that deliberately waits (a simulator, a stream of live data).
+//! ## References
+//! TraceML warns from 10% and calls 20% critical; gpuprof 15% and 30%.
+
+use crate::analysis::Analysis;
+use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
+use flatout_core::{Severity, message, units};
+use flatout_telemetry::Phase;
+
+pub const ID: &str = "loader-starved";
+pub const WORST: Severity = Severity::Critical;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let share = window.share(Phase::Data);
+    if share < WARNING_SHARE {
+        return None;
+    }
+    let shown = units::percent(share);
+    let wait = units::duration(window.ms_per_step(Phase::Data) / 1e3);
+    let place = analysis.train_loader().and_then(|loader| loader.place.as_ref());
+    Some(
+        Candidate::new(
+            ID,
+            severity_of(share),
+            message!(
+                en: "The steps wait for batches {shown} of the time, {wait} a step",
+                zh: "训练有 {shown} 的时间在等待 batch，每步 {wait}"
+            ),
+        )
+        .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
+        .place(place)
+        .claims(Stretch::Data, Reach::General, 0.0, window.seconds(Phase::Data))
+        .code(
+            place,
+            message!(
+                en: "Find what a batch costs: time the data set's __getitem__ and collate_fn on their own",
+                zh: "找出一个 batch 的成本：单独测量数据集的 __getitem__ 和 collate_fn 的耗时"
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+
+    #[test]
+    fn fires() {
+        let build = || Build::steady(20).phase(Phase::Data, 0.25).phase(Phase::Compute, 0.7);
+        assert_eq!(run(check, build()).unwrap().severity, Severity::Warning);
+        assert_eq!(causes(build()), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, Build::steady(20).phase(Phase::Data, 0.05)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

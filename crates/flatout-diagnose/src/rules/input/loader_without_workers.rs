@@ -1,0 +1,151 @@
+//! # loader-without-workers
+//!
+//! ## What it detects
+//! The training loader has `num_workers=0`, and the steps wait for its batches.
+//! ## Why it is slow
+//! The training process reads, transforms and collates every batch itself; the device has nothing to do meanwhile.
+//! With workers the next batches are prepared while the current one is computed.
+//! ## Evidence
+//! Time waiting for the batch, of the steady window; `num_workers` as it was really set; the CPUs this process may use.
+//! ## Fix
+//! As many workers as the steps need, at most what the usable CPUs carry; with one usable CPU none, and the cost of an
+//! item has to go down instead. `persistent_workers=True` so that they are not started anew each epoch.
+//! ## When it is wrong
+//! A data set that already lies on the device, or a `__getitem__` that must run in the main process (an open CUDA context,
+//! a lock, a database handle). Very cheap batches can cost more to pass between processes than to make.
+//! ## References
+//! Share limits: TraceML warns from 10%, the PyTorch TensorBoard plugin from 5%. PyTorch issue 23048 on choosing workers.
+
+use crate::advice;
+use crate::analysis::Analysis;
+use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
+use flatout_core::{Evidence, Severity, message, units};
+use flatout_telemetry::Phase;
+
+pub const ID: &str = "loader-without-workers";
+pub const WORST: Severity = Severity::Critical;
+
+/// Below this wait a step, handing a batch from process to process costs as much (a queue and shared memory, measured
+/// at 0.2 to 0.4 ms a batch with PyTorch 2).
+const WAIT_MS: f64 = 0.5;
+/// The part of the hidden time that surely goes: passing batches between processes eats some of it.
+const CERTAIN: f64 = 0.5;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let loader = analysis.train_loader()?;
+    let share = window.share(Phase::Data);
+    if loader.num_workers != Some(0) || share < WARNING_SHARE || window.ms_per_step(Phase::Data) < WAIT_MS {
+        return None;
+    }
+    let shown = units::percent(share);
+    let possible_s = window.wall_s() - advice::overlapped_s(analysis)?;
+    let suggested = advice::workers(analysis, loader);
+    let candidate = Candidate::new(
+        ID,
+        severity_of(share),
+        message!(
+            en: "No loader workers: {shown} of the time the steps wait for a batch made in the training process",
+            zh: "DataLoader 没有 worker：训练进程自己准备 batch，{shown} 的时间在等待"
+        ),
+    )
+    .detail(message!(
+        en: "With num_workers=0 the batch is read, transformed and collated between two steps; nothing overlaps.",
+        zh: "num_workers=0 时，batch 的读取、变换和拼接都在两步之间进行，没有任何重叠。"
+    ))
+    .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
+    .evidence(Evidence::new(message!(en: "loader workers", zh: "DataLoader worker 数"), 0.0, ""))
+    .place(loader.place.as_ref())
+    .claims(Stretch::Data, Reach::Specific, possible_s * CERTAIN, possible_s);
+    let usable = analysis.usable_cpus();
+    let candidate = match usable {
+        Some(usable) => candidate.evidence(Evidence::new(
+            message!(en: "usable CPUs", zh: "可用 CPU 数"),
+            usable as f64,
+            "",
+        )),
+        None => candidate,
+    };
+    Some(match suggested {
+        Some(workers) => candidate
+            .setting(
+                "loader.num_workers",
+                Some("0".into()),
+                workers,
+                message!(
+                    en: "num_workers={workers}, persistent_workers=True: batches are made while the step computes",
+                    zh: "num_workers={workers}，persistent_workers=True：计算当前一步的同时准备后面的 batch"
+                ),
+            )
+            .code(
+                loader.place.as_ref(),
+                message!(
+                    en: "DataLoader(…, num_workers={workers}, persistent_workers=True)",
+                    zh: "DataLoader(…, num_workers={workers}, persistent_workers=True)"
+                ),
+            ),
+        None => refuse(candidate, usable),
+    })
+}
+
+fn refuse(candidate: Candidate, usable: Option<usize>) -> Candidate {
+    let say = match usable {
+        Some(usable) => message!(
+            en: "num_workers 0 → 1: no; this process may use only {usable} CPU, a worker would take it from the training",
+            zh: "num_workers 0 → 1：不行；本进程只能使用 {usable} 个 CPU，worker 会与训练抢占"
+        ),
+        None => message!(
+            en: "num_workers: not suggested; the usable CPUs are unknown",
+            zh: "num_workers：不作建议；可用 CPU 数未知"
+        ),
+    };
+    candidate.refused("loader.num_workers", say).code(
+        None,
+        message!(
+            en: "Make an item cheaper: prepare the data once before the training and keep it as one tensor",
+            zh: "降低单个样本的成本：训练前一次性处理好数据，保存为一个 tensor"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use flatout_core::Fix;
+    use serde_json::json;
+
+    fn starved(workers: u64) -> Build {
+        Build::steady(20)
+            .phase(Phase::Data, 0.6)
+            .phase(Phase::Compute, 0.4)
+            .cpus(4)
+            .loader(0, json!({"num_workers": workers, "batch_size": 32}))
+    }
+
+    #[test]
+    fn fires() {
+        let finding = run(check, starved(0)).unwrap();
+        assert_eq!(finding.severity, Severity::Critical);
+        assert!(matches!(&finding.fixes[0], Fix::Setting { from: Some(from), to, .. } if from == "0" && to == "3"));
+        assert_eq!(causes(starved(0)), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, starved(2)).is_none());
+        assert!(run(check, Build::steady(20).cpus(4).loader(0, json!({"num_workers": 0}))).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+
+    #[test]
+    fn one_cpu_refuses_workers() {
+        let finding = run(check, starved(0).cpus(1)).unwrap();
+        assert!(finding.fixes.iter().any(|fix| matches!(fix, Fix::Refused { .. })));
+        assert!(!finding.fixes.iter().any(|fix| matches!(fix, Fix::Setting { .. })));
+    }
+}

@@ -1,0 +1,121 @@
+//! # workers-beyond-usable-cpus
+//!
+//! ## What it detects
+//! Far more loader workers than CPUs this process may use, while the steps wait for batches or the CPUs are full.
+//! ## Why it is slow
+//! The workers take turns on the same CPUs: each switch costs time and cold caches, the training process itself has to
+//! queue, and each worker's memory and start-up is paid for nothing.
+//! ## Evidence
+//! Workers against usable CPUs (affinity ∩ cgroup quota, not the machine's cores), time waiting for the batch, CPU use.
+//! ## Fix
+//! As many workers as the steps need, at most the usable CPUs less the one of the training process.
+//! ## When it is wrong
+//! Workers that mostly wait for a network or a slow disk: then many of them hide the latency.
+//! ## References
+//! 446 samples/s at 4 workers, 92 at 32 (spdl issue 303); Lightning issues 15572 and 18723 on core counts blind to cgroups.
+
+use crate::advice;
+use crate::analysis::Analysis;
+use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
+use flatout_core::{Evidence, Severity, message};
+use flatout_telemetry::Phase;
+
+pub const ID: &str = "workers-beyond-usable-cpus";
+pub const WORST: Severity = Severity::Critical;
+
+/// Up to twice the CPUs is a habit that does little harm.
+const PER_CPU: f64 = 2.0;
+/// Busy share from which the workers stand in each other's way. SageMaker speaks of a CPU bottleneck from 90%.
+const CPU_FULL: f64 = 0.9;
+/// Workers that use less CPU than this together wait for something else.
+const WAITING: f64 = 0.5;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let usable = analysis.usable_cpus()?;
+    let loader = analysis.train_loader()?;
+    let workers = loader.num_workers?;
+    if workers as f64 <= usable as f64 * PER_CPU {
+        return None;
+    }
+    let share = window.share(Phase::Data);
+    let cpu_full = analysis.host.cpu_util.is_some_and(|util| util >= CPU_FULL);
+    let waiting = analysis.host.tree_cpus.is_some_and(|used| used < usable as f64 * WAITING);
+    if waiting || (share < WARNING_SHARE && !cpu_full) {
+        return None;
+    }
+    let suggested = advice::workers(analysis, loader).unwrap_or(1);
+    let mut candidate = Candidate::new(
+        ID,
+        severity_of(share.max(WARNING_SHARE)),
+        message!(
+            en: "{workers} loader workers share {usable} usable CPUs",
+            zh: "{workers} 个 DataLoader worker 争抢 {usable} 个可用 CPU"
+        ),
+    )
+    .detail(message!(
+        en: "This process may use {usable} CPUs (affinity and cgroup quota); more workers only queue for them, and hold back \
+             the training process too.",
+        zh: "本进程只能使用 {usable} 个 CPU（亲和性与 cgroup 配额）；更多 worker 只会排队，还会拖慢训练进程本身。"
+    ))
+    .evidence(
+        Evidence::new(message!(en: "loader workers", zh: "DataLoader worker 数"), workers as f64, "")
+            .against(usable as f64 * PER_CPU),
+    )
+    .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
+    .place(loader.place.as_ref());
+    if let Some(util) = analysis.host.cpu_util {
+        let what = message!(en: "use of the usable CPUs", zh: "可用 CPU 的使用率");
+        candidate = candidate.evidence(analysis.in_window(Evidence::new(what, util * 100.0, "%").against(CPU_FULL * 100.0)));
+    }
+    if share >= WARNING_SHARE {
+        // How much of the wait is the crowd's and how much the work's own cannot be told from one run.
+        candidate = candidate.claims(Stretch::Data, Reach::Specific, 0.0, window.seconds(Phase::Data));
+    }
+    Some(candidate.setting(
+        "loader.num_workers",
+        Some(workers.to_string()),
+        suggested,
+        message!(
+            en: "num_workers={suggested}: what {usable} usable CPUs can carry",
+            zh: "num_workers={suggested}：{usable} 个可用 CPU 能承载的数量"
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use flatout_core::Fix;
+    use serde_json::json;
+
+    fn crowd(cpus: usize) -> Build {
+        Build::steady(20)
+            .phase(Phase::Data, 0.5)
+            .phase(Phase::Compute, 0.5)
+            .cpus(cpus)
+            .host(|host| host.cpu_util = Some(0.99))
+            .workers(16, 0.12, 1 << 20)
+            .loader(0, json!({"num_workers": 16}))
+    }
+
+    #[test]
+    fn fires() {
+        let finding = run(check, crowd(2)).unwrap();
+        assert!(matches!(&finding.fixes[0], Fix::Setting { to, .. } if to == "1"));
+        assert_eq!(causes(crowd(2)), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, crowd(32)).is_none());
+        let waiting = Build::steady(20).cpus(2).workers(16, 0.01, 0).loader(0, json!({"num_workers": 16}));
+        assert!(run(check, waiting).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,119 @@
+//! # workers-respawned-each-epoch
+//!
+//! ## What it detects
+//! The loader's workers are started anew each epoch, and that start-up takes a visible share of the time.
+//! ## Why it is slow
+//! With `persistent_workers=False` every `for batch in loader` forks or spawns all workers, copies the data set to them
+//! and waits for the first batch with an empty queue.
+//! ## Evidence
+//! How often the loader's iterator was made in the steady window, and the time until each first batch.
+//! ## Fix
+//! `persistent_workers=True`.
+//! ## When it is wrong
+//! A data set that is changed in the main process between epochs relies on the restart to pass the change on.
+//! ## References
+//! PyTorch's `DataLoader` documentation on `persistent_workers`.
+
+use crate::analysis::Analysis;
+use crate::candidate::{Candidate, Reach, Stretch, severity_of};
+use flatout_core::{Evidence, Severity, message, units};
+use flatout_telemetry::Phase;
+
+pub const ID: &str = "workers-respawned-each-epoch";
+pub const WORST: Severity = Severity::Critical;
+
+/// Once may be the window's edge; three are a habit.
+const STARTS: u64 = 3;
+/// The share of the time from which it is worth a line: PyTorch's plugin speaks of loader time from 5%.
+const SHARE: f64 = 0.05;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let loader = analysis.train_loader()?;
+    let workers = loader.num_workers.filter(|workers| *workers > 0)?;
+    if loader.persistent_workers == Some(true) || loader.starts < STARTS {
+        return None;
+    }
+    let start_s = loader.start_s.min(window.seconds(Phase::Data));
+    let share = start_s / window.wall_s();
+    if share < SHARE {
+        return None;
+    }
+    let starts = loader.starts;
+    let each = units::duration(loader.start_s / starts as f64);
+    // A first batch has to be made in any case: one batch's work a start stays.
+    let stays_s = loader.prepare_ms().unwrap_or(0.0) / 1e3 * starts as f64;
+    let goes_s = (start_s - stays_s).max(start_s * 0.2);
+    Some(
+        Candidate::new(
+            ID,
+            severity_of(share),
+            message!(
+                en: "{workers} workers were started anew {starts} times, {each} each",
+                zh: "{workers} 个 worker 重新启动了 {starts} 次，每次 {each}"
+            ),
+        )
+        .detail(message!(
+            en: "Each epoch ends the workers and begins with an empty queue; the steps wait until new ones deliver.",
+            zh: "每个 epoch 结束时 worker 被销毁，下一个 epoch 从空队列开始，训练要等新的 worker 送来数据。"
+        ))
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "time until first batches", zh: "等待首个 batch 的时间"), share * 100.0, "%")
+                .against(SHARE * 100.0),
+        ))
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "starts of the workers", zh: "worker 启动次数"), starts as f64, "")
+                .against(STARTS as f64),
+        ))
+        .place(loader.place.as_ref())
+        .claims(Stretch::Data, Reach::Measured, goes_s * 0.7, goes_s)
+        .setting(
+            "loader.persistent_workers",
+            Some("false".into()),
+            "true",
+            message!(
+                en: "persistent_workers=True: the workers stay alive between epochs",
+                zh: "persistent_workers=True：worker 在 epoch 之间保持存活"
+            ),
+        )
+        .code(
+            loader.place.as_ref(),
+            message!(en: "DataLoader(…, persistent_workers=True)", zh: "DataLoader(…, persistent_workers=True)"),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use flatout_telemetry::EventKind;
+    use serde_json::json;
+
+    fn epochs(persistent: bool, duration_ms: f64) -> Build {
+        Build::steady(20)
+            .phase(Phase::Data, 0.4)
+            .phase(Phase::Compute, 0.6)
+            .cpus(4)
+            .loader(0, json!({"num_workers": 2, "persistent_workers": persistent}))
+            .each_second(|| EventKind::LoaderStart { loader: 0, workers: 2, duration_ms })
+    }
+
+    #[test]
+    fn fires() {
+        let finding = run(check, epochs(false, 350.0)).unwrap();
+        assert_eq!(finding.severity, Severity::Critical);
+        assert_eq!(causes(epochs(false, 350.0)), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, epochs(true, 350.0)).is_none());
+        assert!(run(check, epochs(false, 5.0)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,97 @@
+//! # checkpoint-too-often
+//!
+//! ## What it detects
+//! Saving checkpoints takes a large share of the time.
+//! ## Why it is slow
+//! `torch.save` copies every tensor to the host and writes the file in the training process; the device waits.
+//! ## Evidence
+//! Time in saving of the steady window, how often, how long each, how many bytes.
+//! ## Fix
+//! Save less often: so rarely that it costs a twentieth of the time; or copy the state to the host and write it in a
+//! thread.
+//! ## When it is wrong
+//! A machine that may be taken away at any moment: what a crash would cost decides the interval, not the share alone.
+//! ## References
+//! The users' own cure: a checkpoint interval of five epochs. A twentieth: the noise gate of a comparison (nsys-ai, 5%).
+
+use crate::analysis::Analysis;
+use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
+use flatout_core::{Evidence, Severity, message, units};
+use flatout_telemetry::Phase;
+
+pub const ID: &str = "checkpoint-too-often";
+pub const WORST: Severity = Severity::Critical;
+
+/// Once is no habit.
+const TIMES: u64 = 2;
+/// What saving may cost after the fix.
+const GOAL: f64 = 0.05;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let (share, spans) = (window.share(Phase::Checkpoint), &analysis.spans.checkpoint);
+    if share < WARNING_SHARE || spans.count < TIMES {
+        return None;
+    }
+    let (times, each, shown) = (spans.count, units::duration(spans.mean_s()), units::percent(share));
+    let rarer = (share * (1.0 - GOAL) / ((1.0 - share).max(0.01) * GOAL)).ceil();
+    let every = window.steps / times.max(1);
+    let seconds = window.seconds(Phase::Checkpoint);
+    let mut candidate = Candidate::new(
+        ID,
+        severity_of(share),
+        message!(
+            en: "Saving checkpoints takes {shown} of the time: {times} times, {each} each, about every {every} steps",
+            zh: "保存 checkpoint 占 {shown} 的时间：共 {times} 次，每次 {each}，约每 {every} 步一次"
+        ),
+    )
+    .evidence(analysis.phase_evidence(Phase::Checkpoint, WARNING_SHARE))
+    .evidence(analysis.in_window(
+        Evidence::new(message!(en: "checkpoints", zh: "checkpoint 次数"), times as f64, "").against(TIMES as f64),
+    ))
+    .place(spans.place.as_ref())
+    .claims(Stretch::Checkpoint, Reach::Measured, seconds * (1.0 - 1.0 / rarer), seconds)
+    .code(
+        spans.place.as_ref(),
+        message!(
+            en: "Save {rarer} times less often (about every {} steps), or write the file in a thread",
+            zh: "把保存频率降到原来的 1/{rarer}（约每 {} 步一次），或在线程中写文件",
+            every * rarer as u64
+        ),
+    );
+    if spans.bytes > 0 {
+        let what = message!(en: "written each time", zh: "每次写入");
+        let megabytes = spans.bytes as f64 / times as f64 / 1e6;
+        candidate = candidate.evidence(Evidence::new(what, megabytes, "MB"));
+    }
+    Some(candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use flatout_telemetry::EventKind;
+
+    fn saving(share: f64) -> Build {
+        Build::steady(20).phase(Phase::Checkpoint, share).phase(Phase::Compute, 1.0 - share).each_second(move || {
+            EventKind::Checkpoint { duration_ms: share * 1e3, bytes: Some(1 << 20), place: None }
+        })
+    }
+
+    #[test]
+    fn fires() {
+        assert_eq!(run(check, saving(0.4)).unwrap().severity, Severity::Critical);
+        assert_eq!(causes(saving(0.4)), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, saving(0.02)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

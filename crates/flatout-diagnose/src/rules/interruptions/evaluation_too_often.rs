@@ -1,0 +1,96 @@
+//! # evaluation-too-often
+//!
+//! ## What it detects
+//! Evaluation takes a large share of the time, run after run, between the training steps.
+//! ## Why it is slow
+//! Nothing is learnt while evaluating. An evaluation after every short epoch, or every few steps, can cost more than the
+//! training it measures.
+//! ## Evidence
+//! Time in evaluation (`eval()` … `train()`, or loops under `no_grad`) of the steady window, how often, how long each.
+//! ## Fix
+//! Evaluate less often: so rarely that it costs a twentieth of the time. Or on a part of the validation data.
+//! ## When it is wrong
+//! A run whose purpose is evaluation, or early stopping that needs every epoch.
+//! ## References
+//! The users' own cure: an evaluation interval of five epochs. A twentieth: the noise gate of a comparison (nsys-ai, 5%).
+
+use crate::analysis::Analysis;
+use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
+use flatout_core::{Evidence, Severity, message, units};
+use flatout_telemetry::Phase;
+
+pub const ID: &str = "evaluation-too-often";
+pub const WORST: Severity = Severity::Critical;
+
+/// Once is no habit.
+const TIMES: u64 = 2;
+/// What evaluation may cost after the fix.
+const GOAL: f64 = 0.05;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let (share, spans) = (window.share(Phase::Eval), &analysis.spans.eval);
+    if share < WARNING_SHARE || spans.count < TIMES {
+        return None;
+    }
+    let (times, each) = (spans.count, units::duration(spans.mean_s()));
+    let shown = units::percent(share);
+    // e/k of the other time should be GOAL: k = e (1 − GOAL) / ((1 − e) GOAL).
+    let rarer = (share * (1.0 - GOAL) / ((1.0 - share).max(0.01) * GOAL)).ceil();
+    let every = window.steps / times.max(1);
+    let seconds = window.seconds(Phase::Eval);
+    Some(
+        Candidate::new(
+            ID,
+            severity_of(share),
+            message!(
+                en: "Evaluation takes {shown} of the time: {times} times, {each} each, about every {every} steps",
+                zh: "评估占 {shown} 的时间：共 {times} 次，每次 {each}，约每 {every} 步一次"
+            ),
+        )
+        .evidence(analysis.phase_evidence(Phase::Eval, WARNING_SHARE))
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "evaluations", zh: "评估次数"), times as f64, "").against(TIMES as f64),
+        ))
+        .place(spans.place.as_ref())
+        .claims(Stretch::Eval, Reach::Measured, seconds * (1.0 - 1.0 / rarer), seconds)
+        .code(
+            spans.place.as_ref(),
+            message!(
+                en: "Evaluate {rarer} times less often (about every {} steps), or on fewer batches",
+                zh: "把评估频率降到原来的 1/{rarer}（约每 {} 步一次），或减少评估的 batch 数",
+                every * rarer as u64
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use flatout_telemetry::EventKind;
+
+    fn evaluating(share: f64) -> Build {
+        Build::steady(20).phase(Phase::Eval, share).phase(Phase::Compute, 1.0 - share).each_second(move || {
+            EventKind::Eval { duration_ms: share * 1e3, batches: Some(10), place: None }
+        })
+    }
+
+    #[test]
+    fn fires() {
+        let finding = run(check, evaluating(0.5)).unwrap();
+        assert!(finding.fixes.len() == 1 && finding.severity == Severity::Critical);
+        assert_eq!(causes(evaluating(0.5)), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, evaluating(0.03)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

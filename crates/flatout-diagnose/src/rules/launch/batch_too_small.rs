@@ -1,0 +1,173 @@
+//! # batch-too-small
+//!
+//! ## What it detects
+//! Steps so small that their fixed cost is most of the time: the arithmetic of the batch would take a fraction of it.
+//! ## Why it is slow
+//! A step pays for Python, for launching each operation and for the optimizer once, whatever the batch. With few samples
+//! in it, the device (or the CPU's vector units) waits for that most of the time.
+//! ## Evidence
+//! On a GPU: its busy share, beside the samples in a step and the memory left. On the CPU: the time that the step's
+//! arithmetic needs at a modest speed, against the time it took.
+//! ## Fix
+//! A larger batch, as long as samples a second grow; scale the learning rate with it. When the batch must stay: compile the
+//! model, or use CUDA graphs.
+//! ## When it is wrong
+//! A small batch chosen for the result, not the speed; a model whose arithmetic is not in its parameters (attention over
+//! long sequences): there the estimate is too low, which is why the input's shape counts.
+//! ## References
+//! One LSTM on an H200: 4.9k samples/s at batch 64, 37.7k at 512, 268k at 4096. SageMaker calls a batch small when CPU, GPU
+//! and memory all stay below 70%.
+
+use crate::analysis::{Analysis, Device};
+use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
+use flatout_core::{Confidence, Evidence, Severity, message, units};
+use flatout_telemetry::Phase;
+
+pub const ID: &str = "batch-too-small";
+pub const WORST: Severity = Severity::Critical;
+
+/// Samples in a step up to which a batch may be called small; 64 was too small for every model in the references.
+const SMALL: f64 = 64.0;
+/// Share of a CPU step that its arithmetic needs; below it the rest is fixed cost.
+const ARITHMETIC_SHARE: f64 = 0.2;
+/// What one CPU core does easily in FP32: a tenth of a current core's peak, so that the estimate is not too kind.
+const CORE_FLOPS: f64 = 10e9;
+/// Busy share of a GPU below which it waits for its host (gpuprof and SageMaker call <70% low; NVML reads high).
+const GPU_BUSY: f64 = 0.6;
+/// Share of the window in which the host launches work.
+const COMPUTE_SHARE: f64 = 0.4;
+/// Batch growth that is suggested at once.
+const GROWTH: f64 = 4.0;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let samples = window.samples_per_step().filter(|samples| *samples <= SMALL)?;
+    if window.share(Phase::Compute) < COMPUTE_SHARE {
+        return None;
+    }
+    let compute_s = window.seconds(Phase::Compute);
+    let (wasted_s, evidence, confidence) = match analysis.device() {
+        Device::Cuda => on_gpu(analysis, compute_s)?,
+        _ => on_cpu(analysis, compute_s)?,
+    };
+    let share = wasted_s / window.wall_s();
+    if share < WARNING_SHARE {
+        return None;
+    }
+    let (batch, step) = (samples.round(), units::duration(window.step_ms() / 1e3));
+    let larger = (samples.max(1.0) * GROWTH).log2().ceil().exp2();
+    Some(
+        Candidate::new(
+            ID,
+            severity_of(share),
+            message!(
+                en: "A batch of {batch} is too small: most of each {step} step is its fixed cost",
+                zh: "batch 为 {batch} 太小：每步 {step} 中大部分是固定开销"
+            ),
+        )
+        .detail(message!(
+            en: "Python, operator launches and the optimizer cost the same for a larger batch; more samples a step share it.",
+            zh: "Python、算子下发和优化器的开销与 batch 大小无关；每步样本越多，摊薄得越多。"
+        ))
+        .confidence(confidence)
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "samples in a step", zh: "每步样本数"), samples, "").against(SMALL),
+        ))
+        .evidence(evidence)
+        .evidence(analysis.phase_evidence(Phase::Compute, COMPUTE_SHARE))
+        // With GROWTH × the samples a step, all but 1/GROWTH of the fixed cost goes.
+        .claims(Stretch::Dispatch, Reach::Specific, wasted_s * 0.3, wasted_s * (1.0 - 1.0 / GROWTH))
+        .setting(
+            "loader.batch_size",
+            Some(format!("{batch}")),
+            larger,
+            message!(
+                en: "batch_size={larger}, learning rate scaled with it; grow on while samples/s grow",
+                zh: "batch_size={larger}，学习率随之缩放；只要 samples/s 还在上升就继续增大"
+            ),
+        ),
+    )
+}
+
+/// The compute time in which the GPU waits.
+fn on_gpu(analysis: &Analysis, compute_s: f64) -> Option<(f64, Evidence, Confidence)> {
+    let busy = analysis.device_busy_share().filter(|busy| *busy < GPU_BUSY)?;
+    let idle_s = analysis.window.as_ref()?.wall_s() * (1.0 - busy);
+    let what = message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间");
+    let evidence = analysis.in_window(Evidence::new(what, busy * 100.0, "%").against(GPU_BUSY * 100.0));
+    Some((compute_s.min(idle_s), evidence, Confidence::High))
+}
+
+/// The compute time beyond what the arithmetic needs at [`CORE_FLOPS`] a usable core.
+fn on_cpu(analysis: &Analysis, compute_s: f64) -> Option<(f64, Evidence, Confidence)> {
+    let window = analysis.window.as_ref()?;
+    let flops = flops_per_step(analysis, window.samples_per_step()?)?;
+    let cores = analysis.facts.number("threads.torch").unwrap_or(1.0).max(1.0);
+    let needed_ms = flops / (CORE_FLOPS * cores) * 1e3;
+    let took_ms = window.ms_per_step(Phase::Compute);
+    if needed_ms > took_ms * ARITHMETIC_SHARE {
+        return None;
+    }
+    let what = message!(en: "the step's arithmetic, of its compute time", zh: "一步的算术量占其计算时间");
+    let evidence = Evidence::new(what, needed_ms / took_ms * 100.0, "%").against(ARITHMETIC_SHARE * 100.0);
+    Some((compute_s * (1.0 - needed_ms / took_ms), analysis.in_window(evidence), Confidence::Medium))
+}
+
+/// Two operations a parameter forward and four backward, at every position the input has.
+fn flops_per_step(analysis: &Analysis, samples: f64) -> Option<f64> {
+    let parameters = analysis.facts.number("model.parameters")?;
+    let shape: Vec<f64> = analysis
+        .facts
+        .get("input.shape")
+        .and_then(|fact| fact.value.as_array())
+        .map(|shape| shape.iter().filter_map(serde_json::Value::as_f64).collect())
+        .unwrap_or_default();
+    let tokens = analysis.facts.text("input.dtype").is_some_and(|dtype| dtype.contains("int"));
+    // (N, C, H, W): every pixel is a position. (N, T, F): every time step. (N, T) of integers: every token.
+    let positions = match shape.len() {
+        4.. => shape.iter().product::<f64>() / shape.get(1).copied().unwrap_or(1.0).max(1.0),
+        3 => shape[0] * shape[1],
+        2 if tokens => shape[0] * shape[1],
+        _ => samples,
+    };
+    Some(6.0 * parameters * positions.max(samples))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use serde_json::json;
+
+    fn small(parameters: u64) -> Build {
+        Build::steady(20)
+            .steps_per_s(1000)
+            .batch(4)
+            .fact("device", "cpu")
+            .fact("threads.torch", 2)
+            .fact("model.parameters", parameters)
+            .fact("input.shape", json!([4, 128]))
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, small(20_000)).is_some());
+        assert_eq!(causes(small(20_000)), [ID]);
+        let gpu = || Build::steady(20).batch(16).gpu(|gpu| gpu.util = Some(0.2));
+        assert!(run(check, gpu()).is_some());
+    }
+
+    #[test]
+    fn quiet() {
+        // Enough arithmetic, a larger batch, a GPU that is full, images whose pixels count.
+        assert!(run(check, small(2_000_000)).is_none());
+        assert!(run(check, small(20_000).batch(512)).is_none());
+        assert!(run(check, Build::steady(20).batch(16).gpu(|gpu| gpu.util = Some(0.95))).is_none());
+        assert!(run(check, small(20_000).fact("input.shape", json!([4, 3, 128, 128]))).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,278 @@
+//! A tiny builder of records for the rules' tests.
+
+use crate::analysis::Analysis;
+use crate::candidate::Candidate;
+use flatout_core::cpus::UsableCpus;
+use flatout_core::histogram::Histogram;
+use flatout_core::{Finding, Kind, Place};
+use flatout_telemetry::record::StackCount;
+use flatout_telemetry::record::{ExitInfo, GpuInfo, HostInfo, RunData};
+use flatout_telemetry::{
+    Event, EventKind, Fact, GpuSample, HostSample, Phase, PhaseTime, ProcessSample, Sample, StackTick,
+    StepTick,
+};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Seconds before the first step of a built run.
+const START_S: f64 = 2.0;
+
+#[allow(dead_code, reason = "a builder serves rules to come")]
+pub struct Build {
+    data: RunData,
+    seconds: usize,
+    steps_per_s: u64,
+    batch: u64,
+    shares: BTreeMap<Phase, f64>,
+    slow_every: Option<(usize, f64)>,
+    busy: Option<f64>,
+    host: HostSample,
+    gpu: Option<GpuSample>,
+    processes: BTreeMap<u32, ProcessSample>,
+}
+
+#[allow(dead_code, reason = "a builder serves rules to come")]
+impl Build {
+    /// A run of this many seconds of steps, 100 a second, all of it computing unless said otherwise.
+    pub fn steady(seconds: usize) -> Self {
+        Self {
+            data: RunData::default(),
+            seconds,
+            steps_per_s: 100,
+            batch: 32,
+            shares: BTreeMap::new(),
+            slow_every: None,
+            busy: None,
+            host: HostSample {
+                cpu_util: Some(0.4),
+                ..HostSample::default()
+            },
+            gpu: None,
+            processes: BTreeMap::new(),
+        }
+    }
+
+    pub fn phase(mut self, phase: Phase, share: f64) -> Self {
+        self.shares.insert(phase, share);
+        self
+    }
+
+    pub fn steps_per_s(mut self, steps: u64) -> Self {
+        self.steps_per_s = steps;
+        self
+    }
+
+    pub fn batch(mut self, batch: u64) -> Self {
+        self.batch = batch;
+        self
+    }
+
+    /// Every so many seconds only this share of the steps.
+    pub fn slow_every(mut self, seconds: usize, share: f64) -> Self {
+        self.slow_every = Some((seconds, share));
+        self
+    }
+
+    pub fn busy(mut self, share: f64) -> Self {
+        self.busy = Some(share);
+        self
+    }
+
+    pub fn fact(mut self, key: &str, value: impl Into<Value>) -> Self {
+        let value = value.into();
+        self.data.facts.push(Fact {
+            t: 0.1,
+            key: key.into(),
+            value,
+            scope: None,
+            place: None,
+        });
+        self
+    }
+
+    pub fn loader(mut self, id: u64, settings: Value) -> Self {
+        for (key, value) in settings.as_object().into_iter().flatten() {
+            self.data.facts.push(Fact {
+                t: 0.1,
+                key: format!("loader.{key}"),
+                value: value.clone(),
+                scope: Some(format!("loader.{id}")),
+                place: Some(Place::new("train.py", 40)),
+            });
+        }
+        self
+    }
+
+    /// Batches a second and the milliseconds a second waited for them.
+    pub fn loader_use(self, loader: u64, batches: u64, wait_ms: f64) -> Self {
+        self.each_second(move || EventKind::LoaderUse {
+            loader,
+            batches,
+            wait_ms,
+            eval: false,
+        })
+    }
+
+    pub fn worker_cost(self, loader: u64, fetch_ms: f64, collate_ms: f64, batches: u64) -> Self {
+        self.each_second(move || EventKind::Workers {
+            loader,
+            fetch_ms,
+            collate_ms,
+            batches,
+        })
+    }
+
+    pub fn each_second(mut self, kind: impl Fn() -> EventKind) -> Self {
+        for second in 1..=self.seconds {
+            self = self.event(START_S + second as f64, kind());
+        }
+        self
+    }
+
+    pub fn event(mut self, t: f64, kind: EventKind) -> Self {
+        self.data.events.push(Event { t, kind });
+        self
+    }
+
+    pub fn cpus(mut self, count: usize) -> Self {
+        self.data.info.host = Some(HostInfo {
+            name: "test".into(),
+            kernel: "test".into(),
+            cpus: UsableCpus {
+                online: 64,
+                affinity: count,
+                quota: None,
+            },
+            memory_bytes: None,
+        });
+        self
+    }
+
+    pub fn host(mut self, change: impl FnOnce(&mut HostSample)) -> Self {
+        change(&mut self.host);
+        self
+    }
+
+    pub fn gpu(mut self, change: impl FnOnce(&mut GpuSample)) -> Self {
+        self.data.info.gpus.entry(0).or_insert_with(|| GpuInfo {
+            mem_total_bytes: Some(80 << 30),
+            compute_capability: Some((9, 0)),
+            ..GpuInfo::default()
+        });
+        let mut gpu = self.gpu.take().unwrap_or(GpuSample {
+            util: Some(0.9),
+            ..GpuSample::default()
+        });
+        change(&mut gpu);
+        self.gpu = Some(gpu);
+        self.fact("device", "cuda")
+    }
+
+    /// A main process and this many workers, each using so many CPUs and holding so much memory of its own.
+    pub fn workers(mut self, count: u32, cpus: f64, private_bytes: u64) -> Self {
+        let process = |parent| ProcessSample {
+            parent: Some(parent),
+            command: Some("python train.py".into()),
+            cpus: Some(cpus),
+            private_bytes: Some(private_bytes),
+            ..ProcessSample::default()
+        };
+        self.processes.insert(
+            100,
+            ProcessSample {
+                parent: Some(1),
+                ..process(1)
+            },
+        );
+        for index in 0..count {
+            self.processes.insert(101 + index, process(100));
+        }
+        self
+    }
+
+    pub fn stack(mut self, frames: &[&str], count: u64) -> Self {
+        let frames = frames.iter().map(|frame| (*frame).to_owned()).collect();
+        self.data.stacks.push(StackTick {
+            t: START_S + 5.0,
+            stacks: vec![StackCount { frames, count }],
+        });
+        self
+    }
+
+    pub fn done(mut self) -> RunData {
+        for second in 0..self.seconds {
+            let t = START_S + second as f64 + 1.0;
+            let tick = self.tick(second, t);
+            self.data.steps.push(tick);
+            let gpus = self.gpu.iter().map(|gpu| (0, gpu.clone())).collect();
+            self.data.samples.push(Sample {
+                t,
+                gpus,
+                host: self.host.clone(),
+                processes: self.processes.clone(),
+            });
+        }
+        self.data.info.exit = Some(ExitInfo {
+            t: START_S + self.seconds as f64 + 0.5,
+            code: Some(0),
+            signal: None,
+        });
+        self.data
+    }
+
+    fn tick(&self, second: usize, t: f64) -> StepTick {
+        let slow = self
+            .slow_every
+            .filter(|(every, _)| second % every == every - 1)
+            .map_or(1.0, |(_, share)| share);
+        let steps = (self.steps_per_s as f64 * slow) as u64;
+        let shares = if self.shares.is_empty() {
+            BTreeMap::from([(Phase::Compute, 1.0)])
+        } else {
+            self.shares.clone()
+        };
+        let histogram = |ms: f64| {
+            let mut histogram = Histogram::default();
+            histogram.add_count(Histogram::bucket_of(ms * 1e6), steps);
+            histogram
+        };
+        let time = |share: f64| PhaseTime {
+            ms: share * 1e3,
+            hist: histogram(share * 1e3 / steps.max(1) as f64),
+        };
+        StepTick {
+            t,
+            dt: 1.0,
+            steps,
+            samples: Some(steps * self.batch),
+            busy_ms: self.busy.map(|share| share * 1e3),
+            phases: shares
+                .iter()
+                .map(|(phase, share)| (*phase, time(*share)))
+                .collect(),
+            step_hist: histogram(1e3 / steps.max(1) as f64),
+            loss: None,
+        }
+    }
+}
+
+/// The rule alone on a record.
+pub fn check(rule: fn(&Analysis) -> Option<Candidate>, build: Build) -> Option<Finding> {
+    rule(&Analysis::new(&build.done())).map(|candidate| candidate.finding)
+}
+
+/// The rule on a record with nothing in it.
+pub fn check_empty(rule: fn(&Analysis) -> Option<Candidate>) -> Option<Finding> {
+    rule(&Analysis::new(&RunData::default())).map(|candidate| candidate.finding)
+}
+
+/// The ids of all causes that the whole diagnosis names.
+pub fn causes(build: Build) -> Vec<String> {
+    let diagnosis = crate::diagnose(&build.done());
+    diagnosis
+        .findings
+        .into_iter()
+        .filter(|f| f.kind == Kind::Cause)
+        .map(|f| f.rule)
+        .collect()
+}
