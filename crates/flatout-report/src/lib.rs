@@ -1,5 +1,9 @@
 //! Showing. Nothing here measures or decides: it gets samples, verdicts and findings and makes them readable.
 //!
 //! - [`text`]: findings, verdicts and tables as text, for terminals and pipes, with Chinese aligned.
+//! - [`watch`]: the loop from ticks to record, view and verdict, live or replayed.
+//! - [`lines`]: ticks as plain, JSON and CSV lines.
 
+pub mod lines;
 pub mod text;
+pub mod watch;

@@ -28,6 +28,11 @@ impl Gatherer {
         }
     }
 
+    /// More is known of the run: a GPU's name, its memory.
+    pub fn describe(&mut self, info: &RunInfo) {
+        self.info = info.clone();
+    }
+
     pub fn add(&mut self, sample: &Sample) {
         if self.clock.is_waiting() {
             match self.first.take() {
