@@ -50,11 +50,8 @@ rules! {
 }
 
 /// The rules' entries, with those of the verdicts, for `flatout explain`.
-pub fn rule_infos() -> impl Iterator<Item = RuleInfo> {
-    RULES
-        .iter()
-        .map(|rule| rule.info)
-        .chain(health::INFOS.iter().copied())
+pub fn rule_infos() -> impl Iterator<Item = &'static RuleInfo> {
+    RULES.iter().map(|rule| &rule.info).chain(health::INFOS)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Text for terminals and pipes: readable without colour, aligned also where characters are two cells wide.
 
+mod diagnosis;
 mod finding;
 pub mod paint;
 mod table;
@@ -7,6 +8,7 @@ mod throttle;
 mod verdict;
 pub mod width;
 
+pub use diagnosis::{diagnosis, time_table};
 pub use finding::{count, findings};
 pub use paint::{Paint, Tone};
 pub use table::{Align, Table};

@@ -50,6 +50,7 @@ macro_rules! commands {
 }
 
 commands! {
+    Why: Diagnose = diagnose;
     Train: Generate = generate;
     Other: Completions = completions;
 }

@@ -1,0 +1,111 @@
+//! A whole diagnosis: the findings, then where the time went.
+
+use super::{Align, Paint, Table, Tone};
+use flatout_core::{Language, message, units};
+use flatout_diagnose::Diagnosis;
+use flatout_diagnose::analysis::time::TimeTable;
+
+/// Cells of the longest bar.
+const BAR_CELLS: f64 = 24.0;
+/// A smaller share is not worth a line of its own; it is in the sum below.
+const SHOWN_SHARE: f64 = 0.0005;
+
+pub fn diagnosis(diagnosis: &Diagnosis, language: Language, width: usize, colour: bool) -> String {
+    let mut text = super::findings(&diagnosis.findings, language, width, colour);
+    if !diagnosis.time.rows.is_empty() {
+        text.push('\n');
+        text += &time_table(&diagnosis.time, language, colour);
+    }
+    if let Some(window) = &diagnosis.window {
+        let seen = window_line(window, language);
+        text += &format!("\n{}\n", Paint { colour }.tone(Tone::Quiet, &seen));
+    }
+    text
+}
+
+/// Where every second of the run went: the rows add up to 100%.
+pub fn time_table(time: &TimeTable, language: Language, colour: bool) -> String {
+    let paint = Paint { colour };
+    let total = units::duration(time.total_s);
+    let head = message!(en: "Where the {total} went", zh: "{total} 的去向");
+    let mut table = Table::new(&[Align::Left, Align::Right, Align::Right, Align::Left]).indented(2);
+    for row in time.rows.iter().filter(|row| row.share >= SHOWN_SHARE) {
+        let cells = (row.share * BAR_CELLS).round() as usize;
+        let tone = (row.key == "unexplained").then_some(Tone::Quiet);
+        table.toned_row([
+            (row.name.get(language), tone),
+            (&format!("{:.1} s", row.seconds), None),
+            (&units::percent(row.share), Some(Tone::Strong)),
+            (&"█".repeat(cells), Some(Tone::Quiet)),
+        ]);
+    }
+    format!(
+        "{}\n{}",
+        paint.tone(Tone::Strong, head.get(language)),
+        table.render(paint)
+    )
+}
+
+fn window_line(window: &flatout_diagnose::WindowSummary, language: Language) -> String {
+    let (start, end, steps) = (
+        units::significant(window.start_s),
+        units::significant(window.end_s),
+        window.steps,
+    );
+    let how = window.how.get(language);
+    let mut line = message!(
+        en: "Judged on {steps} steps from {start} to {end} s ({how}).",
+        zh: "依据 {start} 到 {end} 秒之间的 {steps} 步（{how}）。"
+    )
+    .get(language)
+    .to_owned();
+    if let (Some(p50), Some(p95)) = (window.step_p50_ms, window.step_p95_ms) {
+        let (p50, p95) = (units::duration(p50 / 1e3), units::duration(p95 / 1e3));
+        line +=
+            message!(en: " A step took {p50} (p95 {p95}).", zh: "每步 {p50}（p95 {p95}）。").get(language);
+    }
+    if let Some(rate) = window.samples_per_s {
+        let rate = units::count(rate);
+        line += message!(en: " {rate} samples/s.", zh: "{rate} samples/s。").get(language);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flatout_telemetry::record::{ExitInfo, RunData};
+    use flatout_telemetry::{Phase, PhaseTime, StepTick};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn the_time_adds_up_and_is_said_in_both_languages() {
+        let mut data = RunData::default();
+        let time = |ms| PhaseTime {
+            ms,
+            ..PhaseTime::default()
+        };
+        for second in 0..20 {
+            data.steps.push(StepTick {
+                t: 3.0 + f64::from(second),
+                dt: 1.0,
+                steps: 10,
+                phases: BTreeMap::from([(Phase::Data, time(600.0)), (Phase::Compute, time(300.0))]),
+                ..StepTick::default()
+            });
+        }
+        data.info.exit = Some(ExitInfo {
+            t: 22.0,
+            code: Some(0),
+            signal: None,
+        });
+        let text = diagnosis(&flatout_diagnose::diagnose(&data), Language::English, 80, false);
+        assert!(text.contains("Where the 22 s went"), "{text}");
+        assert!(
+            text.contains("unexplained") && text.contains("loader-starved"),
+            "{text}"
+        );
+        let chinese = diagnosis(&flatout_diagnose::diagnose(&data), Language::Chinese, 80, false);
+        assert!(chinese.contains("等待 batch"), "{chinese}");
+    }
+}

@@ -1,0 +1,59 @@
+//! `flatout diagnose RUN`
+
+use crate::context::Context;
+use clap::Args;
+use flatout_core::{Message, Result, message};
+use flatout_diagnose::Diagnosis;
+use flatout_report::text;
+use flatout_telemetry::record;
+use serde::Serialize;
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "Examples:
+  flatout diagnose last
+  flatout diagnose .flatout/runs/20261115-031200-train
+  flatout diagnose last --json";
+
+#[derive(Args)]
+pub struct Arguments {
+    /// The run: `last`, its name or id, or its folder
+    #[arg(value_name = "RUN", default_value = "last")]
+    run: String,
+    /// Print the findings as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn about() -> Message {
+    message!(en: "Say why the GPU idled in a run, and what to do", zh: "说明一次运行中 GPU 为何空闲，以及该怎么办")
+}
+
+/// The diagnosis with the run it is of.
+#[derive(Serialize)]
+struct Output<'a> {
+    run: &'a str,
+    #[serde(flatten)]
+    diagnosis: &'a Diagnosis,
+}
+
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    let record = record::find(&arguments.run)?;
+    let data = record.load();
+    let diagnosis = flatout_diagnose::diagnose(&data);
+    let text = if arguments.json {
+        let output = Output {
+            run: &record.info.id,
+            diagnosis: &diagnosis,
+        };
+        serde_json::to_string_pretty(&output).unwrap_or_default() + "\n"
+    } else {
+        text::diagnosis(&diagnosis, context.language, text::readable_width(None), context.colour_on_stdout())
+    };
+    crate::output::write_stdout(text.as_bytes());
+    let lost = data.skipped.iter().filter(|skipped| !skipped.torn).count();
+    if lost > 0 {
+        let say = message!(en: "{lost} lines of the record could not be read", zh: "记录中有 {lost} 行无法读取");
+        eprintln!("{}", context.say(&say));
+    }
+    Ok(ExitCode::SUCCESS)
+}
