@@ -1,5 +1,6 @@
 //! What can be wrong with data, said so that the person finds the place.
 
+use crate::table::{BadRow, Problem};
 use flatout_core::error::FileError;
 use flatout_core::{Explain, Message, explained, message};
 use std::path::PathBuf;
@@ -48,6 +49,16 @@ pub enum DataError {
     },
     NoRows {
         path: PathBuf,
+    },
+    /// A row of a text file that cannot be read.
+    BadRow(BadRow),
+    UnclosedQuote {
+        path: PathBuf,
+        line: u64,
+    },
+    DuplicateColumn {
+        path: PathBuf,
+        column: String,
     },
     /// Rows of one entity must be in the order of time.
     Unordered {
@@ -138,6 +149,18 @@ impl Explain for DataError {
                 let path = path.display();
                 message!(en: "`{path}` has no rows", zh: "`{path}` 没有数据行")
             }
+            Self::BadRow(row) => bad_row(row),
+            Self::UnclosedQuote { path, line } => {
+                let path = path.display();
+                message!(
+                    en: "a quote that opens in line {line} of `{path}` is never closed",
+                    zh: "`{path}` 第 {line} 行起的引号没有闭合"
+                )
+            }
+            Self::DuplicateColumn { path, column } => {
+                let path = path.display();
+                message!(en: "`{path}` has two columns named `{column}`", zh: "`{path}` 中有两列同名：`{column}`")
+            }
             Self::Unordered { path, row, column } => {
                 let path = path.display();
                 message!(
@@ -169,6 +192,17 @@ impl Explain for DataError {
             Self::NotFinite { .. } => Some(message!(
                 en: "choose what to do with missing values: mean, zero, forward or drop",
                 zh: "请指定缺失值的处理方式：mean、zero、forward 或 drop"
+            )),
+            Self::BadRow(BadRow {
+                problem: Problem::Value { .. },
+                ..
+            }) => Some(message!(
+                en: "give the column another type or a policy for missing values, or leave such rows out with `skip`",
+                zh: "请为该列指定其他类型或缺失值策略，或用 `skip` 跳过这样的行"
+            )),
+            Self::BadRow(_) => Some(message!(
+                en: "mend the file, or leave such rows out with `skip`",
+                zh: "请修正文件，或用 `skip` 跳过这样的行"
             )),
             Self::NoWindows { .. } => Some(message!(
                 en: "use a shorter sequence length, or give this split a larger share",
@@ -218,4 +252,30 @@ fn other_columns(
         text.zh += "顺序不同";
     }
     text
+}
+
+fn bad_row(row: &BadRow) -> Message {
+    let (path, line) = (row.path.display(), row.line);
+    match &row.problem {
+        Problem::Fields { found, expected } => message!(
+            en: "line {line} of `{path}` has {found} fields, the header has {expected}",
+            zh: "`{path}` 第 {line} 行有 {found} 个字段，而表头有 {expected} 个"
+        ),
+        Problem::Value {
+            column,
+            value,
+            wanted,
+        } if value.is_empty() => message!(
+            en: "line {line} of `{path}`: column `{column}` is empty ({wanted} expected)",
+            zh: "`{path}` 第 {line} 行：列 `{column}` 为空（应为 {wanted}）"
+        ),
+        Problem::Value {
+            column,
+            value,
+            wanted,
+        } => message!(
+            en: "line {line} of `{path}`: column `{column}` is `{value}`, which is not {wanted}",
+            zh: "`{path}` 第 {line} 行：列 `{column}` 的值 `{value}` 不是 {wanted}"
+        ),
+    }
 }

@@ -60,6 +60,8 @@ pub mod random;
 pub mod source;
 pub mod split;
 pub mod standardise;
+pub mod table;
+pub mod text_list;
 pub mod time;
 
 pub use batch::{BatchMemory, BatchSlices, Draw, FillTime, Filled, HostBatch, SampleShape, SampleSource};

@@ -66,6 +66,24 @@ pub fn parse_us(text: &[u8]) -> Option<i64> {
     }
 }
 
+/// [`parse_us`], or a number: `20240301` as a date, 10 digits as seconds, 13 as milliseconds, 16 as microseconds.
+pub fn parse_any_us(text: &[u8]) -> Option<i64> {
+    let digits = text.iter().all(u8::is_ascii_digit);
+    if !digits || text.len() == 8 {
+        return parse_us(text);
+    }
+    let scale = match text.len() {
+        10 => MICROSECONDS_PER_SECOND,
+        13 => 1000,
+        16 => 1,
+        _ => return None,
+    };
+    let value = text
+        .iter()
+        .fold(0i64, |value, digit| value * 10 + i64::from(digit - b'0'));
+    Some(value * scale)
+}
+
 fn parse_date(text: &[u8]) -> Option<(i64, u32, u32, &[u8])> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if digits == 8 {

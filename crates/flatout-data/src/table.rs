@@ -1,0 +1,135 @@
+//! Between files and data sets: which column goes where, and the arrays they are written to.
+//!
+//! A reader (CSV, Parquet) gets a [`Layout`]: for every column of the file the array, the place in the array's row, and how to
+//! read the text. A table of columns is a layout of arrays of width 1; the features of a data set are one array of width
+//! `features`. So files are parsed straight into what the trainer uses.
+
+pub mod arrays;
+
+pub use arrays::{Array, Arrays};
+use serde::{Deserialize, Serialize};
+
+/// How a column's values are read and kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ColumnType {
+    /// `f32`; missing is NaN.
+    Real,
+    /// `i64`; missing is [`MISSING`].
+    Integer,
+    /// `i32` code of a dictionary; missing is 0.
+    Category,
+    /// `i64` microseconds since 1970; missing is [`MISSING`].
+    Time,
+}
+
+/// The missing value of integers and times.
+pub const MISSING: i64 = i64::MIN;
+
+impl ColumnType {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Real => "real",
+            Self::Integer => "integer",
+            Self::Category => "category",
+            Self::Time => "time",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "real" | "float" | "numeric" | "number" => Self::Real,
+            "integer" | "int" => Self::Integer,
+            "category" | "categorical" | "text" | "string" => Self::Category,
+            "time" | "timestamp" | "date" => Self::Time,
+            _ => return None,
+        })
+    }
+
+    pub fn value_bytes(self) -> usize {
+        match self {
+            Self::Real | Self::Category => 4,
+            Self::Integer | Self::Time => 8,
+        }
+    }
+}
+
+/// Where a column goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    pub array: usize,
+    /// Place in the array's row.
+    pub offset: usize,
+    pub kind: ColumnType,
+    /// A missing value makes the row a bad one.
+    pub required: bool,
+}
+
+/// One slot a column of the file, `None` for columns that are not read; and the arrays' types and widths.
+#[derive(Debug, Clone, Default)]
+pub struct Layout {
+    pub slots: Vec<Option<Slot>>,
+    pub arrays: Vec<(ColumnType, usize)>,
+}
+
+impl Layout {
+    /// Every column in an array of its own.
+    pub fn columns(kinds: &[Option<ColumnType>]) -> Self {
+        let mut layout = Self::default();
+        for kind in kinds {
+            let slot = kind.map(|kind| {
+                layout.arrays.push((kind, 1));
+                Slot {
+                    array: layout.arrays.len() - 1,
+                    offset: 0,
+                    kind,
+                    required: false,
+                }
+            });
+            layout.slots.push(slot);
+        }
+        layout
+    }
+}
+
+/// What to do with a row that cannot be read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BadRows {
+    #[default]
+    Error,
+    /// Left out, counted, and the first few kept as examples.
+    Skip,
+}
+
+/// One unreadable row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadRow {
+    pub path: std::path::PathBuf,
+    /// From 1, the header being line 1.
+    pub line: u64,
+    pub problem: Problem,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    Fields {
+        found: usize,
+        expected: usize,
+    },
+    Value {
+        column: String,
+        value: String,
+        wanted: &'static str,
+    },
+}
+
+/// Rows left out under [`BadRows::Skip`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Skipped {
+    pub count: u64,
+    pub examples: Vec<BadRow>,
+}
+
+/// How many examples of skipped rows are kept.
+pub const EXAMPLES_KEPT: usize = 10;
