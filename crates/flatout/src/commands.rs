@@ -51,6 +51,8 @@ macro_rules! commands {
 
 commands! {
     Why: Diagnose = diagnose;
+    Why: Lint = lint;
+    Why: Explain = explain;
     Train: Generate = generate;
     Other: Completions = completions;
 }

@@ -1,0 +1,167 @@
+//! JSON with places. Small, since all it must give is keys, scalars and spans; comments and trailing commas are forgiven.
+
+use super::{ConfigError, Entry, Value};
+use crate::python::Span;
+
+/// Deeper than any configuration; recursion stops here.
+const DEEPEST: usize = 64;
+
+pub(super) fn entries(text: &str) -> (Vec<Entry>, Option<ConfigError>) {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        entries: Vec::new(),
+    };
+    let result = reader.value(&[], 0).map(|_| ()).and_then(|()| {
+        reader.skip_space();
+        if reader.at == text.len() {
+            Ok(())
+        } else {
+            Err("text after the end")
+        }
+    });
+    let error = result.err().map(|what| ConfigError {
+        at: Span::new(reader.at.min(text.len()), reader.at.min(text.len())),
+        text: what.to_owned(),
+    });
+    (reader.entries, error)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    entries: Vec<Entry>,
+}
+
+type Read<T> = Result<T, &'static str>;
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        loop {
+            while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
+                self.at += 1;
+            }
+            if !self.text.as_bytes()[self.at..].starts_with(b"//") {
+                return;
+            }
+            while self.peek().is_some_and(|byte| byte != b'\n') {
+                self.at += 1;
+            }
+        }
+    }
+
+    fn value(&mut self, path: &[String], depth: usize) -> Read<(Value, Span)> {
+        self.skip_space();
+        let start = self.at;
+        let value = match self.peek() {
+            _ if depth > DEEPEST => return Err("nested too deep"),
+            Some(b'{') => self.object(path, depth)?,
+            Some(b'[') => self.array(path, depth)?,
+            Some(b'"') => Value::Text(self.string()?),
+            Some(_) => self.word()?,
+            None => return Err("a value is missing"),
+        };
+        Ok((value, Span::new(start, self.at)))
+    }
+
+    fn object(&mut self, path: &[String], depth: usize) -> Read<Value> {
+        self.at += 1;
+        loop {
+            self.skip_space();
+            match self.peek() {
+                Some(b'}') => break,
+                Some(b',') => self.at += 1,
+                Some(b'"') => self.member(path, depth)?,
+                _ => return Err("a key in double quotes or `}` was expected"),
+            }
+        }
+        self.at += 1;
+        Ok(Value::Mapping)
+    }
+
+    fn member(&mut self, path: &[String], depth: usize) -> Read<()> {
+        let start = self.at;
+        let name = self.string()?;
+        let key = Span::new(start, self.at);
+        self.skip_space();
+        if self.peek() != Some(b':') {
+            return Err("`:` was expected");
+        }
+        self.at += 1;
+        let mut path = path.to_vec();
+        path.push(name);
+        let index = self.entries.len();
+        let placeholder = Entry {
+            path: path.clone(),
+            key,
+            value: Value::Null,
+            span: key,
+        };
+        self.entries.push(placeholder);
+        let (value, span) = self.value(&path, depth + 1)?;
+        self.entries[index].value = value;
+        self.entries[index].span = span;
+        Ok(())
+    }
+
+    fn array(&mut self, path: &[String], depth: usize) -> Read<Value> {
+        self.at += 1;
+        let mut index = 0;
+        loop {
+            self.skip_space();
+            match self.peek() {
+                Some(b']') => break,
+                Some(b',') => self.at += 1,
+                None => return Err("`]` was expected"),
+                Some(_) => {
+                    let mut path = path.to_vec();
+                    path.push(index.to_string());
+                    self.value(&path, depth + 1)?;
+                    index += 1;
+                }
+            }
+        }
+        self.at += 1;
+        Ok(Value::Sequence)
+    }
+
+    fn string(&mut self) -> Read<String> {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => self.at += 2,
+                Some(_) => self.at += 1,
+                None => return Err("a string is not closed"),
+            }
+        }
+        self.at += 1;
+        let literal = self.text.get(start..self.at).unwrap_or("\"\"");
+        serde_json::from_str(literal).map_err(|_| "a string is not valid")
+    }
+
+    fn word(&mut self) -> Read<Value> {
+        let start = self.at;
+        while self
+            .peek()
+            .is_some_and(|byte| !b",]}{[: \t\r\n\"".contains(&byte))
+        {
+            self.at += 1;
+        }
+        match self.text.get(start..self.at).unwrap_or("") {
+            "true" => Ok(Value::Boolean(true)),
+            "false" => Ok(Value::Boolean(false)),
+            "null" => Ok(Value::Null),
+            number => match (number.parse::<i64>(), number.parse::<f64>()) {
+                (Ok(value), _) => Ok(Value::Integer(value)),
+                (_, Ok(value)) => Ok(Value::Float(value)),
+                _ => Err("a value was expected"),
+            },
+        }
+    }
+}

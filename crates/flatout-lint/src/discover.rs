@@ -1,0 +1,181 @@
+//! Finding the files to lint. Links to folders are not followed, so a loop of links ends; folders that hold no source of the
+//! project's own (virtual environments, caches, hidden ones) are left out unless they are named.
+
+use crate::config::Format;
+use crate::project::Unreadable;
+use crate::settings::Settings;
+use flatout_core::message;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// No configuration a person writes is larger; data files are.
+const LARGEST_CONFIG_BYTES: u64 = 256 * 1024;
+/// Larger Python files are data in disguise.
+pub(crate) const LARGEST_PYTHON_BYTES: u64 = 32 << 20;
+
+/// Folders of other people's code, or of none.
+const SKIPPED_FOLDERS: [&str; 8] = [
+    "__pycache__",
+    "node_modules",
+    "site-packages",
+    "build",
+    "dist",
+    "wandb",
+    "mlruns",
+    "lightning_logs",
+];
+/// Configuration of other tools.
+const OTHER_TOOLS: [&str; 12] = [
+    "pyproject.toml",
+    "flatout.toml",
+    "package.json",
+    "package-lock.json",
+    "Cargo.toml",
+    "mkdocs.yml",
+    "environment.yml",
+    "docker-compose.yml",
+    "docker-compose.yaml",
+    "tsconfig.json",
+    "ruff.toml",
+    "environment.yaml",
+];
+
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    pub python: Vec<PathBuf>,
+    pub config: Vec<(PathBuf, Format)>,
+    pub unreadable: Vec<Unreadable>,
+}
+
+pub(crate) fn discover(paths: &[PathBuf], settings: &Settings) -> Files {
+    let mut files = Files::default();
+    for path in paths {
+        if path.is_dir() {
+            folder(path, settings, &mut files);
+        } else {
+            file(path, &mut files);
+        }
+    }
+    files.python.sort();
+    files.python.dedup();
+    files.config.sort_by(|a, b| a.0.cmp(&b.0));
+    files.config.dedup_by(|a, b| a.0 == b.0);
+    files
+}
+
+fn folder(start: &Path, settings: &Settings, files: &mut Files) {
+    let mut queue = vec![start.to_path_buf()];
+    while let Some(path) = queue.pop() {
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) => {
+                files.unreadable.push(Unreadable {
+                    why: message!(en: "the folder cannot be read: {error}", zh: "无法读取该目录：{error}"),
+                    path,
+                });
+                continue;
+            }
+        };
+        for entry in entries.flatten() {
+            let (path, Ok(kind)) = (plain(entry.path()), entry.file_type()) else {
+                continue;
+            };
+            if settings.excludes(&path) {
+                continue;
+            }
+            if kind.is_dir() {
+                if !is_skipped(&path) {
+                    queue.push(path);
+                }
+            } else if kind.is_file() || path.is_file() {
+                file(&path, files);
+            }
+        }
+    }
+}
+
+/// `./a/b.py` is shown as `a/b.py`.
+fn plain(path: PathBuf) -> PathBuf {
+    path.strip_prefix(".")
+        .map_or_else(|_| path.clone(), Path::to_path_buf)
+}
+
+fn is_skipped(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with('.') || SKIPPED_FOLDERS.contains(&&*name) || path.join("pyvenv.cfg").exists()
+}
+
+fn file(path: &Path, files: &mut Files) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if path.extension().is_some_and(|extension| extension == "py") {
+        files.python.push(path.to_path_buf());
+    } else if let Some(format) = Format::of(path) {
+        let small = fs::metadata(path).is_ok_and(|data| data.len() <= LARGEST_CONFIG_BYTES);
+        if small && !OTHER_TOOLS.contains(&&*name) && !name.starts_with('.') {
+            files.config.push((path.to_path_buf(), format));
+        }
+    }
+}
+
+/// Words of a file or folder name that make it a configuration.
+const CONFIG_WORDS: [&str; 12] = [
+    "config",
+    "configs",
+    "conf",
+    "cfg",
+    "cfgs",
+    "configuration",
+    "train",
+    "training",
+    "params",
+    "hparams",
+    "settings",
+    "hyp",
+];
+
+/// Whether a file is configuration by its name or its folder's; others must be named in the code.
+pub(crate) fn looks_like_config(path: &Path) -> bool {
+    let has_word = |name: &str| {
+        let mut words = name.split(['_', '-', '.', ' ']);
+        words.any(|word| CONFIG_WORDS.contains(&word.to_ascii_lowercase().as_str()))
+    };
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let folder = path
+        .parent()
+        .and_then(Path::file_name)
+        .unwrap_or_default()
+        .to_string_lossy();
+    let is_json = path.extension().is_some_and(|extension| extension == "json");
+    // Folders of JSON files are as a rule data, whatever their name.
+    has_word(&stem) || (!is_json && has_word(&folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_of_links_ends_and_strangers_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for path in ["a/b", ".git", "venv/lib"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        fs::write(root.join("venv/pyvenv.cfg"), "").unwrap();
+        for path in [
+            "a/x.py",
+            "a/b/y.py",
+            ".git/z.py",
+            "venv/lib/w.py",
+            "a/config.yaml",
+            "a/pyproject.toml",
+        ] {
+            fs::write(root.join(path), "").unwrap();
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(root, root.join("a/loop")).unwrap();
+        let files = discover(&[root.to_path_buf()], &Settings::default());
+        assert_eq!(files.python, [root.join("a/b/y.py"), root.join("a/x.py")]);
+        assert_eq!(files.config.len(), 1);
+    }
+}

@@ -1,0 +1,156 @@
+//! Choosing, applying and writing the edits of findings. Edits never overlap; a file is written whole or not at all, and its
+//! old text is kept beside it.
+
+use crate::report::Reported;
+use flatout_core::error::FileError;
+use flatout_core::files::write_atomically;
+use flatout_core::{Edit, Finding, Fix};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The first fix of a finding that edits source and may be applied; empty if there is none.
+pub fn edits_of(finding: &Finding, with_unsafe: bool) -> &[Edit] {
+    let found = finding.fixes.iter().find_map(|fix| match fix {
+        Fix::Edits { edits, safe, .. } if *safe || with_unsafe => Some(edits.as_slice()),
+        _ => None,
+    });
+    found.unwrap_or(&[])
+}
+
+/// What will be changed.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// For each file its edits, in order, none overlapping.
+    pub edits: BTreeMap<PathBuf, Vec<Edit>>,
+    /// Findings that these edits mend.
+    pub mended: usize,
+    /// Findings whose edits would overlap with others: a second run mends them.
+    pub postponed: usize,
+}
+
+pub fn plan(found: &[Reported], with_unsafe: bool) -> Plan {
+    let mut plan = Plan::default();
+    for one in found {
+        let edits = edits_of(&one.finding, with_unsafe);
+        if edits.is_empty() {
+            continue;
+        }
+        if edits.iter().any(|edit| collides(&plan, edit)) {
+            plan.postponed += 1;
+            continue;
+        }
+        plan.mended += 1;
+        for edit in edits {
+            let list = plan.edits.entry(edit.file.clone()).or_default();
+            if !list.contains(edit) {
+                list.push(edit.clone());
+            }
+        }
+    }
+    for list in plan.edits.values_mut() {
+        list.sort_by_key(|edit| (edit.start, edit.end));
+    }
+    plan
+}
+
+/// Two edits may not touch the same bytes, nor insert at the same place; the very same edit twice is one edit.
+fn collides(plan: &Plan, edit: &Edit) -> bool {
+    plan.edits.get(&edit.file).is_some_and(|list| {
+        list.iter().any(|other| {
+            let apart = edit.end < other.start || other.end < edit.start;
+            let adjacent = edit.start != other.start && (edit.end == other.start || other.end == edit.start);
+            other != edit && !apart && !adjacent
+        })
+    })
+}
+
+/// The text with edits made; they are sorted and do not overlap.
+pub fn apply(text: &str, edits: &[Edit]) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut at = 0;
+    for edit in edits {
+        let (Some(kept), true) = (text.get(at..edit.start), edit.end >= edit.start) else {
+            continue;
+        };
+        result.push_str(kept);
+        result.push_str(&edit.text);
+        at = edit.end;
+    }
+    result.push_str(text.get(at..).unwrap_or(""));
+    result
+}
+
+/// Where a file's old text is kept.
+pub fn backup_path(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".flatout-backup");
+    path.with_file_name(name)
+}
+
+/// Keeps the old text in the backup, then puts the new text in place.
+pub fn write(path: &Path, old: &str, new: &str) -> Result<(), FileError> {
+    write_atomically(&backup_path(path), old.as_bytes())?;
+    let mode = std::fs::metadata(path).map(|data| data.permissions());
+    write_atomically(path, new.as_bytes())?;
+    if let Ok(mode) = mode {
+        // A script stays executable; failing that is no reason to undo the edit.
+        let _ = std::fs::set_permissions(path, mode);
+    }
+    Ok(())
+}
+
+/// What [`mend`] did, or would do.
+#[derive(Debug, Default)]
+pub struct Mended {
+    pub diff: String,
+    pub files: usize,
+    pub findings: usize,
+    pub postponed: usize,
+    pub written: bool,
+}
+
+/// Plans the edits, makes their diff and, with `write`, puts the new files in place.
+pub fn mend(outcome: &crate::Outcome, with_unsafe: bool, write: bool) -> Result<Mended, FileError> {
+    let plan = plan(&outcome.found, with_unsafe);
+    let mut mended = Mended {
+        findings: plan.mended,
+        postponed: plan.postponed,
+        written: write,
+        ..Mended::default()
+    };
+    for (path, edits) in &plan.edits {
+        let Some(source) = outcome.source(path) else {
+            continue;
+        };
+        let new = apply(&source.text, edits);
+        mended.diff += &crate::format::unified(path, &source.text, &new, edits);
+        mended.files += 1;
+        if write {
+            self::write(path, &source.text, &new)?;
+        }
+    }
+    Ok(mended)
+}
+
+impl Mended {
+    pub fn summary(&self) -> flatout_core::Message {
+        use flatout_core::message;
+        let (findings, files, postponed) = (self.findings, self.files, self.postponed);
+        let mut say = match (findings, self.written) {
+            (0, _) => message!(en: "Nothing to mend by itself.", zh: "没有可以自动修复的问题。"),
+            (_, true) => message!(
+                en: "Mended {findings} findings in {files} files; the old files are kept as *.flatout-backup.",
+                zh: "已在 {files} 个文件中修复 {findings} 处；原文件保存为 *.flatout-backup。"
+            ),
+            (_, false) => message!(
+                en: "{findings} findings in {files} files would be mended.",
+                zh: "将在 {files} 个文件中修复 {findings} 处。"
+            ),
+        };
+        if postponed > 0 {
+            say.en += &format!(" {postponed} more touch the same lines: run it again.");
+            say.zh += &format!("另有 {postponed} 处涉及相同的行：请再运行一次。");
+        }
+        say
+    }
+}

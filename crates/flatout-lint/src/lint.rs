@@ -1,0 +1,198 @@
+//! From paths to findings: discover, read, parse, build the project, run the rules, leave out what was silenced.
+
+use crate::config::{self, Document};
+use crate::discover::{self, Files, LARGEST_PYTHON_BYTES};
+use crate::project::{ModuleId, Project, Unreadable};
+use crate::python::{self, Parsed};
+use crate::report::{Report, Reported};
+use crate::rules::{Check, RULES, Rule};
+use crate::settings::Settings;
+use crate::source::Source;
+use crate::suppress::Silences;
+use flatout_core::{Explain, Message, explained, message};
+use rustc_hash::FxHashMap;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug)]
+pub enum LintError {
+    NoSuchPath { path: PathBuf },
+    NothingToLint { paths: Vec<PathBuf> },
+}
+
+impl Explain for LintError {
+    fn message(&self) -> Message {
+        match self {
+            Self::NoSuchPath { path } => {
+                let path = path.display();
+                message!(en: "there is no file or folder `{path}`", zh: "没有文件或目录 `{path}`")
+            }
+            Self::NothingToLint { paths } => {
+                let list = paths
+                    .iter()
+                    .map(|path| format!("`{}`", path.display()))
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                message!(en: "no Python files in {list}", zh: "{list} 中没有 Python 文件")
+            }
+        }
+    }
+
+    fn hint(&self) -> Option<Message> {
+        Some(message!(
+            en: "name the folder that the training code lies in: flatout lint path/to/project",
+            zh: "请给出训练代码所在的目录：flatout lint path/to/project"
+        ))
+    }
+}
+explained!(LintError);
+
+/// What a lint run gave.
+#[derive(Debug)]
+pub struct Outcome {
+    /// By file, line and column.
+    pub found: Vec<Reported>,
+    pub project: Project,
+    /// Findings that a comment silenced.
+    pub silenced: usize,
+    pub lines: usize,
+}
+
+impl Outcome {
+    pub fn source(&self, path: &Path) -> Option<&Source> {
+        let modules = self.project.modules.iter().map(|module| &module.source);
+        let documents = self.project.documents.iter().map(|document| &document.source);
+        modules.chain(documents).find(|source| source.path == path)
+    }
+
+    pub fn file_count(&self) -> usize {
+        self.project.modules.len() + self.project.documents.len()
+    }
+}
+
+pub fn lint(paths: &[PathBuf], settings: &Settings) -> Result<Outcome, LintError> {
+    if let Some(path) = paths.iter().find(|path| !path.exists()) {
+        return Err(LintError::NoSuchPath { path: path.clone() });
+    }
+    let files = discover::discover(paths, settings);
+    if files.python.is_empty() && files.config.is_empty() {
+        return Err(LintError::NothingToLint {
+            paths: paths.to_vec(),
+        });
+    }
+    let project = load(files, settings);
+    let found = check(&project, settings);
+    Ok(finish(project, found))
+}
+
+fn load(files: Files, settings: &Settings) -> Project {
+    let read = crate::parallel::map(&files.python, |path| read_python(path));
+    let mut unreadable = files.unreadable;
+    let mut modules = Vec::new();
+    for one in read {
+        match one {
+            Ok(module) => modules.push(module),
+            Err(error) => unreadable.push(error),
+        }
+    }
+    let documents = documents(&files.config, &modules);
+    Project::new(modules, documents, unreadable, settings.facts)
+}
+
+fn read_python(path: &Path) -> Result<(Source, Parsed), Unreadable> {
+    let unreadable = |why| Unreadable {
+        path: path.to_path_buf(),
+        why,
+    };
+    let size = std::fs::metadata(path).map_or(0, |data| data.len());
+    if size > LARGEST_PYTHON_BYTES {
+        let size = size >> 20;
+        return Err(unreadable(
+            message!(en: "the file has {size} MiB: left out", zh: "文件有 {size} MiB，已跳过"),
+        ));
+    }
+    let bytes = std::fs::read(path).map_err(|error| {
+        unreadable(message!(en: "the file cannot be read: {error}", zh: "无法读取该文件：{error}"))
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        unreadable(message!(en: "the file is not UTF-8 (byte {at}): left out", zh: "文件不是 UTF-8（第 {at} 字节），已跳过"))
+    })?;
+    let parsed = python::parse(&text);
+    Ok((Source::new(path.to_path_buf(), text), parsed))
+}
+
+/// The configuration files that the code may load: by their names, or named in it.
+fn documents(candidates: &[(PathBuf, config::Format)], modules: &[(Source, Parsed)]) -> Vec<Document> {
+    let wanted: Vec<&(PathBuf, config::Format)> = candidates
+        .iter()
+        .filter(|(path, _)| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            discover::looks_like_config(path)
+                || modules.iter().any(|(source, _)| source.text.contains(&*name))
+        })
+        .collect();
+    let read = crate::parallel::map(&wanted, |(path, format)| {
+        let text = std::fs::read_to_string(path).ok()?;
+        Some(config::parse(Source::new(path.clone(), text), *format))
+    });
+    read.into_iter().flatten().collect()
+}
+
+fn check(project: &Project, settings: &Settings) -> Vec<Reported> {
+    let selected: Vec<&Rule> = RULES.iter().filter(|rule| settings.selects(&rule.info)).collect();
+    let modules: Vec<ModuleId> = project.module_ids().collect();
+    let mut found: Vec<Reported> = crate::parallel::map(&modules, |module| {
+        let mut found = Vec::new();
+        for rule in &selected {
+            if let Check::Module(check) = rule.check {
+                let mut report = Report::new(&rule.info);
+                check(project, *module, &mut report);
+                found.append(&mut report.list);
+            }
+        }
+        found
+    })
+    .into_iter()
+    .flatten()
+    .collect();
+    for rule in &selected {
+        if let Check::Project(check) = rule.check {
+            let mut report = Report::new(&rule.info);
+            check(project, &mut report);
+            found.append(&mut report.list);
+        }
+    }
+    found
+}
+
+fn finish(project: Project, mut found: Vec<Reported>) -> Outcome {
+    let mut silences: FxHashMap<&Path, Silences> = FxHashMap::default();
+    for module in &project.modules {
+        let silence = Silences::of(&module.source, Some(&module.parsed.comments));
+        silences.insert(&module.source.path, silence);
+    }
+    for document in &project.documents {
+        silences.insert(&document.source.path, Silences::of(&document.source, None));
+    }
+    let before = found.len();
+    found.retain(|one| {
+        !silences
+            .get(one.place().file.as_path())
+            .is_some_and(|list| list.silences(one))
+    });
+    let silenced = before - found.len();
+    found.sort_by(|a, b| (a.place(), &a.finding.rule).cmp(&(b.place(), &b.finding.rule)));
+    found.dedup_by(|a, b| a.place() == b.place() && a.finding.rule == b.finding.rule);
+    let lines = project
+        .modules
+        .iter()
+        .map(|module| module.source.line_count())
+        .sum();
+    drop(silences);
+    Outcome {
+        found,
+        project,
+        silenced,
+        lines,
+    }
+}

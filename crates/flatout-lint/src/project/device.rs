@@ -1,0 +1,31 @@
+//! Whether a program ever uses a GPU: most costs that rules name exist only there.
+
+use super::{ModuleId, Project};
+use crate::python::{Kind, NodeId};
+
+impl Project {
+    /// Whether the program that a module belongs to mentions CUDA in code (comments do not count).
+    pub fn uses_cuda(&self, module: ModuleId) -> bool {
+        self.imports
+            .program(module)
+            .into_iter()
+            .any(|module| self.mentions_cuda(module))
+    }
+
+    fn mentions_cuda(&self, module: ModuleId) -> bool {
+        let text = &self.module(module).source.text;
+        if !(text.contains("cuda") || text.contains("gpu") || text.contains("Accelerator")) {
+            return false;
+        }
+        self.code(module, NodeId(0))
+            .subtree()
+            .any(|code| match code.kind() {
+                Kind::Text(text) => &**text == "cuda" || text.starts_with("cuda:") || &**text == "gpu",
+                Kind::Attribute { name, .. } => code.slice(*name) == "cuda",
+                Kind::Call { .. } => {
+                    code.calls_one_of(&["accelerate.Accelerator", "torch.accelerator.current_accelerator"])
+                }
+                _ => false,
+            })
+    }
+}

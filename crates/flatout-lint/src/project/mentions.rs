@@ -1,0 +1,62 @@
+//! Which words the project's code says at all: attribute names, strings, keywords, parameters. A configuration key that is
+//! none of them is read by nobody.
+
+use super::{ModuleId, Project};
+use crate::python::{Kind, NodeId};
+use rustc_hash::FxHashSet;
+
+/// Longer strings are prose, not keys.
+const LONGEST_KEY: usize = 64;
+
+#[derive(Debug, Default)]
+pub(crate) struct Mentions {
+    words: FxHashSet<Box<str>>,
+}
+
+impl Mentions {
+    pub(super) fn build(project: &Project) -> Self {
+        let mut words = FxHashSet::default();
+        for part in project.each_module(words_of) {
+            words.extend(part);
+        }
+        Self { words }
+    }
+
+    pub(crate) fn has(&self, word: &str) -> bool {
+        self.words.contains(word)
+    }
+}
+
+fn words_of(project: &Project, module: ModuleId) -> FxHashSet<Box<str>> {
+    let mut words: FxHashSet<Box<str>> = FxHashSet::default();
+    let mut add = |word: &str| {
+        if word.len() <= LONGEST_KEY && !words.contains(word) {
+            words.insert(word.into());
+        }
+    };
+    for code in project.code(module, NodeId(0)).subtree() {
+        match code.kind() {
+            Kind::Attribute { name, .. } => add(code.slice(*name)),
+            Kind::Text(text) => {
+                add(text);
+                // `"train.amp"` and `"--amp"` name keys too.
+                text.split(['.', '-', '/', ' '])
+                    .filter(|part| part.len() < text.len())
+                    .for_each(&mut add);
+            }
+            Kind::Call { arguments, .. } => {
+                let names = arguments.keywords.iter().filter_map(|(name, _)| *name);
+                names.for_each(|name| add(code.slice(name)));
+            }
+            Kind::Function(function) => {
+                function
+                    .parameters
+                    .iter()
+                    .for_each(|parameter| add(code.slice(parameter.name)));
+            }
+            Kind::AnnotatedAssign { target, .. } => add(code.at(*target).text()),
+            _ => {}
+        }
+    }
+    words
+}

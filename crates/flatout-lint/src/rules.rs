@@ -1,0 +1,95 @@
+//! The rules. A new one is a file `rules/<domain>/<name>.rs` and one line in the list below; `flatout explain --list` shows it.
+
+use crate::project::{ModuleId, Project};
+use crate::report::Report;
+use flatout_core::RuleInfo;
+
+/// How a rule looks at a project.
+pub enum Check {
+    /// At one Python module, knowing the others.
+    Module(fn(&Project, ModuleId, &mut Report<'_>)),
+    /// At the project as a whole.
+    Project(fn(&Project, &mut Report<'_>)),
+}
+
+pub struct Rule {
+    pub info: RuleInfo,
+    pub check: Check,
+}
+
+macro_rules! rules {
+    ($($domain:ident: $($name:ident),+;)*) => {
+        $(pub mod $domain { $(pub mod $name;)+ })*
+
+        /// Every rule, by domain.
+        pub static RULES: &[Rule] = &[$($(Rule {
+            info: RuleInfo {
+                id: $domain::$name::ID,
+                domain: stringify!($domain),
+                severity: $domain::$name::SEVERITY,
+                source: include_str!(concat!("rules/", stringify!($domain), "/", stringify!($name), ".rs")),
+            },
+            check: $domain::$name::CHECK,
+        },)+)*];
+
+        #[cfg(test)]
+        const FILE_NAMES: &[&str] = &[$($(stringify!($name),)+)*];
+    };
+}
+
+rules! {
+    configuration: config_key_never_read, config_value_never_matches, optimization_never_called;
+    loader: loader_with_too_many_workers;
+    sync: item_in_step;
+    optimizer: optimizer_not_fused;
+    source: source_not_parsed;
+}
+
+/// What every rule file uses.
+#[allow(unused_imports, reason = "each rule takes what it needs")]
+pub(crate) mod prelude {
+    pub use super::Check;
+    pub use crate::config::Value;
+    pub use crate::hot::{cuda_hot_calls, from_host, tell_hot};
+    pub use crate::loaders::loader_calls;
+    pub use crate::project::{Code, Hot, LoopRole, ModuleId, Origin, Project, Use};
+    pub use crate::python::{Bound, Kind, NodeId, Operator};
+    pub use crate::report::Report;
+    #[cfg(test)]
+    pub use crate::testing::{edits_of, findings_of, fixed};
+    pub use flatout_core::{Confidence, Severity, message};
+}
+
+pub fn find(id: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.info.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_rule_is_documented_unique_and_has_its_cases() {
+        let mut seen = HashSet::new();
+        for (rule, file) in RULES.iter().zip(FILE_NAMES) {
+            let info = &rule.info;
+            assert!(
+                info.missing_headings().is_empty(),
+                "{}: {:?}",
+                info.id,
+                info.missing_headings()
+            );
+            assert!(
+                info.page().starts_with(&format!("# {}\n", info.id)),
+                "{}: title",
+                info.id
+            );
+            assert!(seen.insert(info.id), "{} is there twice", info.id);
+            assert_eq!(info.id.replace('-', "_"), *file);
+            for case in ["fn fires", "fn quiet", "fn look_alike"] {
+                assert!(info.source.contains(case), "{} has no test `{case}`", info.id);
+            }
+        }
+    }
+}

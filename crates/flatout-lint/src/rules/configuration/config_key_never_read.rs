@@ -1,0 +1,177 @@
+//! # config-key-never-read
+//!
+//! ## What it detects
+//! A key of a configuration file that no Python file of the project mentions, in a section whose other keys are read one by one:
+//! `compile_model: true` beside `batch_size`, and nobody ever asks for `compile_model`.
+//!
+//! ## Why it is slow
+//! A switch for speed that is wired to nothing looks like one that is on. People tune it for weeks and measure noise.
+//!
+//! ## Evidence
+//! The key occurs nowhere in the code: not as a string, an attribute, a keyword or a parameter; at least half of the keys beside
+//! it do; and the section is nowhere passed on as a whole (`**config["train"]`, `instantiate(cfg.train)`).
+//!
+//! ## Fix
+//! Read it where it belongs, or delete it. flatout cannot know which, so it offers no edit.
+//!
+//! ## When it is wrong
+//! When a program outside the linted folder reads the file. Lint the folder that holds both.
+//!
+//! ## References
+//! One of flatout's first users had `compile_model` and `compile_mode` in the file and no call of `torch.compile` in the code.
+
+use crate::config::{Document, Entry};
+use crate::rules::prelude::*;
+
+pub const ID: &str = "config-key-never-read";
+pub const SEVERITY: Severity = Severity::Warning;
+pub const CHECK: Check = Check::Project(check);
+
+/// Of the keys of a section, this share must be read by name before a missing one counts: the code then reads this file, and key by key.
+const READ_SHARE: f64 = 0.5;
+/// And at least so many of them.
+const FEWEST_READ: usize = 2;
+
+/// Words that make a key one about speed; other keys are told for information.
+const SPEED_WORDS: [&str; 30] = [
+    "amp", "bf16", "fp16", "precision", "autocast", "compile", "channels", "cudnn", "benchmark", "tf32", "workers", "pin", "prefetch",
+    "persistent", "blocking", "fused", "batch", "accumulation", "accumulate", "cache", "checkpointing", "interval", "freq",
+    "every", "flash", "sdpa", "graph", "graphs", "memory", "threads",
+];
+
+fn check(project: &Project, report: &mut Report<'_>) {
+    if project.modules.is_empty() {
+        return;
+    }
+    for document in &project.documents {
+        for entry in &document.entries {
+            if is_unread(project, document, entry) {
+                tell(document, entry, report);
+            }
+        }
+    }
+}
+
+fn is_unread(project: &Project, document: &Document, entry: &Entry) -> bool {
+    let name = entry.name();
+    let plain = name.chars().all(|character| character.is_alphanumeric() || character == '_')
+        && name.starts_with(|first: char| first.is_alphabetic());
+    if !plain || name.len() < 3 || matches!(entry.value, Value::Mapping | Value::Sequence) {
+        return false;
+    }
+    if project.mentions().has(name) || in_sequence(entry) || passed_whole(project, entry) {
+        return false;
+    }
+    let beside = document.entries.iter().filter(|other| other.section() == entry.section() && other.name() != name);
+    let (mut count, mut read) = (0, 0);
+    for other in beside {
+        count += 1;
+        read += usize::from(is_read(project, other));
+    }
+    read >= FEWEST_READ && read as f64 >= READ_SHARE * count as f64
+}
+
+fn is_read(project: &Project, entry: &Entry) -> bool {
+    project.reads().iter().any(|read| read.used != Use::Written && entry.path.ends_with(&read.path))
+}
+
+fn in_sequence(entry: &Entry) -> bool {
+    entry.path.iter().any(|part| part.starts_with(|first: char| first.is_ascii_digit()))
+}
+
+/// `**config["train"]`, `build(config["train"])`, `for key in config["train"]`: any key may be read there.
+fn passed_whole(project: &Project, entry: &Entry) -> bool {
+    let section = entry.section();
+    let whole = |code: Code<'_>| -> bool {
+        let Some(parent) = code.parent() else { return false };
+        match parent.kind() {
+            Kind::Call { function, .. } => {
+                *function != code.id && parent.target().is_none() && !parent.is_read_of_key()
+            }
+            Kind::For { iterator, .. } => *iterator == code.id,
+            Kind::Dict(_) | Kind::Starred(_) => true,
+            Kind::Attribute { name, .. } => {
+                matches!(code.slice(*name), "items" | "values" | "keys" | "update" | "__dict__" | "copy")
+            }
+            _ => false,
+        }
+    };
+    project.module_ids().any(|module| {
+        project.code(module, NodeId(0)).subtree().any(|code| {
+            let may_hold = matches!(code.kind(), Kind::Name | Kind::Attribute { .. } | Kind::Subscript { .. } | Kind::Call { .. });
+            may_hold
+                && code
+                    .config_path()
+                    .is_some_and(|path| section.ends_with(&path) && (!path.is_empty() || section.is_empty() || is_loaded(code)))
+                && whole(code)
+        })
+    })
+}
+
+/// The whole configuration handed to somebody unknown counts for every section.
+fn is_loaded(code: Code<'_>) -> bool {
+    matches!(code.kind(), Kind::Name)
+}
+
+impl Code<'_> {
+    /// `getattr(config, "key")`, `print(config)`, `isinstance(config, dict)`: not a use of every key.
+    fn is_read_of_key(self) -> bool {
+        const HARMLESS: [&str; 8] = ["getattr", "hasattr", "print", "isinstance", "len", "type", "id", "repr"];
+        let harmless = self.callee().and_then(Code::as_name).is_some_and(|name| HARMLESS.contains(&name));
+        let logged = self.method_call().is_some_and(|(_, method)| {
+            matches!(method, "info" | "debug" | "warning" | "dump" | "save" | "append" | "log_hyperparams")
+        });
+        harmless || logged
+    }
+}
+
+fn tell(document: &Document, entry: &Entry, report: &mut Report<'_>) {
+    let key = entry.path.join(".");
+    let is = entry.span.text(&document.source.text);
+    let about_speed = crate::words(entry.name()).any(|word| SPEED_WORDS.contains(&word.to_ascii_lowercase().as_str()));
+    let severity = if about_speed { SEVERITY } else { Severity::Information };
+    report
+        .at_entry(
+            &document.source,
+            entry,
+            message!(en: "`{key}: {is}` is read by nobody", zh: "`{key}: {is}` 没有任何代码读取"),
+        )
+        .severity(severity)
+        .because(message!(
+            en: "The keys beside it are read by name, this one occurs nowhere in the code: changing it changes nothing.",
+            zh: "同一节的其他键都按名字读取，唯独它没有在代码中出现：改它不会有任何效果。"
+        ))
+        .advice(message!(en: "read the key where it belongs, or delete it", zh: "在应该用到的地方读取它，或者删除它"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODE: &str = "def f(config):\n    a = config['train']['batch_size']\n    b = config['train'].get('epochs')\n    c = config['train']['lr']\n";
+    const YAML: &str = "train:\n  batch_size: 8\n  epochs: 3\n  lr: 0.1\n  compile_model: true\n";
+
+    #[test]
+    fn fires() {
+        let found = findings_of(ID, &[("config.yaml", YAML), ("train.py", CODE)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].place().line, 5);
+        assert_eq!(found[0].finding.severity, Severity::Warning);
+    }
+
+    #[test]
+    fn quiet() {
+        let reads = format!("{CODE}    d = config['train'].get('compile_model', False)\n");
+        assert!(findings_of(ID, &[("config.yaml", YAML), ("train.py", &reads)]).is_empty());
+        // Nothing of the file is read: it belongs to somebody else.
+        assert!(findings_of(ID, &[("config.yaml", YAML), ("train.py", "x = 1\n")]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        let splat = format!("{CODE}    return Trainer(**config['train'])\n");
+        assert!(findings_of(ID, &[("config.yaml", YAML), ("train.py", &splat)]).is_empty());
+        let all = format!("{CODE}    for key, value in config['train'].items():\n        print(key)\n");
+        assert!(findings_of(ID, &[("config.yaml", YAML), ("train.py", &all)]).is_empty());
+    }
+}

@@ -1,0 +1,99 @@
+//! What rule tests use: a project out of a few texts, one rule run on it, its fixes applied.
+
+use crate::config::{self, Format};
+use crate::project::{Facts, Project};
+use crate::report::{Report, Reported};
+use crate::rules::{Check, Rule};
+use crate::source::Source;
+use crate::{fix, python, rules};
+use std::path::{Path, PathBuf};
+
+/// The files of a little project: path and text.
+pub type Files<'a> = &'a [(&'a str, &'a str)];
+
+pub fn project(files: Files<'_>) -> Project {
+    let mut modules = Vec::new();
+    let mut documents = Vec::new();
+    for (path, text) in files {
+        let source = Source::new(PathBuf::from(path), (*text).to_owned());
+        match Format::of(Path::new(path)) {
+            Some(format) => documents.push(config::parse(source, format)),
+            None => {
+                let parsed = python::parse(text);
+                modules.push((source, parsed));
+            }
+        }
+    }
+    Project::new(modules, documents, Vec::new(), Facts::default())
+}
+
+/// What a rule reports, with the lines. Every fix it offers is tried: the fixed files parse, and the finding is gone.
+#[track_caller]
+pub fn findings_of(id: &str, files: Files<'_>) -> Vec<Reported> {
+    let rule = rules::find(id).unwrap_or_else(|| panic!("no rule {id}"));
+    let found = run(rule, &project(files));
+    let with_fix = found
+        .iter()
+        .filter(|one| !fix::edits_of(&one.finding, true).is_empty())
+        .count();
+    if with_fix > 0 {
+        let fixed = fixed(id, files);
+        let borrowed: Vec<(&str, &str)> = fixed
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+            .collect();
+        let project = project(&borrowed);
+        for module in &project.modules {
+            assert!(
+                module.parsed.errors.is_empty(),
+                "fixed source does not parse:\n{}",
+                module.source.text
+            );
+        }
+        let left = run(rule, &project);
+        assert_eq!(
+            left.len(),
+            found.len() - with_fix,
+            "still found after the fix: {left:#?}\n{fixed:#?}"
+        );
+        assert_eq!(
+            self::fixed(id, &borrowed),
+            fixed,
+            "a second fix changes something"
+        );
+    }
+    found
+}
+
+/// The files after all fixes of a rule, unsafe ones too.
+pub fn fixed(id: &str, files: Files<'_>) -> Vec<(String, String)> {
+    let Some(rule) = rules::find(id) else {
+        return Vec::new();
+    };
+    let found = run(rule, &project(files));
+    let plan = fix::plan(&found, true);
+    files
+        .iter()
+        .map(|(path, text)| {
+            let edits = plan.edits.get(Path::new(path)).map_or(&[][..], Vec::as_slice);
+            ((*path).to_owned(), fix::apply(text, edits))
+        })
+        .collect()
+}
+
+/// The text of one file after all fixes of a rule.
+pub fn edits_of(id: &str, text: &str) -> String {
+    fixed(id, &[("train.py", text)]).remove(0).1
+}
+
+/// What one rule finds in a project.
+fn run(rule: &Rule, project: &Project) -> Vec<Reported> {
+    let mut report = Report::new(&rule.info);
+    match rule.check {
+        Check::Module(check) => project
+            .module_ids()
+            .for_each(|module| check(project, module, &mut report)),
+        Check::Project(check) => check(project, &mut report),
+    }
+    report.list
+}

@@ -1,0 +1,107 @@
+//! `flatout lint PATHS`
+
+use crate::context::Context;
+use crate::output::write_stdout;
+use clap::{Args, ValueEnum};
+use flatout_core::{Failure, Message, Result, Severity, message};
+use flatout_lint::{Outcome, Settings, fix, format};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "Examples:
+  flatout lint                          the folder you are in
+  flatout lint train.py configs/        these files and folders, as one project
+  flatout lint --fix --unsafe .         mend what can be mended; old files are kept as *.flatout-backup
+  flatout lint --diff .                 show what --fix would change
+  flatout lint --select sync --format github .";
+
+#[derive(Args)]
+pub struct Arguments {
+    /// Files and folders that make up the project
+    #[arg(default_value = ".")]
+    paths: Vec<PathBuf>,
+    /// Make the edits that leave results as they are; the old files are kept beside the new ones
+    #[arg(long)]
+    fix: bool,
+    /// With --fix or --diff: also edits that may change results (precision, memory, the order of sums)
+    #[arg(long = "unsafe")]
+    with_unsafe: bool,
+    /// Show what --fix would change, and change nothing
+    #[arg(long, conflicts_with = "fix")]
+    diff: bool,
+    /// Only these rules or domains, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "RULES")]
+    select: Vec<String>,
+    /// Not these rules or domains, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "RULES")]
+    ignore: Vec<String>,
+    /// How to print the findings
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    format: OutputFormat,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Settings from this file instead of the nearest flatout.toml or pyproject.toml
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum OutputFormat {
+    Text,
+    Json,
+    Sarif,
+    Github,
+}
+
+pub fn about() -> Message {
+    message!(en: "Find what will keep the GPU idle, from the source, before a run", zh: "运行之前，从源码里找出会让 GPU 空闲的问题")
+}
+
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    let settings = settings(&arguments)?;
+    let outcome = flatout_lint::lint(&arguments.paths, &settings)?;
+    if arguments.diff || arguments.fix {
+        return mend(&arguments, &outcome, context);
+    }
+    let format = if arguments.json { OutputFormat::Json } else { arguments.format };
+    let text = match format {
+        OutputFormat::Text => format::text(&outcome, context.language, format::Paint(context.colour_on_stdout())),
+        OutputFormat::Json => format::json(&outcome),
+        OutputFormat::Sarif => format::sarif(&outcome, context.language),
+        OutputFormat::Github => format::github(&outcome, context.language),
+    };
+    write_stdout(text.as_bytes());
+    Ok(exit_code(&outcome))
+}
+
+fn settings(arguments: &Arguments) -> Result<Settings> {
+    let mut settings = match &arguments.config {
+        Some(path) => Settings::read(path)?.ok_or_else(|| {
+            let path = path.display();
+            Failure::new(message!(en: "`{path}` has no lint section", zh: "`{path}` 中没有 lint 一节"))
+                .with_hint(message!(en: "add `[lint]` (in pyproject.toml `[tool.flatout.lint]`)", zh: "请加上 `[lint]`（pyproject.toml 中为 `[tool.flatout.lint]`）"))
+        })?,
+        None => Settings::discover(arguments.paths.first().map_or(".".as_ref(), PathBuf::as_path))?,
+    };
+    if !arguments.select.is_empty() {
+        settings.select.clone_from(&arguments.select);
+    }
+    settings.ignore.extend(arguments.ignore.iter().cloned());
+    settings.check()?;
+    Ok(settings)
+}
+
+/// 1 when something costs speed; what is only for information does not fail a check.
+fn exit_code(outcome: &Outcome) -> ExitCode {
+    let fails = outcome.found.iter().any(|one| one.finding.severity > Severity::Information);
+    ExitCode::from(u8::from(fails))
+}
+
+/// Shows the edits, and with `--fix` makes them.
+fn mend(arguments: &Arguments, outcome: &Outcome, context: &Context) -> Result<ExitCode> {
+    let mended = fix::mend(outcome, arguments.with_unsafe, arguments.fix)?;
+    write_stdout(mended.diff.as_bytes());
+    eprintln!("{}", context.say(&mended.summary()));
+    Ok(ExitCode::from(u8::from(arguments.diff && !mended.diff.is_empty())))
+}
