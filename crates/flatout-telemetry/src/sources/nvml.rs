@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use library::{NvmlProblem, library_path, open};
-pub use throttle::names as throttle_names;
+pub use throttle::{bits as throttle_bits, names as throttle_names};
 
 /// What is known of the GPUs.
 #[derive(Clone, Debug)]

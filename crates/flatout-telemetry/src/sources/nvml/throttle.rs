@@ -27,6 +27,14 @@ pub fn names(bits: u64) -> Vec<String> {
         .collect()
 }
 
+/// The bits behind names; a name that NVML does not have is left out.
+pub fn bits(names: &[String]) -> u64 {
+    NAMES
+        .iter()
+        .filter(|(_, name)| names.iter().any(|given| given == name))
+        .fold(0, |bits, (reason, _)| bits | reason.bits())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,5 +44,7 @@ mod tests {
         assert_eq!(names(0), Vec::<String>::new());
         assert_eq!(names(0x4 | 0x40), ["power-cap", "thermal-hw"]);
         assert_eq!(names(1 << 40), Vec::<String>::new());
+        assert_eq!(bits(&names(0x1ff)), 0x1ff);
+        assert_eq!(bits(&["luck".to_owned()]), 0);
     }
 }
