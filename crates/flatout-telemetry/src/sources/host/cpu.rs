@@ -53,7 +53,9 @@ impl CpuReader {
                 values.run_queue = number(rest).map(|(value, _)| value as f64);
             }
         }
-        values.context_switches_s = switches.and_then(|now| rate(self.switches, now, seconds));
+        values.context_switches_s = switches
+            .and_then(|now| rate(self.switches, now, seconds))
+            .map(f64::round);
         self.switches = switches;
         self.shares(values);
     }
