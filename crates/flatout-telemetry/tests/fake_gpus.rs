@@ -1,5 +1,7 @@
 //! The NVML source through the real wrapper, on the stand-in library, seen from outside: a process records, the test reads.
 
+#![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
+
 use flatout_telemetry::record::{EventKind, Record, RunData};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
