@@ -21,6 +21,7 @@ pub mod time;
 pub mod window;
 pub mod workers;
 
+use crate::candidate::WARNING_SHARE;
 use facts::Facts;
 use flatout_core::{Evidence, Message, message};
 use flatout_telemetry::Phase;
@@ -58,6 +59,22 @@ pub enum Device {
     Unknown,
 }
 
+/// A training that waits for loader workers.
+pub struct Starved<'a> {
+    pub window: &'a Window,
+    pub loader: &'a Loader,
+    pub workers: u64,
+    pub share: f64,
+}
+
+impl Starved<'_> {
+    /// Whether the workers' work, spread over them, would fit into the time the steps leave: above 1 it does not.
+    pub fn load(&self) -> Option<f64> {
+        let rest_ms = self.window.step_ms() - self.window.ms_per_step(Phase::Data);
+        Some(self.loader.prepare_ms()? / self.workers as f64 / rest_ms.max(1e-3))
+    }
+}
+
 impl<'a> Analysis<'a> {
     pub fn new(data: &'a RunData) -> Self {
         let window = Window::find(data);
@@ -93,6 +110,20 @@ impl<'a> Analysis<'a> {
     /// The loader that feeds the steps: the one most time was spent on outside of evaluation.
     pub fn train_loader(&self) -> Option<&Loader> {
         self.loaders.iter().find(|loader| loader.feeds_training)
+    }
+
+    /// The window, the training loader, its workers and the share of time they are waited for, when there are workers
+    /// and the wait is worth a warning.
+    pub fn starved_by_workers(&self) -> Option<Starved<'_>> {
+        let (window, loader) = (self.window.as_ref()?, self.train_loader()?);
+        let share = window.share(Phase::Data);
+        let workers = loader.num_workers.filter(|workers| *workers > 0)?;
+        (share >= WARNING_SHARE).then_some(Starved {
+            window,
+            loader,
+            workers,
+            share,
+        })
     }
 
     /// CPUs the program may use, from the record.

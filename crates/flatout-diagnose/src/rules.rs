@@ -36,8 +36,17 @@ macro_rules! rules {
 rules! {
     input {
         loader_without_workers,
+        too_few_workers,
         workers_beyond_usable_cpus,
+        input_cpus_exhausted,
+        storage_bound_input,
+        slow_collate,
         workers_respawned_each_epoch,
+        loader_rebuilt,
+        data_set_copied_per_worker,
+        bursty_prefetch,
+        pageable_copies,
+        shared_memory_short,
         loader_starved,
     }
     launch {

@@ -1,0 +1,109 @@
+//! # input-cpus-exhausted
+//!
+//! ## What it detects
+//! The steps wait for workers, and the run's own processes keep every usable CPU busy.
+//! ## Why it is slow
+//! Preparing the batches needs more CPU time than there is. More workers would only share the same CPUs.
+//! ## Evidence
+//! Time waiting for the batch, use of the usable CPUs, the CPU time a batch costs.
+//! ## Fix
+//! Make a batch cheaper: prepare once and keep the result, decode smaller, use faster transforms, move them to the device.
+//! Or give the job more CPUs. More workers are refused.
+//! ## When it is wrong
+//! CPUs kept busy by the training process itself (many intra-op threads), not by the workers.
+//! ## References
+//! SageMaker: a CPU bottleneck is CPU above 90% while the GPU is low. Lightning issue 19391: no gain past 16 workers.
+
+use crate::analysis::Analysis;
+use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
+use flatout_core::{Evidence, Severity, message, units};
+use flatout_telemetry::Phase;
+
+pub const ID: &str = "input-cpus-exhausted";
+pub const WORST: Severity = Severity::Critical;
+
+/// SageMaker's limit.
+const CPU_FULL: f64 = 0.9;
+/// The part of the usable CPUs that must be the run's own; else a neighbour is to blame.
+const OWN_SHARE: f64 = 0.6;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let starved = analysis.starved_by_workers()?;
+    let (window, loader, workers) = (starved.window, starved.loader, starved.workers);
+    let usable = analysis.usable_cpus()?;
+    let util = analysis.host.cpu_util.filter(|util| *util >= CPU_FULL)?;
+    if analysis.host.tree_cpus.is_some_and(|own| own < usable as f64 * OWN_SHARE) {
+        return None;
+    }
+    let (full, more) = (units::percent(util), workers * 2);
+    let mut candidate = Candidate::new(
+        ID,
+        severity_of(starved.share),
+        message!(
+            en: "Preparing batches keeps all {usable} usable CPUs busy ({full}): the input costs too much CPU",
+            zh: "准备 batch 占满了全部 {usable} 个可用 CPU（{full}）：数据准备的 CPU 成本太高"
+        ),
+    )
+    .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
+    .evidence(analysis.in_window(
+        Evidence::new(message!(en: "use of the usable CPUs", zh: "可用 CPU 的使用率"), util * 100.0, "%")
+            .against(CPU_FULL * 100.0),
+    ))
+    .place(loader.place.as_ref())
+    .claims(Stretch::Data, Reach::Likely, 0.0, window.seconds(Phase::Data))
+    .refused(
+        "loader.num_workers",
+        message!(
+            en: "{workers} → {more} workers: no; the {usable} usable CPUs are at {full}",
+            zh: "worker {workers} → {more}：不行；{usable} 个可用 CPU 已用 {full}"
+        ),
+    )
+    .code(
+        loader.place.as_ref(),
+        message!(
+            en: "Make a batch cheaper: cache what __getitem__ computes, or move transforms to the device",
+            zh: "降低 batch 的成本：缓存 __getitem__ 的结果，或把变换移到设备上执行"
+        ),
+    );
+    if let Some(cost_ms) = loader.prepare_ms() {
+        let what = message!(en: "work in a batch", zh: "一个 batch 的工作量");
+        candidate = candidate.evidence(analysis.in_window(Evidence::new(what, cost_ms, "ms")));
+    }
+    Some(candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use flatout_core::Fix;
+    use serde_json::json;
+
+    fn heavy(util: f64) -> Build {
+        Build::steady(20)
+            .phase(Phase::Data, 0.6)
+            .phase(Phase::Compute, 0.4)
+            .cpus(4)
+            .host(|host| host.cpu_util = Some(util))
+            .workers(4, 0.75, 1 << 20)
+            .loader(0, json!({"num_workers": 4}))
+            .worker_cost(0, 2900.0, 50.0, 100)
+    }
+
+    #[test]
+    fn fires() {
+        let finding = run(check, heavy(0.97)).unwrap();
+        assert!(matches!(&finding.fixes[0], Fix::Refused { say, .. } if say.en.contains("4 → 8 workers: no")));
+        assert_eq!(causes(heavy(0.97)), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, heavy(0.5)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

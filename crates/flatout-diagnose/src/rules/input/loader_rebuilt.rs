@@ -1,0 +1,113 @@
+//! # loader-rebuilt
+//!
+//! ## What it detects
+//! The same line builds a new `DataLoader` again and again while the training runs, and its first batches are waited for.
+//! ## Why it is slow
+//! A new loader starts its workers anew, hands them the data set, and begins with an empty queue.
+//! ## Evidence
+//! Loaders built at one source line within the steady window, and the time until their first batches.
+//! ## Fix
+//! Build the loader once, before the loop, with `persistent_workers=True`.
+//! ## When it is wrong
+//! A different data set each time by design (curriculum, folds): then the cost is the price of it.
+//! ## References
+//! PyTorch's `DataLoader` documentation: workers start when the iterator is made.
+
+use crate::analysis::Analysis;
+use crate::analysis::loaders::Loader;
+use crate::candidate::{Candidate, Reach, Stretch, severity_of};
+use flatout_core::{Evidence, Place, Severity, message, units};
+use flatout_telemetry::Phase;
+use std::collections::BTreeMap;
+
+pub const ID: &str = "loader-rebuilt";
+pub const WORST: Severity = Severity::Critical;
+
+/// Loaders of one line that were started within the window: one for training and one for evaluation are usual.
+const REBUILT: usize = 3;
+/// PyTorch's plugin speaks of loader time from 5%.
+const SHARE: f64 = 0.05;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let mut by_place: BTreeMap<&Place, Vec<&Loader>> = BTreeMap::new();
+    for loader in analysis.loaders.iter().filter(|loader| loader.starts > 0 && loader.eval_batches == 0) {
+        if let Some(place) = &loader.place {
+            by_place.entry(place).or_default().push(loader);
+        }
+    }
+    let (place, loaders) = by_place.into_iter().max_by_key(|(_, loaders)| loaders.len())?;
+    if loaders.len() < REBUILT {
+        return None;
+    }
+    let start_s: f64 = loaders.iter().map(|loader| loader.start_s).sum();
+    // The work of each first batch stays whatever is mended.
+    let stays_s: f64 = loaders.iter().filter_map(|loader| loader.prepare_ms()).sum::<f64>() / 1e3;
+    let goes_s = (start_s - stays_s).min(window.seconds(Phase::Data));
+    let share = goes_s / window.wall_s();
+    if share < SHARE {
+        return None;
+    }
+    let (times, each) = (loaders.len(), units::duration(start_s / loaders.len() as f64));
+    Some(
+        Candidate::new(
+            ID,
+            severity_of(share),
+            message!(
+                en: "The DataLoader at one line was built {times} times while training, {each} until each first batch",
+                zh: "训练期间同一行代码构建了 {times} 次 DataLoader，每次首个 batch 要等 {each}"
+            ),
+        )
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "loaders built at this line", zh: "该行构建的 DataLoader 数"), times as f64, "")
+                .against(REBUILT as f64),
+        ))
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "time until first batches", zh: "等待首个 batch 的时间"), share * 100.0, "%")
+                .against(SHARE * 100.0),
+        ))
+        .place(Some(place))
+        .claims(Stretch::Data, Reach::Measured, goes_s * 0.7, goes_s)
+        .code(
+            Some(place),
+            message!(
+                en: "Build the DataLoader once, before the loop, with persistent_workers=True",
+                zh: "在循环之前只构建一次 DataLoader，并设置 persistent_workers=True"
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use flatout_telemetry::EventKind;
+    use serde_json::json;
+
+    fn rebuilding(loaders: u64) -> Build {
+        let mut build = Build::steady(20).phase(Phase::Data, 0.4).phase(Phase::Compute, 0.6).cpus(4);
+        for loader in 0..loaders {
+            build = build
+                .loader(loader, json!({"num_workers": 2}))
+                .event(5.0 + loader as f64, EventKind::LoaderStart { loader, workers: 2, duration_ms: 500.0 });
+        }
+        build
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, rebuilding(12)).is_some());
+        assert!(causes(rebuilding(12)).contains(&ID.to_owned()));
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, rebuilding(1)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,76 @@
+//! # shared-memory-short
+//!
+//! ## What it detects
+//! `/dev/shm`, through which workers hand over their batches, is nearly full.
+//! ## Why it is slow
+//! A full `/dev/shm` ends a worker with a bus error; near the limit fewer batches can be under way.
+//! ## Evidence
+//! The largest share of `/dev/shm` that was used in the steady window, and its size.
+//! ## Fix
+//! A larger one (`docker run --shm-size=8g`), fewer workers, or a smaller `prefetch_factor`.
+//! ## When it is wrong
+//! Another program's files lie there.
+//! ## References
+//! PyTorch's README on `--shm-size`. 90%: the usual limit for memory that cannot be exceeded.
+
+use crate::analysis::Analysis;
+use crate::candidate::Candidate;
+use flatout_core::{Evidence, Fix, Severity, message, units};
+
+pub const ID: &str = "shared-memory-short";
+pub const WORST: Severity = Severity::Warning;
+
+const USED: f64 = 0.9;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    analysis.window.as_ref()?;
+    let used = analysis.host.shm_used_share.filter(|used| *used >= USED)?;
+    let size = units::bytes(analysis.host.shm_total_bytes? as f64);
+    let shown = units::percent(used);
+    Some(
+        Candidate::new(
+            ID,
+            Severity::Warning,
+            message!(en: "/dev/shm ({size}) is {shown} full", zh: "/dev/shm（{size}）已用 {shown}"),
+        )
+        .detail(message!(
+            en: "Workers hand over batches through it; when it is full, a worker dies with a bus error.",
+            zh: "worker 通过它传递 batch；用满时 worker 会因 bus error 退出。"
+        ))
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "used of /dev/shm", zh: "/dev/shm 使用率"), used * 100.0, "%").against(USED * 100.0),
+        ))
+        .fix(Fix::Command {
+            command: "docker run --shm-size=8g …".into(),
+            say: message!(en: "give the container more shared memory", zh: "给容器更大的共享内存"),
+        }),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check as run, check_empty};
+
+    fn shm(used: u64) -> Build {
+        Build::steady(20).host(|host| {
+            host.shm_total_bytes = Some(64 << 20);
+            host.shm_used_bytes = Some(used << 20);
+        })
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, shm(62)).is_some());
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, shm(10)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

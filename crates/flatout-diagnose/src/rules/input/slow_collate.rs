@@ -1,0 +1,95 @@
+//! # slow-collate
+//!
+//! ## What it detects
+//! The steps wait for workers that spend more time in `collate_fn` than on the items themselves.
+//! ## Why it is slow
+//! Collating puts the items of a batch together. Done in Python (padding, lists, per-item conversion), it costs each worker
+//! more than fetching.
+//! ## Evidence
+//! Time waiting for the batch; the workers' time in `collate_fn` against `__getitem__`.
+//! ## Fix
+//! Collate with one call on whole arrays (`torch.stack`, `pad_sequence`), or return whole batches from the data set
+//! (`__getitems__`, `batch_size=None`).
+//! ## When it is wrong
+//! A data set whose `__getitem__` does nothing and whose `collate_fn` does the fetching.
+//! ## References
+//! Wait shares: TraceML 10%, gpuprof 15%. PyTorch issue 106704: 0.44 million rows a second in memory with the default collate.
+
+use crate::analysis::Analysis;
+use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
+use flatout_core::{Evidence, Severity, message, units};
+use flatout_telemetry::Phase;
+
+pub const ID: &str = "slow-collate";
+pub const WORST: Severity = Severity::Critical;
+
+/// Collating usually takes a tenth of the work; above half it is the work.
+const COLLATE_SHARE: f64 = 0.5;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let starved = analysis.starved_by_workers()?;
+    let loader = starved.loader;
+    let work_s = loader.fetch_s + loader.collate_s;
+    if loader.prepared == 0 || work_s <= 0.0 || loader.collate_s / work_s < COLLATE_SHARE {
+        return None;
+    }
+    let share = loader.collate_s / work_s;
+    let (shown, each) = (units::percent(share), units::duration(loader.collate_s / loader.prepared as f64));
+    let possible_s = starved.window.seconds(Phase::Data) * share;
+    Some(
+        Candidate::new(
+            ID,
+            severity_of(starved.share * share),
+            message!(
+                en: "collate_fn takes {shown} of the workers' time, {each} a batch, and the steps wait for it",
+                zh: "collate_fn 占 worker 时间的 {shown}，每个 batch {each}，训练在等它"
+            ),
+        )
+        .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "collating, of the workers' time", zh: "collate 占 worker 时间"), share * 100.0, "%")
+                .against(COLLATE_SHARE * 100.0),
+        ))
+        .place(loader.place.as_ref())
+        .claims(Stretch::Data, Reach::Specific, possible_s * 0.3, possible_s)
+        .code(
+            loader.place.as_ref(),
+            message!(
+                en: "Collate whole arrays at once (torch.stack, pad_sequence), not item by item in Python",
+                zh: "一次性拼接整个数组（torch.stack、pad_sequence），不要在 Python 中逐个处理"
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use serde_json::json;
+
+    fn collating(ms: f64) -> Build {
+        Build::steady(20)
+            .phase(Phase::Data, 0.6)
+            .phase(Phase::Compute, 0.4)
+            .cpus(4)
+            .loader(0, json!({"num_workers": 2}))
+            .worker_cost(0, 400.0, ms, 100)
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, collating(1500.0)).is_some());
+        assert_eq!(causes(collating(1500.0)), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, collating(40.0)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,107 @@
+//! # too-few-workers
+//!
+//! ## What it detects
+//! The steps wait for loader workers that work all the time, while usable CPUs are idle.
+//! ## Why it is slow
+//! A batch costs more CPU time than the few workers can deliver in a step's time.
+//! ## Evidence
+//! Time waiting for the batch; how busy each worker is; how full the usable CPUs are.
+//! ## Fix
+//! More workers: the work of a batch divided by the time a step leaves, at most the usable CPUs less one.
+//! ## When it is wrong
+//! Workers that hold a lock in turn, or share one disk: more of them then wait for each other.
+//! ## References
+//! Wait shares: TraceML 10%, gpuprof 15%. "Tune it for me": PyTorch issue 23048.
+
+use crate::advice;
+use crate::analysis::Analysis;
+use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
+use flatout_core::{Evidence, Severity, message, units};
+use flatout_telemetry::Phase;
+
+pub const ID: &str = "too-few-workers";
+pub const WORST: Severity = Severity::Critical;
+
+/// Below this the CPUs have room. SageMaker calls the CPU a bottleneck from 90%; 10 points are kept free.
+const CPU_ROOM: f64 = 0.8;
+/// A worker that uses less of a CPU waits for something else: more of them are then a matter of storage.
+const WORKER_BUSY: f64 = 0.6;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let starved = analysis.starved_by_workers()?;
+    let (window, loader, workers) = (starved.window, starved.loader, starved.workers);
+    let util = analysis.host.cpu_util.filter(|util| *util < CPU_ROOM)?;
+    let each = analysis.workers.cpus_each.filter(|cpus| *cpus >= WORKER_BUSY)?;
+    let suggested = advice::workers(analysis, loader).filter(|suggested| *suggested > workers)?;
+    let usable = analysis.usable_cpus()?;
+    let faster_s = window.wall_s() * workers as f64 / suggested as f64;
+    let possible_s = window.wall_s() - faster_s.max(window.wall_s() - window.seconds(Phase::Data));
+    let (busy, free) = (units::percent(each), units::percent(1.0 - util));
+    Some(
+        Candidate::new(
+            ID,
+            severity_of(starved.share),
+            message!(
+                en: "Too few workers: {workers}, each {busy} busy, while {free} of {usable} usable CPUs is idle",
+                zh: "worker 太少：{workers} 个，各 {busy} 忙碌，而 {usable} 个可用 CPU 有 {free} 空闲"
+            ),
+        )
+        .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "CPU use of a worker", zh: "每个 worker 的 CPU 使用率"), each * 100.0, "%")
+                .against(WORKER_BUSY * 100.0),
+        ))
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "use of the usable CPUs", zh: "可用 CPU 的使用率"), util * 100.0, "%")
+                .against(CPU_ROOM * 100.0),
+        ))
+        .place(loader.place.as_ref())
+        .claims(Stretch::Data, Reach::Likely, possible_s * 0.5, possible_s)
+        .setting(
+            "loader.num_workers",
+            Some(workers.to_string()),
+            suggested,
+            message!(
+                en: "num_workers={suggested}: {usable} CPUs are usable",
+                zh: "num_workers={suggested}：可用 CPU 为 {usable} 个"
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use flatout_core::Fix;
+    use serde_json::json;
+
+    fn slow(util: f64) -> Build {
+        Build::steady(20)
+            .phase(Phase::Data, 0.6)
+            .phase(Phase::Compute, 0.4)
+            .cpus(16)
+            .host(|host| host.cpu_util = Some(util))
+            .workers(2, 0.95, 1 << 20)
+            .loader(0, json!({"num_workers": 2}))
+            .worker_cost(0, 1900.0, 50.0, 100)
+    }
+
+    #[test]
+    fn fires() {
+        let finding = run(check, slow(0.2)).unwrap();
+        assert!(matches!(&finding.fixes[0], Fix::Setting { to, .. } if to == "6"), "{:?}", finding.fixes);
+        assert_eq!(causes(slow(0.2)), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, slow(0.97)).is_none());
+        assert!(run(check, slow(0.2).phase(Phase::Data, 0.02)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}
