@@ -1,0 +1,76 @@
+//! The innermost tile of a matrix product, over packed operands. Each element of C is one sum over k in order, whatever
+//! the tile size, so every kernel with fused multiply-add gives the same bits.
+
+use crate::cpu::real::Real;
+
+/// What a tile kernel is given. `a` is a packed panel (`MicroKernel::rows` values for each k), `b` likewise
+/// (`MicroKernel::columns` values for each k, padded with zeros).
+pub struct Tile<T> {
+    pub depth: usize,
+    pub a: *const T,
+    pub b: *const T,
+    pub c: *mut T,
+    /// Distance between rows of C.
+    pub stride: usize,
+    /// Rows and columns of C that exist, at most the kernel's.
+    pub rows: usize,
+    pub columns: usize,
+    /// Add to C instead of overwriting it.
+    pub accumulate: bool,
+}
+
+pub struct MicroKernel<T> {
+    pub rows: usize,
+    pub columns: usize,
+    /// # Safety
+    /// The machine must have the kernel's vector instructions; the tile's pointers must be valid for its sizes.
+    pub tile: unsafe fn(&Tile<T>),
+}
+
+impl<T> Clone for MicroKernel<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for MicroKernel<T> {}
+
+const ROWS: usize = 4;
+const COLUMNS: usize = 8;
+
+impl<T: Real> MicroKernel<T> {
+    /// For any machine.
+    pub fn portable() -> Self {
+        Self {
+            rows: ROWS,
+            columns: COLUMNS,
+            tile: portable_tile,
+        }
+    }
+}
+
+/// # Safety
+/// The tile's pointers must be valid for its sizes.
+unsafe fn portable_tile<T: Real>(tile: &Tile<T>) {
+    let mut sums = [[T::ZERO; COLUMNS]; ROWS];
+    for k in 0..tile.depth {
+        // SAFETY: packed panels hold ROWS and COLUMNS values for each of `depth` steps.
+        let (a, b) = unsafe {
+            (
+                std::slice::from_raw_parts(tile.a.add(k * ROWS), ROWS),
+                std::slice::from_raw_parts(tile.b.add(k * COLUMNS), COLUMNS),
+            )
+        };
+        for (row, &left) in sums.iter_mut().zip(a) {
+            for (sum, &right) in row.iter_mut().zip(b) {
+                *sum += left * right;
+            }
+        }
+    }
+    for (index, row) in sums.iter().enumerate().take(tile.rows) {
+        // SAFETY: `rows` × `columns` of C are valid.
+        let target = unsafe { std::slice::from_raw_parts_mut(tile.c.add(index * tile.stride), tile.columns) };
+        for (value, &sum) in target.iter_mut().zip(row) {
+            *value = if tile.accumulate { *value + sum } else { sum };
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Copies blocks of a matrix into the order in which the tile kernel reads them.
+
+use crate::cpu::real::Real;
+
+/// A matrix to read: any strides, so a transpose is free.
+#[derive(Clone, Copy)]
+pub struct Matrix<'a, T> {
+    data: &'a [T],
+    pub rows: usize,
+    pub columns: usize,
+    row_stride: usize,
+    column_stride: usize,
+}
+
+impl<'a, T: Real> Matrix<'a, T> {
+    /// Row-major, rows `stride` apart.
+    pub fn strided(data: &'a [T], rows: usize, columns: usize, stride: usize) -> Self {
+        assert!(rows == 0 || columns == 0 || (rows - 1) * stride + columns <= data.len());
+        Self {
+            data,
+            rows,
+            columns,
+            row_stride: stride,
+            column_stride: 1,
+        }
+    }
+
+    /// Row-major without gaps.
+    pub fn new(data: &'a [T], rows: usize, columns: usize) -> Self {
+        Self::strided(data, rows, columns, columns)
+    }
+
+    #[must_use]
+    pub fn transposed(self) -> Self {
+        Self {
+            rows: self.columns,
+            columns: self.rows,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
+            ..self
+        }
+    }
+
+    /// Packs rows `first..first + rows`, columns `start..start + depth` as one panel `width` wide: for each column the
+    /// values of the rows, padded with zeros.
+    pub fn pack_rows(
+        &self,
+        first: usize,
+        rows: usize,
+        start: usize,
+        depth: usize,
+        width: usize,
+        panel: &mut [T],
+    ) {
+        pack(
+            self.data,
+            first * self.row_stride + start * self.column_stride,
+            (self.row_stride, self.column_stride),
+            (rows, depth, width),
+            panel,
+        );
+    }
+
+    /// As [`Matrix::pack_rows`] with rows and columns exchanged: a panel of columns.
+    pub fn pack_columns(
+        &self,
+        first: usize,
+        columns: usize,
+        start: usize,
+        depth: usize,
+        width: usize,
+        panel: &mut [T],
+    ) {
+        self.transposed()
+            .pack_rows(first, columns, start, depth, width, panel);
+    }
+}
+
+/// `panel[k · width + i] = data[offset + i · strides.0 + k · strides.1]`.
+fn pack<T: Real>(
+    data: &[T],
+    offset: usize,
+    (across, along): (usize, usize),
+    (count, depth, width): (usize, usize, usize),
+    panel: &mut [T],
+) {
+    let panel = &mut panel[..depth * width];
+    if across == 1 {
+        for (k, target) in panel.chunks_exact_mut(width).enumerate() {
+            let source = offset + k * along;
+            target[..count].copy_from_slice(&data[source..source + count]);
+            target[count..].fill(T::ZERO);
+        }
+        return;
+    }
+    if along == 1 {
+        return pack_transposing(data, offset, across, (count, depth, width), panel);
+    }
+    for (k, target) in panel.chunks_exact_mut(width).enumerate() {
+        for (i, value) in target.iter_mut().enumerate() {
+            *value = if i < count {
+                data[offset + i * across + k * along]
+            } else {
+                T::ZERO
+            };
+        }
+    }
+}
+
+/// Rows that lie contiguous become columns. Eight steps of k at a time keep the panel's cache lines hot.
+fn pack_transposing<T: Real>(
+    data: &[T],
+    offset: usize,
+    across: usize,
+    (count, depth, width): (usize, usize, usize),
+    panel: &mut [T],
+) {
+    const STEP: usize = 8;
+    for start in (0..depth).step_by(STEP) {
+        let steps = STEP.min(depth - start);
+        let block = &mut panel[start * width..(start + steps) * width];
+        for i in 0..width {
+            if i < count {
+                let source = &data[offset + i * across + start..][..steps];
+                for (k, &value) in source.iter().enumerate() {
+                    block[k * width + i] = value;
+                }
+            } else {
+                (0..steps).for_each(|k| block[k * width + i] = T::ZERO);
+            }
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Tensors side by side along the last dimension.
+
+mod cpu;
+mod shape;
+
+pub use shape::Concat;

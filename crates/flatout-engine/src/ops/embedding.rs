@@ -1,0 +1,6 @@
+//! Rows of a trained table.
+
+mod cpu;
+mod shape;
+
+pub use shape::Embedding;

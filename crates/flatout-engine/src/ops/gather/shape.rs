@@ -1,0 +1,121 @@
+//! Sizes of a gather. Windows come out time-major, `[length, batch, …row]`: each time step of a recurrence is contiguous.
+
+use crate::EngineError;
+use crate::model::{Draft, Model, Tensor};
+use crate::ops::Operation;
+use crate::plan::DataType;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `output[b] = table[index[b]]`.
+    Rows,
+    /// `output[t, b] = table[index[b] + t]`: the index names a window's first row.
+    Windows { length: usize },
+}
+
+#[derive(Clone, Debug)]
+pub struct Gather {
+    pub kind: Kind,
+    pub batch: usize,
+    /// Values in a row.
+    pub width: usize,
+    /// What the table holds; bytes come out as real numbers.
+    pub data_type: DataType,
+    /// Values of bytes are `byte · scale + shift`.
+    pub scale: f64,
+    pub shift: f64,
+    /// For the error that says which table is missing.
+    pub table: String,
+}
+
+impl Operation for Gather {
+    fn name(&self) -> &'static str {
+        "gather"
+    }
+}
+
+impl Gather {
+    /// Rows of the table that one index needs.
+    pub fn length(&self) -> usize {
+        match self.kind {
+            Kind::Rows => 1,
+            Kind::Windows { length } => length,
+        }
+    }
+}
+
+impl Model {
+    /// `[batch, …row]`: the rows of a table that `index` names. A table of integers gives indices.
+    pub fn gather_rows(&mut self, table: Tensor, index: Tensor) -> Result<Tensor, EngineError> {
+        self.gather(table, index, Kind::Rows, (1.0, 0.0))
+    }
+
+    /// `[length, batch, …row]`: `length` rows of a table from `index` on.
+    pub fn gather_windows(&mut self, table: Tensor, index: Tensor, length: usize) -> Result<Tensor, EngineError> {
+        self.gather(table, index, Kind::Windows { length }, (1.0, 0.0))
+    }
+
+    /// `[batch, …row]` of a table of bytes, each value `byte · scale + shift`.
+    pub fn gather_bytes(
+        &mut self,
+        table: Tensor,
+        index: Tensor,
+        scale: f64,
+        shift: f64,
+    ) -> Result<Tensor, EngineError> {
+        self.require(table, DataType::U8)?;
+        self.gather(table, index, Kind::Rows, (scale, shift))
+    }
+
+    fn gather(
+        &mut self,
+        table: Tensor,
+        index: Tensor,
+        kind: Kind,
+        (scale, shift): (f64, f64),
+    ) -> Result<Tensor, EngineError> {
+        self.require(index, DataType::I32)?;
+        let [batch] = self.dimensions("gather", index, "indices of shape [batch]")?;
+        let data_type = self.data_type(table);
+        let row = self.shape(table).to_vec();
+        let op = Gather {
+            kind,
+            batch,
+            width: row.iter().product(),
+            data_type,
+            scale,
+            shift,
+            table: self.buffers[table.index()].name.clone(),
+        };
+        let mut shape = match kind {
+            Kind::Rows => vec![batch],
+            Kind::Windows { length: 0 } => {
+                return Err(EngineError::Setting {
+                    operation: "gather",
+                    setting: "length",
+                    value: 0.0,
+                    allowed: "1 or more",
+                });
+            }
+            Kind::Windows { length } => vec![length, batch],
+        };
+        // A table of single integers gives the batch's indices themselves.
+        if !(data_type == DataType::I32 && row == [1]) {
+            shape.extend(row);
+        }
+        let output_type = if data_type == DataType::I32 {
+            DataType::I32
+        } else {
+            DataType::Real
+        };
+        let output = self.activation(&shape, output_type);
+        self.drafts.push(Draft {
+            op: op.into(),
+            inputs: vec![table, index],
+            outputs: vec![output],
+            parameters: Vec::new(),
+            states: Vec::new(),
+        });
+        Ok(output)
+    }
+}

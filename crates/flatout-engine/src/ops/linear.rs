@@ -1,0 +1,6 @@
+//! `activation(x · Wᵀ + b)`.
+
+mod cpu;
+mod shape;
+
+pub use shape::Linear;

@@ -1,0 +1,6 @@
+//! Mean squared error.
+
+mod cpu;
+mod shape;
+
+pub use shape::Mse;

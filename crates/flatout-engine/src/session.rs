@@ -1,0 +1,111 @@
+//! What every back end offers: fill the batch, run a step, read what was asked for. The trainer speaks to this alone.
+
+use crate::EngineError;
+use crate::plan::Plan;
+use std::fmt;
+use std::sync::Arc;
+
+/// A table that stays where it is (memory, a mapped file): row-major, any number of rows.
+#[derive(Clone)]
+pub enum Table {
+    F32(Arc<dyn AsRef<[f32]> + Send + Sync>),
+    I32(Arc<dyn AsRef<[i32]> + Send + Sync>),
+    U8(Arc<dyn AsRef<[u8]> + Send + Sync>),
+}
+
+impl Table {
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::F32(_) => "f32",
+            Self::I32(_) => "i32",
+            Self::U8(_) => "u8",
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => (**values).as_ref().len(),
+            Self::I32(values) => (**values).as_ref().len(),
+            Self::U8(values) => (**values).as_ref().len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]", self.type_name(), self.len())
+    }
+}
+
+/// A plan on a device.
+pub trait Session: Send {
+    fn plan(&self) -> &Plan;
+
+    /// `CPU, 2 threads, AVX-512`: what the trainer prints.
+    fn device(&self) -> String;
+
+    /// Gives a table to the plan; it may be exchanged between steps.
+    fn attach(&mut self, name: &str, table: Table) -> Result<(), EngineError>;
+
+    /// Fills an input of real numbers.
+    fn set(&mut self, name: &str, values: &[f32]) -> Result<(), EngineError>;
+
+    /// Fills an input of indices.
+    fn set_indices(&mut self, name: &str, values: &[i32]) -> Result<(), EngineError>;
+
+    /// How many rows of the batch are real (default: all). Losses count only these. For the last batch of an evaluation.
+    fn set_valid_rows(&mut self, rows: usize);
+
+    /// Forward and backward of one micro-batch. Gradients add up until [`Session::update`]; `weight` is this micro-batch's
+    /// share of the loss (one over their number).
+    fn accumulate(&mut self, weight: f64) -> Result<(), EngineError>;
+
+    /// Clips, and moves the parameters along the gradients.
+    fn update(&mut self, learning_rate: f64) -> Result<(), EngineError>;
+
+    /// A whole step of one micro-batch.
+    fn step(&mut self, learning_rate: f64) -> Result<(), EngineError> {
+        self.accumulate(1.0)?;
+        self.update(learning_rate)
+    }
+
+    /// Forward only, dropout off, running statistics in place of the batch's.
+    fn evaluate(&mut self) -> Result<(), EngineError>;
+
+    /// The mean training loss since the last call, in rows; `None` without a step. The only call that waits for the device.
+    fn take_loss(&mut self) -> Option<f64>;
+
+    /// The same for evaluation.
+    fn take_evaluation_loss(&mut self) -> Option<f64>;
+
+    /// The global norm of the gradients of the last update, before the clip.
+    fn gradient_norm(&mut self) -> f64;
+
+    /// Reads any named buffer of real numbers: parameter, state, output.
+    fn read(&mut self, name: &str, values: &mut [f32]) -> Result<(), EngineError>;
+
+    /// Writes a parameter or state.
+    fn write(&mut self, name: &str, values: &[f32]) -> Result<(), EngineError>;
+
+    /// The gradient of a parameter as the last [`Session::accumulate`] left it.
+    fn read_gradient(&mut self, name: &str, values: &mut [f32]) -> Result<(), EngineError>;
+
+    /// Updates so far (the optimizer's bias correction counts them) and micro-batches so far (the key of dropout's random
+    /// numbers): with parameters and state, all that resuming needs.
+    fn position(&self) -> Position;
+
+    fn set_position(&mut self, position: Position);
+
+    /// Memory the plan holds on the device, in bytes, tables not counted.
+    fn memory_bytes(&self) -> u64;
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    pub updates: u64,
+    pub micro_batches: u64,
+}

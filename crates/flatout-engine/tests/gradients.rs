@@ -1,0 +1,60 @@
+//! Every operation's gradients against finite differences in f64.
+
+mod support;
+
+use flatout_engine::{Activation, Recurrent, SequenceOutput};
+use support::finite_differences;
+
+#[test]
+fn linear_concat_and_a_tensor_used_twice() {
+    for activation in [Activation::None, Activation::Tanh, Activation::Sigmoid] {
+        finite_differences(3, &[], |case| {
+            let (x, y, target) = (
+                case.real("x", &[3, 4]),
+                case.real("y", &[3, 2]),
+                case.target("target", 2),
+            );
+            let model = &mut case.model;
+            let hidden = model.linear("one", x, 5, activation).unwrap();
+            let joined = model.concat(&[hidden, y, hidden]).unwrap();
+            let output = model.linear("two", joined, 2, Activation::None).unwrap();
+            model.mse(output, target).unwrap()
+        });
+    }
+}
+
+#[test]
+fn embedding() {
+    finite_differences(4, &[("index", &[2, 0, 2, 1])], |case| {
+        let target = case.target("target", 3);
+        let index = case.model.index_input("index").unwrap();
+        let rows = case.model.embedding("embedding", index, 5, 3).unwrap();
+        case.model.mse(rows, target).unwrap()
+    });
+}
+
+#[test]
+fn lstm_stacks_with_dropout_and_constant_input() {
+    finite_differences(3, &[], |case| {
+        let (x, beside, target) = (
+            case.real("x", &[4, 3, 2]),
+            case.real("beside", &[3, 2]),
+            case.target("target", 4),
+        );
+        let stack = |output| Recurrent {
+            hidden: 4,
+            layers: 2,
+            dropout: 0.3,
+            output,
+        };
+        let below = case
+            .model
+            .lstm("below", x, Some(beside), stack(SequenceOutput::All))
+            .unwrap();
+        let above = case
+            .model
+            .lstm("above", below, None, stack(SequenceOutput::Last))
+            .unwrap();
+        case.model.mse(above, target).unwrap()
+    });
+}
