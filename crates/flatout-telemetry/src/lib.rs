@@ -4,11 +4,13 @@
 //! - [`log_csv`]: samples as CSV, for other tools.
 //! - [`sources`]: where samples come from; [`scope`]: which GPUs.
 //! - [`sampler`]: reads all sources on a schedule.
+//! - [`prometheus`]: the latest sample as a page for Prometheus.
 //! - [`record`]: the run record on disk: types, writer, reader.
 //!
 //! One direction: sources make samples, samples go into a record, others read the record. Nothing here judges.
 
 pub mod log_csv;
+pub mod prometheus;
 pub mod record;
 pub mod sample;
 pub mod sampler;
