@@ -135,6 +135,16 @@ impl FileError {
     }
 }
 
+impl FileError {
+    pub fn deleting(path: impl Into<std::path::PathBuf>, source: std::io::Error) -> Self {
+        Self {
+            doing: crate::message!(en: "delete", zh: "删除"),
+            path: path.into(),
+            source,
+        }
+    }
+}
+
 impl Explain for FileError {
     fn message(&self) -> Message {
         let path = self.path.display();

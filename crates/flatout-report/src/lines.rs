@@ -10,6 +10,7 @@ pub use plain::Plain;
 
 use crate::watch::interrupt::Interrupt;
 use crate::watch::{Moment, View, Wish};
+use flatout_core::Language;
 use std::io::Write;
 use std::time::Duration;
 
@@ -23,15 +24,17 @@ pub struct Lines<W, F> {
     out: W,
     format: F,
     interrupt: Interrupt,
+    language: Language,
     closed: bool,
 }
 
 impl<W: Write, F: Format> Lines<W, F> {
-    pub fn new(out: W, format: F, interrupt: Interrupt) -> Self {
+    pub fn new(out: W, format: F, interrupt: Interrupt, language: Language) -> Self {
         Self {
             out,
             format,
             interrupt,
+            language,
             closed: false,
         }
     }
@@ -44,6 +47,7 @@ impl<W: Write, F: Format> Lines<W, F> {
 
 impl<W: Write, F: Format> View for Lines<W, F> {
     fn show(&mut self, moment: &Moment) {
+        say_notices(moment, self.language);
         let text = self.format.tick(moment);
         let written = self
             .out
@@ -61,13 +65,23 @@ impl<W: Write, F: Format> View for Lines<W, F> {
     }
 }
 
+/// Lines are data; what is only meant for people goes to stderr.
+fn say_notices(moment: &Moment, language: Language) {
+    for notice in &moment.tick.notices {
+        eprintln!("{}", notice.get(language));
+    }
+}
+
 /// Shows nothing: for a daemon.
 pub struct Silent {
     pub interrupt: Interrupt,
+    pub language: Language,
 }
 
 impl View for Silent {
-    fn show(&mut self, _: &Moment) {}
+    fn show(&mut self, moment: &Moment) {
+        say_notices(moment, self.language);
+    }
 
     fn wait(&mut self, at_most: Duration) -> Wish {
         if self.interrupt.wait(at_most) {

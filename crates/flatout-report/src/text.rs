@@ -1,16 +1,20 @@
 //! Text for terminals and pipes: readable without colour, aligned also where characters are two cells wide.
 
+mod columns;
 mod diagnosis;
 mod finding;
 pub mod paint;
+mod runs;
 mod table;
 mod throttle;
 mod verdict;
 pub mod width;
 
+pub use columns::terminal_columns;
 pub use diagnosis::{diagnosis, time_table};
 pub use finding::{count, findings};
 pub use paint::{Paint, Tone};
+pub use runs::{runs, runs_json};
 pub use table::{Align, Table};
 pub use throttle::throttle_name;
 pub use verdict::verdict;

@@ -4,16 +4,18 @@
 
 mod feed;
 pub mod interrupt;
+mod live;
 mod replay;
 mod sinks;
 
 pub use feed::{Feed, FeedTick};
+pub use live::Live;
 pub use replay::{Replay, Speed};
 pub use sinks::{CsvLog, RecordSink, Sink, SinkError};
 
 use flatout_diagnose::verdict::{Gatherer, Verdict};
 use flatout_telemetry::RunInfo;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What a view gets to show at a tick.
 pub struct Moment<'a> {
@@ -68,11 +70,11 @@ pub fn watch(
     sinks: &mut [Box<dyn Sink>],
     duration: Option<Duration>,
 ) -> Outcome {
-    let started = Instant::now();
     let mut gatherer = Gatherer::new(feed.info());
-    let left = || duration.map(|duration| duration.saturating_sub(started.elapsed()));
     let end = loop {
-        if left().is_some_and(|left| left.is_zero()) {
+        // By the feed's clock, so that the tick at the very end is not a matter of luck.
+        let left = duration.map(|duration| (duration.as_secs_f64() - feed.elapsed_s()).max(0.0));
+        if left == Some(0.0) {
             break End::Duration;
         }
         if let Some(tick) = feed.poll() {
@@ -94,7 +96,8 @@ pub fn watch(
         if feed.is_over() {
             break End::Over;
         }
-        let at_most = left().map_or(feed.remaining(), |left| left.min(feed.remaining()));
+        let left = left.map_or(Duration::MAX, Duration::from_secs_f64);
+        let at_most = left.min(feed.remaining());
         match view.wait(at_most) {
             Wish::GoOn => {}
             Wish::Quit => break End::Quit,

@@ -50,6 +50,9 @@ macro_rules! commands {
 }
 
 commands! {
+    See: Monitor = monitor;
+    See: Replay = replay;
+    See: Runs = runs;
     Why: Diagnose = diagnose;
     Why: Lint = lint;
     Why: Explain = explain;

@@ -5,6 +5,7 @@ mod context;
 mod logging;
 mod output;
 mod questions;
+mod watching;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 use context::Context;

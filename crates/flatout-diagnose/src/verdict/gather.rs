@@ -58,7 +58,8 @@ impl Gatherer {
             return;
         };
         let interval_s = self.clock.interval_s().unwrap_or(seconds);
-        for (index, gpu) in &sample.gpus {
+        // Values of an earlier tick, because the driver did not answer in time, are not counted twice.
+        for (index, gpu) in sample.gpus.iter().filter(|(_, gpu)| gpu.age_s.is_none()) {
             let gatherer = self
                 .gpus
                 .entry(*index)

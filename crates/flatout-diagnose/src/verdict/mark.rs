@@ -27,15 +27,7 @@ const FEWEST_TICKS: u64 = 5;
 /// The reason of a GPU that has nothing to do.
 pub const IDLE: &str = "idle";
 /// Reasons that cost no speed, or that somebody chose.
-const HARMLESS: [&str; 7] = [
-    "none",
-    "application-clocks",
-    "app-clocks",
-    "applications-clocks",
-    "clocks-setting",
-    "sync-boost",
-    "display-clocks",
-];
+const HARMLESS: [&str; 3] = ["applications-clocks", "sync-boost", "display-clocks"];
 /// At its power limit: what full load looks like.
 pub const POWER_CAP: &str = "power-cap";
 

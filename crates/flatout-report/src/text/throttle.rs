@@ -10,7 +10,9 @@ pub fn throttle_name(reason: &str) -> Message {
         "power-brake" => message!(en: "power brake", zh: "外部功耗制动"),
         "thermal-hw" => message!(en: "heat (hardware)", zh: "过热（硬件）"),
         "thermal-sw" => message!(en: "heat (driver)", zh: "过热（驱动）"),
-        "slowdown-hw" => message!(en: "hardware slowdown", zh: "硬件降速"),
+        "hw-slowdown" => message!(en: "hardware slowdown", zh: "硬件降速"),
+        "applications-clocks" => message!(en: "clocks set by hand", zh: "手动设定时钟"),
+        "display-clocks" => message!(en: "display", zh: "显示时钟"),
         "sync-boost" => message!(en: "sync boost", zh: "同步加速"),
         other => Message::verbatim(super::width::printable(other)),
     }

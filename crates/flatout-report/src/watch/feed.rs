@@ -1,6 +1,7 @@
 //! Where ticks come from.
 
 use super::Speed;
+use flatout_core::Message;
 use flatout_telemetry::{Event, RunInfo, Sample};
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ pub struct FeedTick {
     pub events: Vec<Event>,
     /// [`Feed::info`] has something new to say.
     pub described: bool,
+    /// What a person should know, once.
+    pub notices: Vec<Message>,
 }
 
 pub trait Feed {

@@ -1,0 +1,127 @@
+//! `flatout monitor`
+
+use crate::context::Context;
+use crate::watching::{self, Shape};
+use clap::Args;
+use flatout_core::{Failure, Message, Result, message};
+use flatout_diagnose::verdict::Aspect;
+use flatout_report::watch::{CsvLog, Feed, Live, RecordSink, Sink, watch};
+use flatout_telemetry::record::{self, SCHEMA};
+use flatout_telemetry::sampler::{interval_from_seconds, job_from_environment};
+use flatout_telemetry::sources::nvml::GpuState;
+use flatout_telemetry::{GpuScope, RunInfo, Sampler, SamplerOptions};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub const EXAMPLES: &str = "Examples:
+  flatout monitor                                   the screen; q ends it with the verdict
+  flatout monitor --duration 300 --plain            five minutes as lines, then the verdict
+  flatout monitor --pid 4711 --interval 0.1         until that process ends
+  flatout monitor --json --duration 60 > gpu.jsonl  for a program
+  flatout monitor --duration 600 --fail-on low-utilisation,hot";
+
+/// A driver without persistence mode takes a second or two to open.
+const DRIVER_PATIENCE: Duration = Duration::from_secs(15);
+
+#[derive(Args)]
+pub struct Arguments {
+    /// Seconds between samples, from 0.05
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    interval: f64,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    duration: Option<f64>,
+    /// Only these GPUs: indices or UUIDs [default: what the environment leaves visible]
+    #[arg(long, value_name = "LIST")]
+    gpu: Option<String>,
+    /// Watch this process and its children too; end when it ends
+    #[arg(long)]
+    pid: Option<u32>,
+    /// Also write the samples to this file, as CSV
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    #[command(flatten)]
+    shape: Shape,
+    /// Exit with 1 when the verdict has one of these faults
+    #[arg(long, value_name = "FAULTS", value_delimiter = ',', value_parser = watching::fault_parser())]
+    fail_on: Vec<Aspect>,
+    /// Fail when there is no GPU
+    #[arg(long)]
+    require_gpu: bool,
+    /// Name of the run
+    #[arg(long, default_value = "monitor")]
+    name: String,
+    /// Folder of the run record [default: a new one in $FLATOUT_HOME/runs, else ./.flatout/runs]
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+    /// Write no run record
+    #[arg(long, conflicts_with = "record")]
+    no_record: bool,
+}
+
+pub fn about() -> Message {
+    message!(en: "Watch GPUs, host and processes; end with a verdict", zh: "监控 GPU、主机和进程，最后给出结论")
+}
+
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    let duration = arguments.duration.map(watching::duration).transpose()?;
+    let scope = arguments.gpu.as_deref().map(GpuScope::parse).transpose()?;
+    let explicit = scope.is_some();
+    let options = SamplerOptions {
+        interval: interval_from_seconds(arguments.interval)?,
+        gpus: Some(scope.unwrap_or_else(GpuScope::from_environment)),
+        host: true,
+        pid: arguments.pid,
+    };
+    let sampler = Sampler::start(&options)?;
+    if explicit || arguments.require_gpu {
+        require_gpu(&sampler)?;
+    }
+    let job = job_from_environment().map(|job| job.id);
+    let runs = record::runs_folder();
+    let folder = arguments.record.clone().unwrap_or_else(|| record::new_folder(&runs, &arguments.name, job.as_deref()));
+    let mut feed = Live::new(sampler, info(&arguments, &folder));
+    let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+    if !arguments.no_record {
+        sinks.push(Box::new(RecordSink::create(&folder, feed.info().clone(), context.language)?));
+    }
+    if let Some(path) = &arguments.log {
+        sinks.push(Box::new(CsvLog::create(path, feed.info())?));
+    }
+    let mut view = arguments.shape.view(context)?;
+    let outcome = watch(&mut feed, view.as_mut(), &mut sinks, duration);
+    drop(view);
+    arguments.shape.end(&outcome.verdict, context);
+    if !arguments.no_record && arguments.record.is_none() {
+        let folder = folder.display();
+        eprintln!("{}", context.say(&message!(en: "record: {folder}", zh: "记录：{folder}")));
+    }
+    Ok(watching::exit_code(&outcome.verdict, &arguments.fail_on, context))
+}
+
+fn info(arguments: &Arguments, folder: &std::path::Path) -> RunInfo {
+    RunInfo {
+        schema: SCHEMA,
+        id: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        name: arguments.name.clone(),
+        kind: "monitor".into(),
+        command: std::env::args().collect(),
+        folder: std::env::current_dir().ok(),
+        ..RunInfo::default()
+    }
+}
+
+fn require_gpu(sampler: &Sampler) -> Result<()> {
+    match sampler.gpus(DRIVER_PATIENCE) {
+        GpuState::Unavailable(problem) => Err(problem.into()),
+        GpuState::Ready(gpus) if gpus.is_empty() => Err(Failure::new(message!(
+            en: "the environment hides all GPUs",
+            zh: "环境变量隐藏了所有 GPU"
+        ))
+        .with_hint(message!(en: "look at CUDA_VISIBLE_DEVICES, or name them: --gpu 0", zh: "检查 CUDA_VISIBLE_DEVICES，或用 --gpu 0 指定"))),
+        GpuState::Starting => Err(Failure::new(message!(en: "the NVIDIA driver does not answer", zh: "NVIDIA 驱动没有响应"))
+            .with_hint(message!(en: "see what it says itself: nvidia-smi", zh: "查看驱动自身的信息：nvidia-smi"))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,125 @@
+//! What `monitor` and `replay` share: the choice of a view, the verdict at the end, the exit code.
+
+use crate::context::Context;
+use crate::output::write_stdout;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use flatout_core::{Failure, Message, Result, message};
+use flatout_diagnose::verdict::{Aspect, Verdict};
+use flatout_report::lines::{self, Lines, Plain};
+use flatout_report::text;
+use flatout_report::watch::View;
+use flatout_report::watch::interrupt::Interrupt;
+use flatout_telemetry::record::Skipped;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+#[derive(Args)]
+pub struct Shape {
+    /// One JSON object a line, the verdict last
+    #[arg(long, group = "shape")]
+    pub json: bool,
+    /// CSV rows; the verdict goes to stderr
+    #[arg(long, group = "shape")]
+    pub csv: bool,
+    /// Plain lines also on a terminal
+    #[arg(long, group = "shape")]
+    pub plain: bool,
+}
+
+impl Shape {
+    /// Whether the samples are drawn on the terminal.
+    pub fn is_screen(&self) -> bool {
+        !(self.json || self.csv || self.plain)
+            && std::io::stdout().is_terminal()
+            && std::io::stdin().is_terminal()
+    }
+
+    pub fn view(&self, context: &Context) -> Result<Box<dyn View>> {
+        let (out, interrupt, language) = (std::io::stdout(), Interrupt::catch(), context.language);
+        Ok(if self.json {
+            Box::new(Lines::new(out, lines::Json, interrupt, language))
+        } else if self.csv {
+            Box::new(Lines::new(out, lines::Csv::default(), interrupt, language))
+        } else {
+            Box::new(Lines::new(out, Plain { language }, interrupt, language))
+        })
+    }
+
+    /// The verdict, as data where data goes.
+    pub fn end(&self, verdict: &Verdict, context: &Context) {
+        if self.json {
+            return write_stdout(lines::verdict_line(verdict).as_bytes());
+        }
+        let render =
+            |columns, colour| text::verdict(verdict, context.language, text::readable_width(columns), colour);
+        if self.csv {
+            eprint!(
+                "{}",
+                render(
+                    text::terminal_columns(&std::io::stderr()),
+                    context.colour_on_stderr()
+                )
+            );
+        } else {
+            write_stdout(
+                render(
+                    text::terminal_columns(&std::io::stdout()),
+                    context.colour_on_stdout(),
+                )
+                .as_bytes(),
+            );
+        }
+    }
+}
+
+/// Lines of a record that could not be read: the torn last one of a killed run is no news, others are.
+pub fn say_skipped<'a>(skipped: impl Iterator<Item = &'a Skipped>, context: &Context) {
+    let (torn, foreign): (Vec<_>, Vec<_>) = skipped.partition(|skipped| skipped.torn);
+    if let Some(line) = torn.first() {
+        let place = &line.place;
+        eprintln!("{}", context.say(&message!(en: "the last line is torn ({place}); the run was killed", zh: "最后一行不完整（{place}）；运行被强行终止")));
+    }
+    if let Some(first) = foreign.first() {
+        let (count, place, reason) = (foreign.len(), &first.place, &first.reason);
+        eprintln!(
+            "{}",
+            context.say(&message!(
+                en: "{count} lines could not be read and were passed over; the first: {place}: {reason}",
+                zh: "{count} 行无法读取，已跳过；第一处：{place}：{reason}"
+            ))
+        );
+    }
+}
+
+/// `--fail-on` by the faults' names.
+pub fn fault_parser() -> impl TypedValueParser<Value = Aspect> {
+    let names = Aspect::ALL.map(Aspect::fault);
+    PossibleValuesParser::new(names).map(move |name| {
+        let position = names.iter().position(|known| *known == name);
+        position.map_or(Aspect::Utilisation, |position| Aspect::ALL[position])
+    })
+}
+
+/// 1 when one of the faults asked for is there, and each is named.
+pub fn exit_code(verdict: &Verdict, fail_on: &[Aspect], context: &Context) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for (gpu, mark) in verdict.faults() {
+        if fail_on.contains(&mark.aspect) {
+            let fault = mark.aspect.fault();
+            let said: Message = message!(en: "failed: GPU {gpu} is {fault}", zh: "未通过：GPU {gpu} {fault}");
+            eprintln!("{}", context.say(&said));
+            code = ExitCode::from(1);
+        }
+    }
+    code
+}
+
+/// Seconds that one can wait for.
+pub fn duration(seconds: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero()).ok_or_else(|| {
+        Failure::new(message!(en: "a duration of {seconds} s is not possible", zh: "时长不能是 {seconds} 秒"))
+            .with_hint(message!(en: "give seconds above 0: --duration 300", zh: "请给出大于 0 的秒数，例如 --duration 300"))
+    })
+}
