@@ -8,8 +8,10 @@
 //! - [`syncs`]: blocking reads of the device by source line
 //! - [`host`], [`gpus`]: the machine's averages over the window
 //! - [`stacks`]: which of the user's lines the main thread stood in
+//! - [`compiles`]: what `torch.compile` did
 //! - [`spans`]: evaluations, checkpoints, garbage collections
 
+pub mod compiles;
 pub mod facts;
 pub mod gpus;
 pub mod host;
@@ -143,6 +145,25 @@ impl<'a> Analysis<'a> {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
+    }
+
+    /// Seconds in which the device waited for the host to launch work: its idle time less the phases that explain it.
+    /// `None` on the CPU, and where the busy share is unknown.
+    pub fn dispatch_idle_s(&self) -> Option<f64> {
+        let window = self.window.as_ref()?;
+        let idle_s = window.wall_s() * (1.0 - self.device_busy_share()?);
+        let explained_s: f64 = [
+            Phase::Data,
+            Phase::Transfer,
+            Phase::Eval,
+            Phase::Checkpoint,
+            Phase::Other,
+        ]
+        .iter()
+        .map(|phase| window.seconds(*phase))
+        .sum::<f64>()
+            + window.unexplained_s();
+        Some((idle_s - explained_s).clamp(0.0, window.seconds(Phase::Compute)))
     }
 
     /// The GPU the run worked on, or the one that worked most.

@@ -65,11 +65,9 @@ fn available(analysis: &Analysis) -> BTreeMap<Stretch, f64> {
     let busy_s = analysis.device_busy_share().map(|share| share * window.wall_s());
     let compute_s = window.seconds(Phase::Compute);
     // On a GPU the host may launch ahead of a busy device: then launching costs nothing.
-    let idle_s = busy_s.map_or(f64::INFINITY, |busy_s| (window.wall_s() - busy_s).max(0.0));
-    let dispatch_s = if analysis.device() == Device::Cuda {
-        compute_s.min(idle_s)
-    } else {
-        compute_s
+    let dispatch_s = match analysis.device() {
+        Device::Cuda => analysis.dispatch_idle_s().unwrap_or(compute_s),
+        _ => compute_s,
     };
     BTreeMap::from([
         (Stretch::Data, window.seconds(Phase::Data)),

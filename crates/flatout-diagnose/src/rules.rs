@@ -51,10 +51,60 @@ rules! {
     }
     launch {
         batch_too_small,
+        host_bound_dispatch,
+    }
+    host {
+        host_work_in_loop,
+        cpu_threads_idle,
+    }
+    sync {
+        sync_every_step,
+    }
+    precision {
+        mixed_precision_off,
+        mixed_precision_inactive,
+        tf32_off,
+        tensor_cores_idle,
+    }
+    compile {
+        compile_not_applied,
+        compile_failed,
+        graph_breaks,
+        recompiling,
+    }
+    optimizer {
+        optimizer_unfused,
+        gradients_zeroed,
     }
     interruptions {
         evaluation_too_often,
         checkpoint_too_often,
+        periodic_dips,
+        garbage_collection_pauses,
+    }
+    memory {
+        gpu_memory_near_limit,
+        gpu_memory_growing,
+        gpu_memory_half_unused,
+        out_of_memory,
+    }
+    heat {
+        thermal_throttling,
+        power_throttling,
+        power_below_utilization,
+    }
+    neighbours {
+        gpu_shared,
+        cpu_stolen,
+        host_swapping,
+    }
+    parallel {
+        gpu_unused,
+        gpus_unbalanced,
+        data_parallel,
+    }
+    startup {
+        slow_start,
     }
 }
 

@@ -47,7 +47,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     }
     let compute_s = window.seconds(Phase::Compute);
     let (wasted_s, evidence, confidence) = match analysis.device() {
-        Device::Cuda => on_gpu(analysis, compute_s)?,
+        Device::Cuda => on_gpu(analysis)?,
         _ => on_cpu(analysis, compute_s)?,
     };
     let share = wasted_s / window.wall_s();
@@ -90,12 +90,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 }
 
 /// The compute time in which the GPU waits.
-fn on_gpu(analysis: &Analysis, compute_s: f64) -> Option<(f64, Evidence, Confidence)> {
+fn on_gpu(analysis: &Analysis) -> Option<(f64, Evidence, Confidence)> {
     let busy = analysis.device_busy_share().filter(|busy| *busy < GPU_BUSY)?;
-    let idle_s = analysis.window.as_ref()?.wall_s() * (1.0 - busy);
     let what = message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间");
     let evidence = analysis.in_window(Evidence::new(what, busy * 100.0, "%").against(GPU_BUSY * 100.0));
-    Some((compute_s.min(idle_s), evidence, Confidence::High))
+    Some((analysis.dispatch_idle_s()?, evidence, Confidence::High))
 }
 
 /// The compute time beyond what the arithmetic needs at [`CORE_FLOPS`] a usable core.

@@ -1,0 +1,80 @@
+//! # compile-failed
+//!
+//! ## What it detects
+//! `torch.compile` failed, and the program went on without it.
+//! ## Why it is slow
+//! With errors suppressed or caught, the model runs as if it had never been compiled, after the time spent trying.
+//! ## Evidence
+//! The errors of the compiler, the first line of the last one, and the source line.
+//! ## Fix
+//! Mend what the error names; common ones are a missing C++ compiler or Triton, and operations it cannot trace. Or leave
+//! `torch.compile` out.
+//! ## When it is wrong
+//! A deliberate try of several modes.
+//! ## References
+//! PyTorch's troubleshooting guide for `torch.compile`.
+
+use crate::analysis::{Analysis, compiles};
+use crate::candidate::Candidate;
+use flatout_core::{Evidence, Message, Severity, message};
+
+pub const ID: &str = "compile-failed";
+pub const WORST: Severity = Severity::Warning;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    analysis.window.as_ref()?;
+    let errors = compiles::of(analysis.data, "error");
+    if errors.count == 0 {
+        return None;
+    }
+    let place = errors.places.first().cloned().or_else(|| analysis.facts.place("compile.called"));
+    let detail = errors.message.map(Message::verbatim).unwrap_or_default();
+    Some(
+        Candidate::new(
+            ID,
+            Severity::Warning,
+            message!(
+                en: "torch.compile failed, and the steps run without it",
+                zh: "torch.compile 失败，训练步骤在未编译的状态下运行"
+            ),
+        )
+        .detail(detail)
+        .evidence(Evidence::new(message!(en: "errors of the compiler", zh: "编译错误次数"), errors.count as f64, "").against(1.0))
+        .place(place.as_ref())
+        .code(
+            place.as_ref(),
+            message!(
+                en: "Mend what the error names (TORCH_LOGS=dynamo shows all of it), or leave torch.compile out",
+                zh: "修复错误指出的问题（TORCH_LOGS=dynamo 可查看完整信息），或去掉 torch.compile"
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use flatout_telemetry::EventKind;
+
+    fn compiling(what: &str) -> Build {
+        let message = Some("BackendCompilerFailed: no C++ compiler\nmore".to_owned());
+        Build::steady(20).event(1.0, EventKind::Compile { what: what.into(), count: 1, message, place: None })
+    }
+
+    #[test]
+    fn fires() {
+        assert_eq!(run(check, compiling("error")).unwrap().detail.en, "BackendCompilerFailed: no C++ compiler");
+        assert_eq!(causes(compiling("error")), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, compiling("compiled")).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

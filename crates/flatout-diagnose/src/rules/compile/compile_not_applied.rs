@@ -1,0 +1,83 @@
+//! # compile-not-applied
+//!
+//! ## What it detects
+//! `torch.compile` was called, but the steps do not run the compiled model.
+//! ## Why it is slow
+//! `torch.compile` returns a new callable. When the loop goes on calling the old model, nothing is ever compiled.
+//! ## Evidence
+//! `torch.compile` was called, no compilation took place, and steps ran.
+//! ## Fix
+//! Use what it returns: `model = torch.compile(model)`.
+//! ## When it is wrong
+//! A compiled function that this run did not reach (evaluation only).
+//! ## References
+//! The users' fifth document: the configuration had it, the code never used it.
+
+use crate::analysis::{Analysis, compiles};
+use crate::candidate::Candidate;
+use flatout_core::{Evidence, Severity, message};
+
+pub const ID: &str = "compile-not-applied";
+pub const WORST: Severity = Severity::Warning;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let facts = &analysis.facts;
+    if facts.switch("compile.called") != Some(true) || facts.switch("compile.applied") != Some(false) {
+        return None;
+    }
+    if compiles::of(analysis.data, "error").count > 0 {
+        return None;
+    }
+    let place = facts.place("compile.called");
+    Some(
+        Candidate::new(
+            ID,
+            Severity::Warning,
+            message!(
+                en: "torch.compile was called, but the steps do not run the compiled model",
+                zh: "调用了 torch.compile，但训练步骤没有使用编译后的模型"
+            ),
+        )
+        .evidence(analysis.in_window(Evidence::new(
+            message!(en: "steps without a compiled model", zh: "未使用编译模型的步数"),
+            window.steps as f64,
+            "",
+        )))
+        .place(place.as_ref())
+        .code(
+            place.as_ref(),
+            message!(
+                en: "Use what it returns: model = torch.compile(model)",
+                zh: "使用它的返回值：model = torch.compile(model)"
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+
+    fn called(applied: bool) -> Build {
+        Build::steady(20).fact("compile.called", true).fact("compile.applied", applied)
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, called(false)).is_some());
+        assert_eq!(causes(called(false)), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, called(true)).is_none());
+        assert!(run(check, Build::steady(20).fact("compile.applied", false)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

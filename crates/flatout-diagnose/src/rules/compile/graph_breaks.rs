@@ -1,0 +1,85 @@
+//! # graph-breaks
+//!
+//! ## What it detects
+//! The compiled model is broken into many graphs.
+//! ## Why it is slow
+//! At a break the compiler hands back to Python and starts anew: nothing is fused across it, and each graph is launched on its
+//! own.
+//! ## Evidence
+//! Breaks counted by the compiler, where, and the last reason.
+//! ## Fix
+//! Take what breaks it (printing, `.item()`, data-dependent branches, NumPy) out of the model's forward.
+//! ## When it is wrong
+//! Breaks at the edge of the model cost little.
+//! ## References
+//! PyTorch's guide on graph breaks; `fullgraph=True` makes them errors.
+
+use crate::analysis::{Analysis, compiles};
+use crate::candidate::Candidate;
+use flatout_core::{Evidence, Message, Severity, message};
+
+pub const ID: &str = "graph-breaks";
+pub const WORST: Severity = Severity::Warning;
+
+/// One or two breaks (a print at the end, a logger) do little harm.
+const BREAKS: u64 = 3;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    analysis.window.as_ref()?;
+    let breaks = compiles::of(analysis.data, "graph-break");
+    if breaks.count < BREAKS {
+        return None;
+    }
+    let count = breaks.count;
+    let mut candidate = Candidate::new(
+        ID,
+        Severity::Warning,
+        message!(
+            en: "The compiled model is broken into pieces: {count} graph breaks",
+            zh: "编译后的模型被打断成多段：{count} 处 graph break"
+        ),
+    )
+    .detail(breaks.message.map(Message::verbatim).unwrap_or_default())
+    .evidence(
+        Evidence::new(message!(en: "graph breaks", zh: "graph break 次数"), count as f64, "").against(BREAKS as f64),
+    )
+    .code(
+        breaks.places.first(),
+        message!(
+            en: "Take printing, .item(), NumPy and branches on values out of forward; fullgraph=True shows each one",
+            zh: "把打印、.item()、NumPy 和依赖数值的分支移出 forward；fullgraph=True 可逐一显示"
+        ),
+    );
+    for place in &breaks.places {
+        candidate = candidate.place(Some(place));
+    }
+    Some(candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use flatout_telemetry::EventKind;
+
+    fn broken(count: u64) -> Build {
+        let what = "graph-break".to_owned();
+        Build::steady(20).event(1.0, EventKind::Compile { what, count, message: None, place: None })
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, broken(8)).is_some());
+        assert_eq!(causes(broken(8)), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, broken(1)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,84 @@
+//! # recompiling
+//!
+//! ## What it detects
+//! The compiled model is compiled again and again.
+//! ## Why it is slow
+//! A compilation takes seconds. When a shape, a Python number or a flag in its guards changes each time, it starts over, and
+//! after eight times the compiler gives up and runs without.
+//! ## Evidence
+//! Recompilations counted by the compiler, and the last reason.
+//! ## Fix
+//! Keep shapes equal (`drop_last=True`, padding to a few lengths), pass changing numbers as tensors, or `dynamic=True`.
+//! ## When it is wrong
+//! A few different shapes on purpose, each compiled once at the start.
+//! ## References
+//! PyTorch's guide on recompilation; its limit is eight a function.
+
+use crate::analysis::{Analysis, compiles};
+use crate::candidate::Candidate;
+use flatout_core::{Evidence, Message, Severity, message};
+
+pub const ID: &str = "recompiling";
+pub const WORST: Severity = Severity::Warning;
+
+/// One for the last, smaller batch and one for evaluation are usual.
+const RECOMPILES: u64 = 4;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    analysis.window.as_ref()?;
+    let again = compiles::of(analysis.data, "recompile");
+    if again.count < RECOMPILES {
+        return None;
+    }
+    let count = again.count;
+    Some(
+        Candidate::new(
+            ID,
+            Severity::Warning,
+            message!(
+                en: "The compiled model was compiled again {count} times",
+                zh: "编译后的模型又被重新编译了 {count} 次"
+            ),
+        )
+        .detail(again.message.map(Message::verbatim).unwrap_or_default())
+        .evidence(
+            Evidence::new(message!(en: "recompilations", zh: "重新编译次数"), count as f64, "").against(RECOMPILES as f64),
+        )
+        .place(again.places.first())
+        .code(
+            again.places.first(),
+            message!(
+                en: "Keep shapes equal (drop_last=True, padding to few lengths), or compile with dynamic=True",
+                zh: "保持形状一致（drop_last=True、填充到少数几种长度），或使用 dynamic=True 编译"
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use flatout_telemetry::EventKind;
+
+    fn again(count: u64) -> Build {
+        let what = "recompile".to_owned();
+        Build::steady(20).event(1.0, EventKind::Compile { what, count, message: None, place: None })
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, again(7)).is_some());
+        assert_eq!(causes(again(7)), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, again(2)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,82 @@
+//! # power-below-utilization
+//!
+//! ## What it detects
+//! Utilisation reads high while the GPU draws far less power than it may.
+//! ## Why it is slow
+//! Utilisation counts the time in which any kernel ran, also one that uses a hundredth of the chip. Power shows how much of it
+//! worked.
+//! ## Evidence
+//! Mean utilisation and mean power against the limit.
+//! ## Fix
+//! A symptom: look at the causes above it; without one, larger batches, mixed precision, fused operations.
+//! ## When it is wrong
+//! Kernels bound by memory draw less power than arithmetic does.
+//! ## References
+//! The users' fifth document: 300 of 575 W at "full" utilisation. DCGM's guide: SM activity below 0.5 is ineffective use.
+
+use crate::analysis::{Analysis, Device};
+use crate::candidate::Candidate;
+use flatout_core::{Evidence, Kind, Severity, message, units};
+
+pub const ID: &str = "power-below-utilization";
+pub const WORST: Severity = Severity::Information;
+
+const UTIL: f64 = 0.8;
+const POWER: f64 = 0.5;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    analysis.window.as_ref()?;
+    let gpu = analysis.busiest_gpu().filter(|_| analysis.device() == Device::Cuda)?;
+    let util = gpu.util.filter(|util| *util >= UTIL)?;
+    let (power, limit) = (gpu.power_w?, gpu.power_limit_w.filter(|limit| *limit > 0.0)?);
+    if power / limit >= POWER {
+        return None;
+    }
+    let (shown, used) = (units::percent(power / limit), units::percent(util));
+    Some(
+        Candidate::new(
+            ID,
+            Severity::Information,
+            message!(
+                en: "Utilisation reads {used}, but the GPU draws {shown} of its power: little of the chip works",
+                zh: "利用率显示 {used}，但功耗只有上限的 {shown}：芯片只有一小部分在工作"
+            ),
+        )
+        .kind(Kind::Symptom)
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "mean power", zh: "平均功耗"), power, "W").against(limit * POWER),
+        ))
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "GPU utilisation", zh: "GPU 利用率"), util * 100.0, "%").against(UTIL * 100.0),
+        )),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check as run, check_empty};
+
+    fn drawing(watts: f64) -> Build {
+        Build::steady(20).gpu(|gpu| {
+            gpu.util = Some(0.95);
+            gpu.power_w = Some(watts);
+            gpu.power_limit_w = Some(700.0);
+        })
+    }
+
+    #[test]
+    fn fires() {
+        assert_eq!(run(check, drawing(200.0)).unwrap().kind, Kind::Symptom);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, drawing(600.0)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

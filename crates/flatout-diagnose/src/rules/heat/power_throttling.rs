@@ -1,0 +1,87 @@
+//! # power-throttling
+//!
+//! ## What it detects
+//! The GPU lowers its clocks at its power limit.
+//! ## Why it is slow
+//! A GPU that runs into its limit is as busy as it may be. That is the good end of things, unless the limit was lowered or
+//! the power brake of the machine acts.
+//! ## Evidence
+//! Share of the steady window with a power reason, as the driver reports it; power against the limit.
+//! ## Fix
+//! Raise the limit when it was lowered (`nvidia-smi -pl`); look at the power supply when the hardware's brake acts.
+//! ## When it is wrong
+//! The software's cap at the factory limit is normal at full load: an information only.
+//! ## References
+//! NVML's clock event reasons: software power cap, hardware power brake.
+
+use crate::analysis::Analysis;
+use crate::candidate::Candidate;
+use flatout_core::{Evidence, Kind, Severity, message, units};
+
+pub const ID: &str = "power-throttling";
+pub const WORST: Severity = Severity::Warning;
+
+/// The software's cap: this much of the time before it is mentioned.
+const CAP_SHARE: f64 = 0.5;
+/// The hardware's brake: never normal.
+const BRAKE_SHARE: f64 = 0.1;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    analysis.window.as_ref()?;
+    let brake_of = |gpu: &crate::analysis::gpus::Gpu| gpu.throttled(|reason| reason.contains("brake"));
+    let cap_of = |gpu: &crate::analysis::gpus::Gpu| gpu.throttled(|reason| reason.contains("power"));
+    let gpu = analysis.gpus.iter().max_by(|a, b| cap_of(a).total_cmp(&cap_of(b)))?;
+    let (brake, cap, index) = (brake_of(gpu), cap_of(gpu), gpu.index);
+    let (severity, kind, share, limit) = if brake >= BRAKE_SHARE {
+        (Severity::Warning, Kind::Cause, brake, BRAKE_SHARE)
+    } else if cap >= CAP_SHARE {
+        (Severity::Information, Kind::Symptom, cap, CAP_SHARE)
+    } else {
+        return None;
+    };
+    let shown = units::percent(share);
+    let mut candidate = Candidate::new(
+        ID,
+        severity,
+        message!(
+            en: "GPU {index} is held back by its power limit {shown} of the time",
+            zh: "GPU {index} 有 {shown} 的时间受功耗上限限制"
+        ),
+    )
+    .kind(kind)
+    .evidence(analysis.in_window(
+        Evidence::new(message!(en: "time at the power limit", zh: "处于功耗上限的时间"), share * 100.0, "%")
+            .against(limit * 100.0),
+    ));
+    if let (Some(power), Some(limit)) = (gpu.power_w, gpu.power_limit_w) {
+        let what = message!(en: "mean power (limit: the card's)", zh: "平均功耗（阈值为显卡上限）");
+        candidate = candidate.evidence(analysis.in_window(Evidence::new(what, power, "W").against(limit)));
+    }
+    Some(candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check as run, check_empty};
+
+    fn reason(name: &str) -> Build {
+        Build::steady(20).gpu(|gpu| gpu.throttle = Some(vec![name.into()]))
+    }
+
+    #[test]
+    fn fires() {
+        assert_eq!(run(check, reason("power-brake-hw")).unwrap().severity, Severity::Warning);
+        assert_eq!(run(check, reason("power-cap")).unwrap().kind, Kind::Symptom);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, reason("idle")).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,86 @@
+//! # thermal-throttling
+//!
+//! ## What it detects
+//! The GPU lowers its clocks because of heat.
+//! ## Why it is slow
+//! Lower clocks slow every kernel down, for as long as the heat stays.
+//! ## Evidence
+//! Share of the steady window with a thermal reason, as the driver reports it, and the highest temperature.
+//! ## Fix
+//! Better cooling, a lower power limit (less heat, hardly slower), or another GPU.
+//! ## When it is wrong
+//! Hardly ever: the driver itself says so.
+//! ## References
+//! NVML's clock event reasons. gpuprof: above 82 °C with the clock 15% down; TraceML and the users: 85 °C.
+
+use crate::analysis::Analysis;
+use crate::candidate::Candidate;
+use flatout_core::{Evidence, Severity, message, units};
+
+pub const ID: &str = "thermal-throttling";
+pub const WORST: Severity = Severity::Warning;
+
+/// A moment of it is no habit.
+const SHARE: f64 = 0.1;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    analysis.window.as_ref()?;
+    let hot = |gpu: &crate::analysis::gpus::Gpu| gpu.throttled(|reason| reason.contains("thermal"));
+    let gpu = analysis.gpus.iter().max_by(|a, b| hot(a).total_cmp(&hot(b)))?;
+    let share = hot(gpu);
+    if share < SHARE {
+        return None;
+    }
+    let (index, shown) = (gpu.index, units::percent(share));
+    let mut candidate = Candidate::new(
+        ID,
+        Severity::Warning,
+        message!(
+            en: "GPU {index} slows down because of heat {shown} of the time",
+            zh: "GPU {index} 有 {shown} 的时间因过热降频"
+        ),
+    )
+    .evidence(analysis.in_window(
+        Evidence::new(message!(en: "time throttled by heat", zh: "因过热降频的时间"), share * 100.0, "%")
+            .against(SHARE * 100.0),
+    ))
+    .code(
+        None,
+        message!(
+            en: "Mend the cooling, or lower the power limit: it costs less speed than throttling",
+            zh: "改善散热，或降低功耗上限：比降频损失的速度更少"
+        ),
+    );
+    if let Some(temperature) = gpu.temp_max_c {
+        candidate = candidate.evidence(Evidence::new(message!(en: "highest temperature", zh: "最高温度"), temperature, "°C"));
+    }
+    Some(candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check as run, check_empty};
+
+    fn reason(name: &str) -> Build {
+        Build::steady(20).gpu(|gpu| {
+            gpu.throttle = Some(vec![name.into()]);
+            gpu.temp_c = Some(88.0);
+        })
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, reason("thermal-sw")).is_some());
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, reason("power-cap")).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,87 @@
+//! # garbage-collection-pauses
+//!
+//! ## What it detects
+//! Python's garbage collector takes a visible share of the training process's time.
+//! ## Why it is slow
+//! A full collection walks every object of the process; with a data set of Python objects that takes long, and nothing else
+//! runs meanwhile.
+//! ## Evidence
+//! Collections in the steady window and the time in them.
+//! ## Fix
+//! Take `gc.collect()` out of the loop; `gc.freeze()` once the program has been set up, so that long-lived objects are
+//! not walked again.
+//! ## When it is wrong
+//! Collections that free device memory which would otherwise run out.
+//! ## References
+//! Python's documentation of `gc.freeze`. Instagram's account of the collector's cost in long-lived processes.
+
+use crate::analysis::Analysis;
+use crate::candidate::{Candidate, Reach, Stretch, severity_of};
+use flatout_core::{Evidence, Severity, message, units};
+
+pub const ID: &str = "garbage-collection-pauses";
+pub const WORST: Severity = Severity::Critical;
+
+const SHARE: f64 = 0.05;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let collections = &analysis.spans.collection;
+    let share = collections.seconds / window.wall_s();
+    if share < SHARE {
+        return None;
+    }
+    let (shown, times) = (units::percent(share), collections.count);
+    Some(
+        Candidate::new(
+            ID,
+            severity_of(share),
+            message!(
+                en: "Python's garbage collector takes {shown} of the time ({times} collections)",
+                zh: "Python 垃圾回收占 {shown} 的时间（{times} 次）"
+            ),
+        )
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "time in collections", zh: "垃圾回收的时间"), share * 100.0, "%")
+                .against(SHARE * 100.0),
+        ))
+        .claims(Stretch::Other, Reach::Measured, collections.seconds * 0.5, collections.seconds)
+        .code(
+            None,
+            message!(
+                en: "Take gc.collect() out of the loop, and call gc.freeze() once before it",
+                zh: "把 gc.collect() 移出循环，并在循环前调用一次 gc.freeze()"
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use flatout_telemetry::{EventKind, Phase};
+
+    fn collecting(duration_ms: f64) -> Build {
+        Build::steady(20)
+            .phase(Phase::Other, duration_ms / 1e3 + 0.02)
+            .phase(Phase::Compute, 0.5)
+            .each_second(move || EventKind::GarbageCollection { count: 10, duration_ms })
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, collecting(300.0)).is_some());
+        assert_eq!(causes(collecting(300.0)), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, collecting(3.0)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,177 @@
+//! # periodic-dips
+//!
+//! ## What it detects
+//! The steps stall at a regular period, and no evaluation, checkpoint, epoch or collection explains it.
+//! ## Why it is slow
+//! Something happens every so many seconds or steps in which nothing is trained: writing a log, a metric over everything, a
+//! file that is opened anew.
+//! ## Evidence
+//! The dips' number, period and regularity, the time lost in them, and the phase that grows in them.
+//! ## Fix
+//! Find what the program does at that period (the line of the main thread is shown where stacks were recorded), and do it less
+//! often or in a thread.
+//! ## When it is wrong
+//! Another job of the same machine with a rhythm of its own.
+//! ## References
+//! SageMaker: a step beyond three deviations is an outlier; gpuprof: p99/p50 above 2.
+
+use crate::analysis::Analysis;
+use crate::candidate::{Candidate, Reach, Stretch, severity_of};
+use flatout_core::stats::{deviation, mean, quantile};
+use flatout_core::{Confidence, Evidence, Severity, message, units};
+use flatout_telemetry::{EventKind, Phase, StepTick};
+
+pub const ID: &str = "periodic-dips";
+pub const WORST: Severity = Severity::Warning;
+
+/// A tick with fewer steps than this part of the usual is a dip.
+const DIP: f64 = 0.6;
+const DIPS: usize = 3;
+/// The spread of the gaps between dips, of their mean: a ticking clock has little.
+const REGULAR: f64 = 0.3;
+/// Time lost.
+const SHARE: f64 = 0.05;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let (start_s, end_s) = window.range();
+    let ticks: Vec<&StepTick> =
+        analysis.data.steps.iter().filter(|tick| tick.t > start_s && tick.t <= end_s && tick.dt > 0.0).collect();
+    let rate = |tick: &StepTick| tick.steps as f64 / tick.dt;
+    let mut rates: Vec<f64> = ticks.iter().map(|tick| rate(tick)).collect();
+    rates.sort_by(f64::total_cmp);
+    let usual = quantile(&rates, 0.5);
+    let (dips, rest): (Vec<&StepTick>, Vec<&StepTick>) = ticks.iter().partition(|tick| rate(tick) < usual * DIP);
+    // Half of the ticks being dips is no rhythm but a rate of two values.
+    if usual <= 0.0 || dips.len() * 3 > ticks.len() || dips.iter().any(|tick| explained(analysis, tick)) {
+        return None;
+    }
+    let starts = starts(&dips);
+    let gaps: Vec<f64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    if starts.len() < DIPS || deviation(&gaps, mean(&gaps)) > mean(&gaps) * REGULAR {
+        return None;
+    }
+    let lost_s: f64 = dips.iter().map(|tick| tick.dt * (1.0 - rate(tick) / usual)).sum();
+    let share = lost_s / window.wall_s();
+    if share < SHARE {
+        return None;
+    }
+    let (times, period) = (starts.len(), units::duration(mean(&gaps)));
+    let grown = grown_phase(&dips, &rest)?;
+    let in_phase = crate::analysis::phase_name(grown);
+    let (en, zh) = (&in_phase.en, &in_phase.zh);
+    Some(
+        Candidate::new(
+            ID,
+            severity_of(share).min(WORST),
+            message!(en: "The steps stall every {period}, {times} times", zh: "训练每隔 {period} 停顿一次，共 {times} 次"),
+        )
+        .detail(flatout_core::Message {
+            en: format!("What grows in the stalls: {en}."),
+            zh: format!("停顿时增加的是：{zh}。"),
+        })
+        .confidence(Confidence::Medium)
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "time lost in the stalls", zh: "停顿损失的时间"), share * 100.0, "%")
+                .against(SHARE * 100.0),
+        ))
+        .evidence(analysis.in_window(Evidence::new(message!(en: "period", zh: "周期"), mean(&gaps), "s")))
+        .claims(stretch(grown), Reach::Specific, lost_s * 0.5, lost_s)
+        .code(
+            None,
+            message!(
+                en: "Find what the program does every {period}, and do it less often or in a thread",
+                zh: "找出程序每隔 {period} 做的事，降低频率或放到线程中"
+            ),
+        ),
+    )
+}
+
+/// Whether an event that other rules judge lies in the tick.
+fn explained(analysis: &Analysis, tick: &StepTick) -> bool {
+    let within = |t: f64| t > tick.t - tick.dt - 0.1 && t <= tick.t + 0.1;
+    analysis.data.events.iter().filter(|event| within(event.t)).any(|event| {
+        matches!(
+            event.kind,
+            EventKind::Eval { .. }
+                | EventKind::Checkpoint { .. }
+                | EventKind::LoaderStart { .. }
+                | EventKind::Epoch { .. }
+                | EventKind::Compile { .. }
+        ) || matches!(event.kind, EventKind::GarbageCollection { duration_ms, .. } if duration_ms > 100.0)
+    })
+}
+
+/// When each dip began; neighbouring ticks are one dip.
+fn starts(dips: &[&StepTick]) -> Vec<f64> {
+    let mut starts: Vec<f64> = Vec::new();
+    let mut last = f64::NEG_INFINITY;
+    for tick in dips {
+        if tick.t - tick.dt > last + 0.1 {
+            starts.push(tick.t - tick.dt);
+        }
+        last = tick.t;
+    }
+    starts
+}
+
+/// The phase whose share grows most in the dips.
+fn grown_phase(dips: &[&StepTick], rest: &[&StepTick]) -> Option<Phase> {
+    let share = |ticks: &[&StepTick], phase: Phase| {
+        let wall: f64 = ticks.iter().map(|tick| tick.dt).sum();
+        ticks.iter().map(|tick| tick.phase_ms(phase) / 1e3).sum::<f64>() / wall.max(1e-9)
+    };
+    let growth = |phase: &Phase| share(dips, *phase) - share(rest, *phase);
+    Phase::ALL.into_iter().max_by(|a, b| growth(a).total_cmp(&growth(b)))
+}
+
+fn stretch(phase: Phase) -> Stretch {
+    match phase {
+        Phase::Data => Stretch::Data,
+        Phase::Transfer => Stretch::Transfer,
+        Phase::Compute => Stretch::Dispatch,
+        Phase::Sync => Stretch::Sync,
+        Phase::Eval => Stretch::Eval,
+        Phase::Checkpoint => Stretch::Checkpoint,
+        Phase::Other => Stretch::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check as run, check_empty};
+    use flatout_telemetry::PhaseTime;
+    use flatout_telemetry::record::RunData;
+
+    fn dipping() -> RunData {
+        let mut data = Build::steady(40).slow_every(5, 0.2).done();
+        for tick in data.steps.iter_mut().filter(|tick| tick.steps < 50) {
+            let time = |ms| PhaseTime { ms, ..PhaseTime::default() };
+            tick.phases = [(Phase::Compute, time(200.0)), (Phase::Other, time(800.0))].into();
+        }
+        data
+    }
+
+    #[test]
+    fn fires() {
+        assert!(check(&Analysis::new(&dipping())).is_some());
+        assert_eq!(crate::diagnose(&dipping()).findings[0].rule, ID);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, Build::steady(40)).is_none());
+        let mut explained = dipping();
+        for second in 0..40 {
+            let kind = EventKind::Epoch { number: second, duration_ms: None };
+            explained.events.push(flatout_telemetry::Event { t: 2.5 + second as f64, kind });
+        }
+        assert!(check(&Analysis::new(&explained)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

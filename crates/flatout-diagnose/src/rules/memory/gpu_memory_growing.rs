@@ -1,0 +1,112 @@
+//! # gpu-memory-growing
+//!
+//! ## What it detects
+//! Device memory grows steadily while the steps stay the same.
+//! ## Why it is slow
+//! Something keeps tensors alive: losses added up with their graphs (`total += loss`), outputs in a list. The run ends out of
+//! memory, hours later.
+//! ## Evidence
+//! Memory at the beginning and end of the steady window, how steadily it grew, and when it will be full.
+//! ## Fix
+//! Keep numbers, not graphs: `loss.detach()`, `.item()` now and then; clear lists of outputs.
+//! ## When it is wrong
+//! A cache that is meant to fill, inputs that get longer.
+//! ## References
+//! TraceML: a growth of 1 GiB, confirmed.
+
+use crate::analysis::Analysis;
+use crate::analysis::gpus::Gpu;
+use crate::candidate::Candidate;
+use flatout_core::{Evidence, Severity, message, units};
+
+pub const ID: &str = "gpu-memory-growing";
+pub const WORST: Severity = Severity::Warning;
+
+/// TraceML's limit.
+const GROWTH_BYTES: f64 = 1024.0 * 1048576.0;
+/// Steps of the window in which memory must not have shrunk, and parts of it in which it must have grown.
+const STEADY: f64 = 0.9;
+const PARTS: usize = 5;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let (gpu, growth) = analysis
+        .gpus
+        .iter()
+        .filter_map(|gpu| Some((gpu, growth(gpu)?)))
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let index = gpu.index;
+    let seconds = window.wall_s();
+    let (shown, a_minute) = (units::bytes(growth), units::bytes(growth / seconds * 60.0));
+    let mut candidate = Candidate::new(
+        ID,
+        Severity::Warning,
+        message!(
+            en: "GPU {index}'s memory grew by {shown} while the steps stayed the same ({a_minute} a minute)",
+            zh: "步骤不变，GPU {index} 的显存却增长了 {shown}（每分钟 {a_minute}）"
+        ),
+    )
+    .evidence(analysis.in_window(
+        Evidence::new(message!(en: "growth of device memory", zh: "显存增长"), growth / 1048576.0, "MiB")
+            .against(GROWTH_BYTES / 1048576.0),
+    ))
+    .code(
+        None,
+        message!(
+            en: "Look for `total += loss` without .detach(), and for lists of outputs that are never cleared",
+            zh: "检查没有 .detach() 的 `total += loss`，以及从不清空的输出列表"
+        ),
+    );
+    if let (Some(total), Some((_, used))) = (gpu.mem_total_bytes, gpu.mem_used.last()) {
+        let left_s = (total - used) / (growth / seconds);
+        let what = message!(en: "until the memory is full", zh: "距离显存耗尽");
+        candidate = candidate.evidence(Evidence::new(what, left_s / 60.0, "min"));
+    }
+    Some(candidate)
+}
+
+/// Bytes grown, when it grew in every part of the window and hardly ever shrank.
+fn growth(gpu: &Gpu) -> Option<f64> {
+    let used: Vec<f64> = gpu.mem_used.iter().map(|(_, bytes)| *bytes).collect();
+    let pairs = used.len().checked_sub(1).filter(|pairs| *pairs >= PARTS * 2)?;
+    let rising = used.windows(2).filter(|pair| pair[1] >= pair[0]).count();
+    let grew = |part: usize| used[pairs * (part + 1) / PARTS] > used[pairs * part / PARTS];
+    let growth = used[pairs] - used[0];
+    (growth >= GROWTH_BYTES && rising as f64 >= pairs as f64 * STEADY && (0..PARTS).all(grew)).then_some(growth)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check_empty};
+    use flatout_telemetry::record::RunData;
+
+    fn growing(megabytes_a_second: u64) -> RunData {
+        let mut data = Build::steady(30).gpu(|gpu| gpu.mem_used_bytes = Some(4 << 30)).done();
+        for (second, sample) in data.samples.iter_mut().enumerate() {
+            let bytes = (4u64 << 30) + second as u64 * (megabytes_a_second << 20);
+            sample.gpus.get_mut(&0).unwrap().mem_used_bytes = Some(bytes);
+        }
+        data
+    }
+
+    #[test]
+    fn fires() {
+        assert!(check(&Analysis::new(&growing(100))).is_some());
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(check(&Analysis::new(&growing(0))).is_none());
+        let mut step = growing(0);
+        for sample in &mut step.samples[20..] {
+            sample.gpus.get_mut(&0).unwrap().mem_used_bytes = Some(9 << 30);
+        }
+        assert!(check(&Analysis::new(&step)).is_none(), "one larger allocation is no growth");
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

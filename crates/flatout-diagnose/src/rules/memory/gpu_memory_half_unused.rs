@@ -1,0 +1,80 @@
+//! # gpu-memory-half-unused
+//!
+//! ## What it detects
+//! Most of the device memory is never used while the GPU waits: there is room for a larger batch.
+//! ## Why it is slow
+//! It is not by itself. But a GPU that waits for its host, with room for more samples a step, could be given them.
+//! ## Evidence
+//! The largest memory in use in the steady window against the device's, and the busy share.
+//! ## Fix
+//! A larger batch, as long as samples a second grow. An information, never a cause.
+//! ## When it is wrong
+//! A batch chosen for the result; a device far too large for the model.
+//! ## References
+//! alloc: memory below 50%. The users' first document: 0.7 of 22.5 GB used.
+
+use crate::analysis::{Analysis, Device};
+use crate::candidate::Candidate;
+use flatout_core::{Evidence, Kind, Severity, message, units};
+
+pub const ID: &str = "gpu-memory-half-unused";
+pub const WORST: Severity = Severity::Information;
+
+/// alloc's limit.
+const USED: f64 = 0.5;
+/// With a GPU that is full, room in its memory changes nothing.
+const GPU_BUSY: f64 = 0.7;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    analysis.window.as_ref()?;
+    let busy = analysis.device_busy_share().filter(|busy| *busy < GPU_BUSY)?;
+    let gpu = analysis.busiest_gpu().filter(|_| analysis.device() == Device::Cuda)?;
+    let used = gpu.mem_peak_share().filter(|used| *used < USED)?;
+    let shown = units::percent(used);
+    Some(
+        Candidate::new(
+            ID,
+            Severity::Information,
+            message!(
+                en: "Only {shown} of the device memory is used, and the GPU is not full: room for a larger batch",
+                zh: "显存只用了 {shown}，GPU 也没有满载：可以增大 batch"
+            ),
+        )
+        .kind(Kind::Symptom)
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "device memory in use", zh: "显存使用率"), used * 100.0, "%").against(USED * 100.0),
+        ))
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间"), busy * 100.0, "%")
+                .against(GPU_BUSY * 100.0),
+        )),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check as run, check_empty};
+
+    fn using(gigabytes: u64) -> Build {
+        Build::steady(20).gpu(|gpu| {
+            gpu.util = Some(0.3);
+            gpu.mem_used_bytes = Some(gigabytes << 30);
+        })
+    }
+
+    #[test]
+    fn fires() {
+        assert_eq!(run(check, using(2)).unwrap().severity, Severity::Information);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, using(70)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

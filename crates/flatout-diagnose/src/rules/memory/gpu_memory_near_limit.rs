@@ -1,0 +1,79 @@
+//! # gpu-memory-near-limit
+//!
+//! ## What it detects
+//! The device memory is nearly full.
+//! ## Why it is slow
+//! PyTorch's allocator then frees and asks anew instead of reusing, each time with a wait for the device; a little more
+//! (a longer sequence, the last batch, an evaluation) ends the run.
+//! ## Evidence
+//! The largest memory in use in the steady window against the device's.
+//! ## Fix
+//! A smaller batch with gradient accumulation, mixed precision, `expandable_segments:True`.
+//! ## When it is wrong
+//! PyTorch keeps freed memory for itself: a device can read full while half of it is free inside the process.
+//! ## References
+//! TraceML: 92% and 97%; several tools: 90%.
+
+use crate::analysis::Analysis;
+use crate::candidate::Candidate;
+use flatout_core::{Confidence, Evidence, Severity, message, units};
+
+pub const ID: &str = "gpu-memory-near-limit";
+pub const WORST: Severity = Severity::Warning;
+
+/// Between TraceML's two levels.
+const USED: f64 = 0.95;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    analysis.window.as_ref()?;
+    let share_of = |gpu: &crate::analysis::gpus::Gpu| gpu.mem_peak_share().unwrap_or(0.0);
+    let gpu = analysis.gpus.iter().max_by(|a, b| share_of(a).total_cmp(&share_of(b)))?;
+    let used = gpu.mem_peak_share().filter(|used| *used >= USED)?;
+    let (index, shown, total) = (gpu.index, units::percent(used), units::bytes(gpu.mem_total_bytes?));
+    Some(
+        Candidate::new(
+            ID,
+            Severity::Warning,
+            message!(
+                en: "GPU {index}'s memory is {shown} full (of {total}): the next larger batch ends the run",
+                zh: "GPU {index} 显存已用 {shown}（共 {total}）：再大一点就会 OOM"
+            ),
+        )
+        .confidence(Confidence::Medium)
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "device memory in use", zh: "显存使用率"), used * 100.0, "%").against(USED * 100.0),
+        ))
+        .code(
+            None,
+            message!(
+                en: "A smaller batch with gradient accumulation, or PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+                zh: "减小 batch 并用梯度累积，或设置 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check as run, check_empty};
+
+    fn using(gigabytes: u64) -> Build {
+        Build::steady(20).gpu(|gpu| gpu.mem_used_bytes = Some(gigabytes << 30))
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, using(78)).is_some());
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, using(60)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

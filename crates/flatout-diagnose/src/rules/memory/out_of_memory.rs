@@ -1,0 +1,93 @@
+//! # out-of-memory
+//!
+//! ## What it detects
+//! The program ran out of device memory.
+//! ## Why it is slow
+//! The run ends, or the program catches it and pays for the freed cache and the repeated step.
+//! ## Evidence
+//! The error, when, and the line.
+//! ## Fix
+//! Halve the batch and double gradient accumulation: the same step in two parts. Mixed precision halves activations.
+//! ## When it is wrong
+//! A batch finder that tries until it fails.
+//! ## References
+//! Lightning issues 8028 and 9625: out of memory after tuning the batch.
+
+use crate::analysis::Analysis;
+use crate::candidate::Candidate;
+use flatout_core::{Evidence, Message, Severity, message};
+use flatout_telemetry::EventKind;
+
+pub const ID: &str = "out-of-memory";
+pub const WORST: Severity = Severity::Critical;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let events: Vec<_> = analysis
+        .data
+        .events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::OutOfMemory { message, place } => Some((event.t, message, place)),
+            _ => None,
+        })
+        .collect();
+    let (t, text, place) = events.last()?;
+    let (times, second) = (events.len(), t.round());
+    let line = text.lines().next().unwrap_or_default();
+    let batch = analysis.window.as_ref().and_then(|window| window.samples_per_step()).map(f64::round);
+    let candidate = Candidate::new(
+        ID,
+        Severity::Critical,
+        message!(
+            en: "Out of device memory {times} time(s), last at {second} s",
+            zh: "显存不足 {times} 次，最后一次在第 {second} 秒"
+        ),
+    )
+    .detail(Message::verbatim(line))
+    .evidence(Evidence::new(message!(en: "times out of memory", zh: "显存不足次数"), times as f64, "").against(1.0))
+    .place(place.as_ref());
+    Some(match batch.filter(|batch| *batch >= 2.0) {
+        Some(batch) => {
+            let half = (batch / 2.0).floor();
+            candidate.setting(
+                "loader.batch_size",
+                Some(format!("{batch}")),
+                half,
+                message!(
+                    en: "batch_size={half} with twice the gradient accumulation: the same step in two parts",
+                    zh: "batch_size={half} 并把梯度累积加倍：同样的一步分两次完成"
+                ),
+            )
+        }
+        None => candidate.code(
+            place.as_ref(),
+            message!(
+                en: "Halve the batch and double gradient accumulation",
+                zh: "把 batch 减半，并把梯度累积加倍"
+            ),
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check as run, check_empty};
+
+    #[test]
+    fn fires() {
+        let event = EventKind::OutOfMemory { message: "CUDA out of memory.\nTried".into(), place: None };
+        let finding = run(check, Build::steady(20).event(9.0, event)).unwrap();
+        assert_eq!(finding.detail.en, "CUDA out of memory.");
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, Build::steady(20)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

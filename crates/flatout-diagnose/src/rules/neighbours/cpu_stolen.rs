@@ -1,0 +1,94 @@
+//! # cpu-stolen
+//!
+//! ## What it detects
+//! CPUs that the run may use are taken by others: other processes on the machine, or the hypervisor.
+//! ## Why it is slow
+//! The training process and its workers queue for CPUs that the settings count on.
+//! ## Evidence
+//! Use of the usable CPUs against what the run's own processes use; steal time.
+//! ## Fix
+//! Reserve CPUs for the job (cgroup, Slurm `--cpus-per-task`, `taskset`), or end the neighbours.
+//! ## When it is wrong
+//! Work that the run itself started outside its process tree.
+//! ## References
+//! Steal time from 10% is what cloud vendors call noisy. gpuprof watches the same.
+
+use crate::analysis::Analysis;
+use crate::candidate::Candidate;
+use flatout_core::{Confidence, Evidence, Severity, message, units};
+
+pub const ID: &str = "cpu-stolen";
+pub const WORST: Severity = Severity::Warning;
+
+/// Steal time of a hypervisor.
+const STEAL: f64 = 0.1;
+/// Usable CPUs that are full, and the part of them that others use.
+const FULL: f64 = 0.9;
+const OTHERS: f64 = 0.3;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    analysis.window.as_ref()?;
+    let usable = analysis.usable_cpus()? as f64;
+    let steal = analysis.host.steal.unwrap_or(0.0);
+    let others = match (analysis.host.cpu_util, analysis.host.tree_cpus) {
+        (Some(util), Some(own)) if util >= FULL => (util - own / usable).max(0.0),
+        _ => 0.0,
+    };
+    let (share, limit) = if steal >= STEAL {
+        (steal, STEAL)
+    } else if others >= OTHERS {
+        (others, OTHERS)
+    } else {
+        return None;
+    };
+    let shown = units::percent(share);
+    Some(
+        Candidate::new(
+            ID,
+            Severity::Warning,
+            message!(
+                en: "Others take {shown} of the {usable} CPUs this run may use",
+                zh: "本次运行可用的 {usable} 个 CPU 有 {shown} 被其他程序占用"
+            ),
+        )
+        .confidence(Confidence::Medium)
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "CPU time taken by others", zh: "被其他程序占用的 CPU 时间"), share * 100.0, "%")
+                .against(limit * 100.0),
+        ))
+        .code(
+            None,
+            message!(
+                en: "Reserve CPUs for the job (a cgroup, Slurm's --cpus-per-task, taskset), or move the neighbours",
+                zh: "为任务预留 CPU（cgroup、Slurm 的 --cpus-per-task、taskset），或迁走其他程序"
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check as run, check_empty};
+
+    fn machine(util: f64, own: f64) -> Build {
+        Build::steady(20).cpus(4).host(|host| host.cpu_util = Some(util)).workers(0, own, 0)
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, machine(0.99, 1.0)).is_some());
+        assert!(run(check, machine(0.5, 1.0).host(|host| host.steal = Some(0.2))).is_some());
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, machine(0.99, 3.9)).is_none());
+        assert!(run(check, machine(0.4, 1.0)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,81 @@
+//! # gpu-shared
+//!
+//! ## What it detects
+//! A process that is not part of the run uses the same GPU.
+//! ## Why it is slow
+//! Two programs take turns on one GPU and share its memory.
+//! ## Evidence
+//! The other processes on the GPU, by number, and the memory they hold.
+//! ## Fix
+//! Move one of them, or end what was left behind by an earlier run.
+//! ## When it is wrong
+//! In a container the driver may name processes by the host's numbers; when none of the run's own is among them, the rule
+//! stays quiet. A display server holds a little memory and does no harm.
+//! ## References
+//! nvidia-smi's process list; jobstats.
+
+use crate::analysis::Analysis;
+use crate::candidate::Candidate;
+use flatout_core::{Confidence, Evidence, Fix, Severity, message, units};
+
+pub const ID: &str = "gpu-shared";
+pub const WORST: Severity = Severity::Warning;
+
+/// A CUDA context alone takes some 300 to 500 MiB; a display server less.
+const MEMORY_BYTES: f64 = 256.0 * 1048576.0;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    analysis.window.as_ref()?;
+    let gpu = analysis.gpus.iter().find(|gpu| gpu.foreign_mem_bytes >= MEMORY_BYTES)?;
+    let foreign = gpu.foreign.as_ref().filter(|foreign| !foreign.is_empty())?;
+    let pids: Vec<String> = foreign.iter().take(5).map(u32::to_string).collect();
+    let (index, count, pids) = (gpu.index, foreign.len(), pids.join(", "));
+    let memory = units::bytes(gpu.foreign_mem_bytes);
+    Some(
+        Candidate::new(
+            ID,
+            Severity::Warning,
+            message!(
+                en: "GPU {index} is shared with {count} other process(es) ({pids}), which hold {memory}",
+                zh: "GPU {index} 上还有 {count} 个其他进程（{pids}），占用 {memory}"
+            ),
+        )
+        .confidence(Confidence::Medium)
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "memory of others on this GPU", zh: "其他进程占用的显存"), gpu.foreign_mem_bytes / 1048576.0, "MiB")
+                .against(MEMORY_BYTES / 1048576.0),
+        ))
+        .fix(Fix::Command {
+            command: format!("ps -o pid,user,etime,cmd -p {pids}").replace(", ", ","),
+            say: message!(en: "see whose they are", zh: "查看它们属于谁"),
+        }),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check as run, check_empty};
+    use flatout_telemetry::sample::GpuProcess;
+
+    fn with(pids: &[u32]) -> Build {
+        let process = |pid: &u32| GpuProcess { pid: *pid, mem_bytes: Some(2 << 30), ..GpuProcess::default() };
+        Build::steady(20).workers(0, 1.0, 0).gpu(|gpu| gpu.processes = Some(pids.iter().map(process).collect()))
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, with(&[100, 4242])).is_some());
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, with(&[100])).is_none());
+        assert!(run(check, with(&[4242])).is_none(), "none of ours is named, so nothing can be told");
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

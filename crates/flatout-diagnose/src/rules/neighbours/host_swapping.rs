@@ -1,0 +1,89 @@
+//! # host-swapping
+//!
+//! ## What it detects
+//! The machine reads memory back from swap while the steps run.
+//! ## Why it is slow
+//! Memory that was swapped out comes back thousands of times slower than memory is; every process waits for it.
+//! ## Evidence
+//! Bytes a second read from swap in the steady window.
+//! ## Fix
+//! Less memory: fewer workers, a smaller `prefetch_factor`, data as arrays or memory-mapped files; or a machine with more.
+//! ## When it is wrong
+//! A short burst when another program ends; compressed swap in memory is quicker.
+//! ## References
+//! gpuprof: swap-in above 1 MB/s.
+
+use crate::analysis::Analysis;
+use crate::candidate::Candidate;
+use flatout_core::{Evidence, Severity, message, units};
+
+pub const ID: &str = "host-swapping";
+pub const WORST: Severity = Severity::Warning;
+
+/// gpuprof's limit.
+const SWAP_IN_BYTES_S: f64 = 1e6;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    analysis.window.as_ref()?;
+    let rate = analysis.host.swap_in_bytes_s.filter(|rate| *rate >= SWAP_IN_BYTES_S)?;
+    let shown = units::bytes(rate);
+    let workers = analysis.train_loader().and_then(|loader| loader.num_workers).filter(|workers| *workers > 1);
+    let candidate = Candidate::new(
+        ID,
+        Severity::Warning,
+        message!(
+            en: "The machine swaps: {shown} a second come back from disk",
+            zh: "机器在使用交换空间：每秒从磁盘读回 {shown}"
+        ),
+    )
+    .evidence(analysis.in_window(
+        Evidence::new(message!(en: "read from swap", zh: "从交换空间读取"), rate / 1e6, "MB/s")
+            .against(SWAP_IN_BYTES_S / 1e6),
+    ));
+    Some(match workers {
+        Some(workers) => {
+            let fewer = workers / 2;
+            candidate.setting(
+                "loader.num_workers",
+                Some(workers.to_string()),
+                fewer,
+                message!(
+                    en: "num_workers={fewer}: each worker holds memory of its own",
+                    zh: "num_workers={fewer}：每个 worker 都占用自己的内存"
+                ),
+            )
+        }
+        None => candidate.code(
+            None,
+            message!(
+                en: "Hold less in memory: arrays or memory-mapped files instead of Python objects",
+                zh: "减少内存占用：用数组或内存映射文件代替 Python 对象"
+            ),
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check as run, check_empty};
+
+    fn swapping(rate: f64) -> Build {
+        Build::steady(20).host(|host| host.swap_in_bytes_s = Some(rate))
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, swapping(5e7)).is_some());
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, swapping(100.0)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,72 @@
+//! # data-parallel
+//!
+//! ## What it detects
+//! `nn.DataParallel` spreads the batch over several GPUs.
+//! ## Why it is slow
+//! One process and one Python thread a GPU copy the model to every GPU at each step and gather the outputs on the first: it
+//! is the bottleneck, and its memory fills first.
+//! ## Evidence
+//! The class that wraps the model, and the GPUs in use.
+//! ## Fix
+//! `DistributedDataParallel` with one process a GPU, started by `torchrun`.
+//! ## When it is wrong
+//! Never faster; only simpler.
+//! ## References
+//! PyTorch's documentation recommends DistributedDataParallel even on one machine.
+
+use crate::analysis::Analysis;
+use crate::candidate::Candidate;
+use flatout_core::{Evidence, Fix, Severity, message};
+
+pub const ID: &str = "data-parallel";
+pub const WORST: Severity = Severity::Warning;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    analysis.window.as_ref()?;
+    if analysis.facts.text("parallel.class").as_deref() != Some("DataParallel") {
+        return None;
+    }
+    let place = analysis.facts.place("parallel.class");
+    let gpus = analysis.facts.number("device.used").unwrap_or(analysis.gpus.len() as f64);
+    Some(
+        Candidate::new(
+            ID,
+            Severity::Warning,
+            message!(
+                en: "nn.DataParallel copies the model to every GPU at each step",
+                zh: "nn.DataParallel 每一步都把模型复制到所有 GPU"
+            ),
+        )
+        .evidence(Evidence::new(message!(en: "GPUs in use", zh: "使用的 GPU 数"), gpus, ""))
+        .place(place.as_ref())
+        .fix(Fix::Command {
+            command: "torchrun --nproc-per-node=gpu train.py".into(),
+            say: message!(
+                en: "one process a GPU, with the model in DistributedDataParallel",
+                zh: "每个 GPU 一个进程，模型用 DistributedDataParallel 包装"
+            ),
+        }),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check as run, check_empty};
+
+    #[test]
+    fn fires() {
+        assert!(run(check, Build::steady(20).gpu(|_| {}).fact("parallel.class", "DataParallel")).is_some());
+    }
+
+    #[test]
+    fn quiet() {
+        let build = Build::steady(20).gpu(|_| {}).fact("parallel.class", "DistributedDataParallel");
+        assert!(run(check, build).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,130 @@
+//! # gpu-unused
+//!
+//! ## What it detects
+//! A GPU is there, and the training runs on the CPU, or uses fewer GPUs than it was given.
+//! ## Why it is slow
+//! The fastest processor of the machine does nothing: the model was never moved to it, or PyTorch was built without CUDA.
+//! ## Evidence
+//! The GPUs of the record, the device of the model, the utilisation of each GPU.
+//! ## Fix
+//! `model.to("cuda")` and the batches too; a PyTorch with CUDA; several GPUs with `torchrun` and `DistributedDataParallel`.
+//! ## When it is wrong
+//! GPUs that others use, or that this run must leave alone (`CUDA_VISIBLE_DEVICES`).
+//! ## References
+//! jobstats names a GPU that was allocated and not used.
+
+use crate::analysis::{Analysis, Device};
+use crate::candidate::Candidate;
+use flatout_core::{Confidence, Evidence, Severity, message};
+
+pub const ID: &str = "gpu-unused";
+pub const WORST: Severity = Severity::Critical;
+
+/// Utilisation of a GPU that does nothing.
+const UTIL: f64 = 0.02;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let gpus = analysis.gpus.len();
+    if gpus == 0 {
+        return None;
+    }
+    if analysis.device() == Device::Cpu {
+        let busy = analysis.busiest_gpu().and_then(|gpu| gpu.util).unwrap_or(0.0);
+        if busy >= UTIL {
+            return None;
+        }
+        let cuda = analysis.facts.text("torch.cuda");
+        let candidate = Candidate::new(
+            ID,
+            Severity::Critical,
+            message!(
+                en: "The training runs on the CPU although there is a GPU ({gpus} visible)",
+                zh: "训练在 CPU 上运行，而机器上有 GPU（可见 {gpus} 个）"
+            ),
+        )
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "GPU utilisation", zh: "GPU 利用率"), busy * 100.0, "%").against(UTIL * 100.0),
+        ))
+        .evidence(analysis.in_window(Evidence::new(
+            message!(en: "steps on the CPU", zh: "在 CPU 上运行的步数"),
+            window.steps as f64,
+            "",
+        )));
+        return Some(match cuda.as_deref() {
+            Some("none" | "false") => candidate.code(
+                None,
+                message!(
+                    en: "This PyTorch was built without CUDA: install one with it",
+                    zh: "当前 PyTorch 不支持 CUDA：请安装带 CUDA 的版本"
+                ),
+            ),
+            _ => candidate.code(
+                None,
+                message!(
+                    en: "Move the model and each batch to the GPU: .to(\"cuda\", non_blocking=True)",
+                    zh: "把模型和每个 batch 移到 GPU：.to(\"cuda\", non_blocking=True)"
+                ),
+            ),
+        });
+    }
+    left_idle(analysis, gpus)
+}
+
+/// Some of several visible GPUs did nothing.
+fn left_idle(analysis: &Analysis, gpus: usize) -> Option<Candidate> {
+    let visible = analysis.facts.number("device.count").map_or(gpus, |count| count as usize);
+    if analysis.device() != Device::Cuda || visible < 2 || gpus < 2 {
+        return None;
+    }
+    let idle = |gpu: &&crate::analysis::gpus::Gpu| gpu.util.is_some_and(|util| util < UTIL);
+    let unused: Vec<String> = analysis.gpus.iter().filter(idle).map(|gpu| gpu.index.to_string()).collect();
+    if unused.is_empty() || visible < gpus {
+        return None;
+    }
+    let (count, which) = (unused.len(), unused.join(", "));
+    Some(
+        Candidate::new(
+            ID,
+            Severity::Warning,
+            message!(
+                en: "{count} of {gpus} GPUs did nothing: {which}",
+                zh: "{gpus} 个 GPU 中有 {count} 个没有工作：{which}"
+            ),
+        )
+        .confidence(Confidence::Medium)
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "GPUs without work", zh: "没有工作的 GPU 数"), count as f64, "").against(1.0),
+        ))
+        .code(
+            None,
+            message!(
+                en: "Start with torchrun and wrap the model in DistributedDataParallel, or ask for fewer GPUs",
+                zh: "用 torchrun 启动并用 DistributedDataParallel 包装模型，或申请更少的 GPU"
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check as run, check_empty};
+
+    #[test]
+    fn fires() {
+        let build = Build::steady(20).gpu(|gpu| gpu.util = Some(0.0)).fact("device", "cpu");
+        assert_eq!(run(check, build).unwrap().severity, Severity::Critical);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, Build::steady(20).gpu(|gpu| gpu.util = Some(0.9))).is_none());
+        assert!(run(check, Build::steady(20).fact("device", "cpu")).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,98 @@
+//! # mixed-precision-inactive
+//!
+//! ## What it detects
+//! Mixed precision was asked for (an `autocast` with `enabled=False`, a gradient scaler), but no step ran with it.
+//! ## Why it is slow
+//! The program runs in FP32 while its owner believes otherwise: a configuration value that the code never matches.
+//! ## Evidence
+//! What was asked, where, and what the steps really ran with.
+//! ## Fix
+//! Enter `autocast` for real. Look at the condition at the line shown.
+//! ## When it is wrong
+//! Switched off on purpose for this run.
+//! ## References
+//! The users' fifth document: `amp: true` in the configuration, `== 'bf16'` in the code, 20 to 40% lost.
+
+use crate::analysis::{Analysis, Device};
+use crate::candidate::{Candidate, Reach, Stretch};
+use flatout_core::{Evidence, Severity, message};
+
+pub const ID: &str = "mixed-precision-inactive";
+pub const WORST: Severity = Severity::Warning;
+
+/// What of the busy time may go: twice the speed on all of it.
+const GOES: f64 = 0.5;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let asked = analysis.facts.switch("amp.asked") == Some(true);
+    if analysis.device() != Device::Cuda || !asked || analysis.facts.text("amp.dtype").as_deref() != Some("off") {
+        return None;
+    }
+    let place = analysis.facts.place("amp.asked");
+    let busy = analysis.device_busy_share();
+    let mut candidate = Candidate::new(
+        ID,
+        Severity::Warning,
+        message!(
+            en: "Mixed precision was asked for, but the steps run in FP32",
+            zh: "程序要求了混合精度，但训练步骤实际运行在 FP32"
+        ),
+    )
+    .detail(message!(
+        en: "An autocast with enabled=False or a gradient scaler exists; autocast was never entered in a step.",
+        zh: "存在 enabled=False 的 autocast 或 GradScaler；但没有任何一步真正进入 autocast。"
+    ))
+    .evidence(analysis.in_window(Evidence::new(
+        message!(en: "steps under autocast", zh: "在 autocast 下运行的步数"),
+        0.0,
+        "",
+    )))
+    .place(place.as_ref())
+    .setting(
+        "amp",
+        Some("off".into()),
+        "bf16",
+        message!(en: "enter torch.autocast(\"cuda\", dtype=torch.bfloat16)", zh: "真正启用 torch.autocast(\"cuda\", dtype=torch.bfloat16)"),
+    )
+    .code(
+        place.as_ref(),
+        message!(
+            en: "Look at the condition that switches it: the value it compares with may never occur",
+            zh: "检查控制它的条件：与之比较的值可能永远不会出现"
+        ),
+    );
+    if let Some(busy) = busy {
+        let possible_s = busy * window.wall_s() * GOES;
+        if busy * GOES >= crate::candidate::WARNING_SHARE {
+            candidate = candidate.claims(Stretch::Device, Reach::Specific, 0.0, possible_s);
+        }
+    }
+    Some(candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+
+    fn asked(dtype: &str) -> Build {
+        Build::steady(20).batch(512).gpu(|gpu| gpu.util = Some(0.9)).fact("amp.asked", true).fact("amp.dtype", dtype)
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, asked("off")).is_some());
+        assert_eq!(causes(asked("off")), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, asked("fp16")).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,107 @@
+//! # mixed-precision-off
+//!
+//! ## What it detects
+//! A GPU with tensor cores computes in FP32, and the arithmetic is what takes the time.
+//! ## Why it is slow
+//! Tensor cores do matrix products in bf16 many times faster than the FP32 units, and half the bytes are moved.
+//! ## Evidence
+//! `autocast` was never entered and the model is FP32; the GPU's busy share and its compute capability.
+//! ## Fix
+//! `torch.autocast("cuda", dtype=torch.bfloat16)` around forward and loss (fp16 with a scaler before Ampere).
+//! ## When it is wrong
+//! Models that need FP32 (some physics, some losses); models bound by memory or by launches gain little, which is why the
+//! rule stays quiet while the GPU is not busy.
+//! ## References
+//! alloc recommends AMP from capability 7. DLProf's users: AMP recommended where it is on; here only what steps really ran with
+//! counts. LSTM on an H200: 208k samples/s TF32, 302k autocast.
+
+use crate::analysis::{Analysis, Device};
+use crate::candidate::{Candidate, Reach, Stretch, severity_of};
+use flatout_core::{Confidence, Evidence, Severity, message};
+
+pub const ID: &str = "mixed-precision-off";
+pub const WORST: Severity = Severity::Critical;
+
+/// The GPU must be what limits.
+const GPU_BUSY: f64 = 0.7;
+/// Tensor cores begin with Volta.
+const CAPABILITY: u32 = 7;
+/// bf16 without a scaler begins with Ampere.
+const BF16_CAPABILITY: u32 = 8;
+/// What of the busy time may go: twice the speed on all of it.
+const GOES: f64 = 0.5;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    if analysis.device() != Device::Cuda || analysis.facts.text("amp.dtype").as_deref() != Some("off") {
+        return None;
+    }
+    if analysis.facts.text("model.dtype").is_some_and(|dtype| !dtype.contains("float32")) {
+        return None;
+    }
+    if analysis.facts.switch("amp.asked") == Some(true) {
+        return None;
+    }
+    let (major, _) = analysis.busiest_gpu()?.info.compute_capability.filter(|(major, _)| *major >= CAPABILITY)?;
+    let busy = analysis.device_busy_share().filter(|busy| *busy >= GPU_BUSY)?;
+    let possible_s = busy * window.wall_s() * GOES;
+    let dtype = if major >= BF16_CAPABILITY { "bf16" } else { "fp16" };
+    Some(
+        Candidate::new(
+            ID,
+            severity_of(busy * GOES),
+            message!(
+                en: "The GPU is busy computing in FP32: no mixed precision",
+                zh: "GPU 一直在用 FP32 计算：没有启用混合精度"
+            ),
+        )
+        .confidence(Confidence::Medium)
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间"), busy * 100.0, "%")
+                .against(GPU_BUSY * 100.0),
+        ))
+        .evidence(Evidence::new(
+            message!(en: "compute capability (tensor cores from 7)", zh: "计算能力（7 起有 Tensor Core）"),
+            f64::from(major),
+            "",
+        ))
+        .claims(Stretch::Device, Reach::Likely, 0.0, possible_s)
+        .setting(
+            "amp",
+            Some("off".into()),
+            dtype,
+            message!(
+                en: "torch.autocast(\"cuda\") in {dtype} around forward and loss",
+                zh: "在前向和损失外加 torch.autocast(\"cuda\")，使用 {dtype}"
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+
+    fn full(dtype: &str) -> Build {
+        Build::steady(20).batch(512).gpu(|gpu| gpu.util = Some(0.98)).fact("amp.dtype", dtype)
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, full("off")).is_some());
+        assert_eq!(causes(full("off")), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, full("bf16")).is_none());
+        assert!(run(check, full("off").gpu(|gpu| gpu.util = Some(0.2))).is_none());
+        assert!(run(check, full("off").fact("model.dtype", "torch.bfloat16")).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,81 @@
+//! # tensor-cores-idle
+//!
+//! ## What it detects
+//! The GPU reads busy, but its tensor cores do next to nothing.
+//! ## Why it is slow
+//! Utilisation only says that some kernel ran. Without tensor cores the GPU computes at a fraction of its speed, or the
+//! kernels move memory and compute little.
+//! ## Evidence
+//! Tensor-core activity and utilisation, both as the driver counts them (GPM, Hopper and newer).
+//! ## Fix
+//! Mixed precision; sizes in multiples of 8; larger matrices. A symptom: the cause is another rule's.
+//! ## When it is wrong
+//! Models without matrix products (tree-like, element-wise).
+//! ## References
+//! The TensorBoard plugin: no tensor-core kernels on capability 7 and newer. DCGM's guide on tensor activity.
+
+use crate::analysis::{Analysis, Device};
+use crate::candidate::Candidate;
+use flatout_core::{Evidence, Kind, Severity, message, units};
+
+pub const ID: &str = "tensor-cores-idle";
+pub const WORST: Severity = Severity::Information;
+
+/// Below this share of the time the tensor cores are as good as unused.
+const TENSOR: f64 = 0.03;
+/// While the GPU reads busy.
+const UTIL: f64 = 0.8;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    analysis.window.as_ref()?;
+    let gpu = analysis.busiest_gpu().filter(|_| analysis.device() == Device::Cuda)?;
+    let util = gpu.util.filter(|util| *util >= UTIL)?;
+    let tensor = gpu.tensor_activity.filter(|tensor| *tensor < TENSOR)?;
+    let shown = units::percent(tensor);
+    Some(
+        Candidate::new(
+            ID,
+            Severity::Information,
+            message!(
+                en: "The tensor cores are active only {shown} of the time although the GPU reads busy",
+                zh: "GPU 看起来很忙，但 Tensor Core 只有 {shown} 的时间在工作"
+            ),
+        )
+        .kind(Kind::Symptom)
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "tensor-core activity", zh: "Tensor Core 活跃度"), tensor * 100.0, "%")
+                .against(TENSOR * 100.0),
+        ))
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "GPU utilisation", zh: "GPU 利用率"), util * 100.0, "%").against(UTIL * 100.0),
+        )),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check as run, check_empty};
+
+    fn activity(tensor: f64) -> Build {
+        Build::steady(20).batch(512).gpu(|gpu| {
+            gpu.util = Some(0.98);
+            gpu.tensor_activity = Some(tensor);
+        })
+    }
+
+    #[test]
+    fn fires() {
+        assert_eq!(run(check, activity(0.001)).unwrap().kind, Kind::Symptom);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, activity(0.3)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

@@ -1,0 +1,100 @@
+//! # tf32-off
+//!
+//! ## What it detects
+//! FP32 matrix products without TF32, on a GPU that has it and is busy.
+//! ## Why it is slow
+//! TF32 lets the tensor cores do FP32 products with a shorter mantissa, several times faster; PyTorch leaves it off for
+//! matrix products unless asked.
+//! ## Evidence
+//! The precision of matrix products in force, no mixed precision, the GPU's busy share.
+//! ## Fix
+//! `torch.set_float32_matmul_precision("high")`.
+//! ## When it is wrong
+//! Work that needs the full FP32 mantissa. Under mixed precision it hardly matters, and the rule stays quiet.
+//! ## References
+//! TorchTidy and alloc name it too. LSTM on an H200, batch 512: FP32 against TF32 in this project's baselines.
+
+use crate::analysis::{Analysis, Device};
+use crate::candidate::{Candidate, Reach, Stretch, severity_of};
+use flatout_core::{Confidence, Evidence, Severity, message};
+
+pub const ID: &str = "tf32-off";
+pub const WORST: Severity = Severity::Critical;
+
+/// The GPU must be what limits.
+const GPU_BUSY: f64 = 0.7;
+/// TF32 begins with Ampere.
+const CAPABILITY: u32 = 8;
+/// What of the busy time may go, with matrix products being most but not all of it.
+const GOES: f64 = 0.5;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let facts = &analysis.facts;
+    let off = match facts.switch("tf32.matmul") {
+        Some(on) => !on,
+        None => facts.text("matmul.precision").as_deref() == Some("highest"),
+    };
+    let mixed = facts.text("amp.dtype").is_some_and(|dtype| dtype != "off");
+    let other_dtype = facts.text("model.dtype").is_some_and(|dtype| !dtype.contains("float32"));
+    // Convolutions have a switch of their own, which is on unless someone turned it off.
+    let only_convolutions = facts.switch("model.has_conv") == Some(true) && facts.switch("tf32.cudnn") != Some(false);
+    if analysis.device() != Device::Cuda || !off || mixed || other_dtype || only_convolutions {
+        return None;
+    }
+    analysis.busiest_gpu()?.info.compute_capability.filter(|(major, _)| *major >= CAPABILITY)?;
+    let busy = analysis.device_busy_share().filter(|busy| *busy >= GPU_BUSY)?;
+    Some(
+        Candidate::new(
+            ID,
+            severity_of(busy * GOES),
+            message!(
+                en: "FP32 matrix products run without TF32, and the GPU is busy with them",
+                zh: "FP32 矩阵乘法没有启用 TF32，而 GPU 正忙于此"
+            ),
+        )
+        .confidence(Confidence::Medium)
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间"), busy * 100.0, "%")
+                .against(GPU_BUSY * 100.0),
+        ))
+        .place(facts.place("matmul.precision").as_ref())
+        .claims(Stretch::Device, Reach::Specific, 0.0, busy * window.wall_s() * GOES)
+        .setting(
+            "tf32",
+            Some("off".into()),
+            "on",
+            message!(
+                en: "torch.set_float32_matmul_precision(\"high\") at the start of the program",
+                zh: "在程序开头加 torch.set_float32_matmul_precision(\"high\")"
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+
+    fn products(tf32: bool) -> Build {
+        Build::steady(20).batch(512).gpu(|gpu| gpu.util = Some(0.98)).fact("tf32.matmul", tf32)
+    }
+
+    #[test]
+    fn fires() {
+        assert!(run(check, products(false)).is_some());
+        assert_eq!(causes(products(false)), [ID]);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, products(true)).is_none());
+        assert!(run(check, products(false).fact("amp.dtype", "bf16")).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

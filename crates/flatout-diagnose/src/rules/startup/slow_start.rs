@@ -1,0 +1,99 @@
+//! # slow-start
+//!
+//! ## What it detects
+//! A long time before the first step, in a run where that matters.
+//! ## Why it is slow
+//! Reading and preparing all data, building the model, importing: all of it once more at every start, every restart after a
+//! crash, and every trial of a search.
+//! ## Evidence
+//! Seconds until the first step, and their share of the run; the line of the program the main thread stood in most.
+//! ## Fix
+//! Keep prepared data on disk (a cache next to the source), read lazily, prepare in parallel.
+//! ## When it is wrong
+//! A run that was cut short: the longer it runs, the less the start costs.
+//! ## References
+//! Importing PyTorch and starting CUDA takes 5 to 15 s; what is beyond is the program's own.
+
+use crate::analysis::Analysis;
+use crate::analysis::stacks::hot_lines;
+use crate::candidate::{Candidate, severity_of};
+use flatout_core::{Evidence, Gain, Severity, message, units};
+
+pub const ID: &str = "slow-start";
+pub const WORST: Severity = Severity::Warning;
+
+/// What importing PyTorch, starting CUDA and the first batch may take.
+const USUAL_S: f64 = 15.0;
+/// Of the whole run.
+const SHARE: f64 = 0.2;
+/// A line is named when the main thread stood in it this often before the first step.
+const LINE_SHARE: f64 = 0.1;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let (first_s, total_s) = (window.first_step_s, analysis.time.total_s);
+    let share = first_s / total_s.max(first_s);
+    if first_s < USUAL_S || share < SHARE {
+        return None;
+    }
+    let (shown, of) = (units::duration(first_s), units::percent(share));
+    let lines = hot_lines(analysis.data, (0.0, (first_s - 60.0).max(0.0)), |_| true);
+    let hot = lines.first().filter(|line| line.share >= LINE_SHARE);
+    Some(
+        Candidate::new(
+            ID,
+            severity_of(share).min(WORST),
+            message!(
+                en: "The first step came after {shown}, {of} of the run",
+                zh: "第一步在 {shown} 之后才开始，占整个运行的 {of}"
+            ),
+        )
+        .evidence(
+            Evidence::new(message!(en: "time before the first step", zh: "第一步之前的时间"), first_s, "s")
+                .against(USUAL_S)
+                .over(0.0, first_s),
+        )
+        .evidence(Evidence::new(message!(en: "of the run", zh: "占整个运行"), share * 100.0, "%").against(SHARE * 100.0))
+        .place(hot.map(|line| &line.place))
+        .gain(Gain::from_removed_shares(0.0, (first_s - USUAL_S) / total_s.max(first_s)))
+        .code(
+            hot.map(|line| &line.place),
+            message!(
+                en: "Keep what the start computes in a file, or read the data as the steps need it",
+                zh: "把启动时计算的结果缓存到文件，或在训练时按需读取数据"
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check_empty};
+
+    fn after(seconds: f64) -> flatout_telemetry::record::RunData {
+        let mut data = Build::steady(20).done();
+        for tick in &mut data.steps {
+            tick.t += seconds;
+        }
+        data.info.exit = None;
+        data
+    }
+
+    #[test]
+    fn fires() {
+        assert!(check(&Analysis::new(&after(40.0))).is_some());
+        assert_eq!(crate::diagnose(&after(40.0)).findings[0].rule, ID);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(check(&Analysis::new(&after(4.0))).is_none());
+        assert!(causes(Build::steady(20)).is_empty());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

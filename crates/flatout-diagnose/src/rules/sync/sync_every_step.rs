@@ -1,0 +1,126 @@
+//! # sync-every-step
+//!
+//! ## What it detects
+//! A line of the program reads from the device in every step: `.item()`, `.cpu()`, `.numpy()`, `print(tensor)`,
+//! `torch.cuda.synchronize()`.
+//! ## Why it is slow
+//! Such a read waits until the device has finished everything before it. The host cannot launch ahead, so the device
+//! then waits for the host: both take turns instead of working at the same time.
+//! ## Evidence
+//! The lines, reads a step, and the time blocked; the time that would remain if host and device overlapped.
+//! ## Fix
+//! Keep the value on the device (`loss.detach()`), add it up there, and read it every N steps.
+//! ## When it is wrong
+//! When the device is the bottleneck anyway, the read waits for work that has to be done: nothing is gained, and the rule
+//! stays quiet.
+//! ## References
+//! nsys-ai: syncs from 2% of the GPU time. The users' fifth document: `.item()` on every batch.
+
+use crate::analysis::{Analysis, Device};
+use crate::candidate::{Candidate, Reach, Stretch, severity_of};
+use flatout_core::{Evidence, Severity, message, units};
+use flatout_telemetry::Phase;
+
+pub const ID: &str = "sync-every-step";
+pub const WORST: Severity = Severity::Critical;
+
+/// Reads a step from which a line counts as "every step".
+const PER_STEP: f64 = 0.5;
+/// Share of the time that would go; below it, nothing is said.
+const SHARE: f64 = 0.05;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    if analysis.device() != Device::Cuda {
+        return None;
+    }
+    let sites: Vec<_> = analysis.syncs.iter().filter(|site| site.per_step() >= PER_STEP).collect();
+    let worst = sites.first()?;
+    let (wall_s, sync_s) = (window.wall_s(), window.seconds(Phase::Sync));
+    // Host and device would work side by side: the step then takes the longer of the two.
+    let busy_s = analysis.device_busy_share().map_or(0.0, |busy| busy * wall_s);
+    let goes_s = wall_s - (wall_s - sync_s).max(busy_s);
+    let share = goes_s / wall_s;
+    if share < SHARE {
+        return None;
+    }
+    let blocked_s: f64 = sites.iter().map(|site| site.blocked_s).sum();
+    let (what, place) = (&worst.what, &worst.place);
+    let (lines, blocked) = (sites.len(), units::percent(blocked_s / wall_s));
+    let mut candidate = Candidate::new(
+        ID,
+        severity_of(share),
+        message!(
+            en: "Every step stops to read the device: {lines} line(s), first {what} at {place}; {blocked} of the time is blocked",
+            zh: "每一步都停下来读取设备：共 {lines} 处，首先是 {place} 的 {what}；{blocked} 的时间被阻塞"
+        ),
+    )
+    .evidence(analysis.in_window(
+        Evidence::new(message!(en: "reads of the device a step", zh: "每步读取设备的次数"), worst.per_step(), "")
+            .against(PER_STEP),
+    ))
+    .evidence(analysis.in_window(
+        Evidence::new(
+            message!(en: "time that goes when host and device overlap", zh: "主机与设备重叠后可省去的时间"),
+            share * 100.0,
+            "%",
+        )
+        .against(SHARE * 100.0),
+    ))
+    .evidence(analysis.phase_evidence(Phase::Sync, SHARE))
+    .claims(Stretch::Sync, Reach::Specific, goes_s * 0.3, goes_s)
+    .code(
+        Some(place),
+        message!(
+            en: "Keep it on the device: `total += loss.detach()`, and read it with .item() every 50 steps",
+            zh: "让它留在设备上：`total += loss.detach()`，每 50 步再用 .item() 读取一次"
+        ),
+    );
+    for site in sites {
+        candidate = candidate.place(Some(&site.place));
+    }
+    Some(candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use flatout_core::Place;
+    use flatout_telemetry::EventKind;
+
+    fn reading(count: u64, util: f64) -> Build {
+        Build::steady(20)
+            .batch(512)
+            .phase(Phase::Sync, 0.4)
+            .phase(Phase::Compute, 0.35)
+            .gpu(|gpu| gpu.util = Some(util))
+            .fact("amp.dtype", "bf16")
+            .each_second(move || EventKind::Sync {
+                what: "item".into(),
+                place: Place::new("train.py", 31),
+                count,
+                blocked_ms: 400.0,
+                steps: 100,
+            })
+    }
+
+    #[test]
+    fn fires() {
+        let finding = run(check, reading(100, 0.65)).unwrap();
+        assert_eq!(finding.places[0].line, 31);
+        assert!(causes(reading(100, 0.65)).contains(&ID.to_owned()));
+    }
+
+    #[test]
+    fn quiet() {
+        // Once in a hundred steps; and with a device that is full, the wait is for work.
+        assert!(run(check, reading(1, 0.65)).is_none());
+        assert!(run(check, reading(100, 0.99)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}
