@@ -1,20 +1,39 @@
-//! What the rules on synchronisation share: calls at every step of programs that use CUDA.
+//! What rules on the step share: calls at every step of programs that use CUDA, and their loops.
 
-use crate::project::{Code, Hot, ModuleId, Project};
+use crate::project::{Code, Hot, LoopRole, ModuleId, Project};
+use crate::python::{Kind, Span};
 use crate::report::Reported;
 use flatout_core::{Severity, message};
 
 /// The calls that run at every step or every evaluated batch, in a program that uses CUDA.
 pub fn cuda_hot_calls(project: &Project, module: ModuleId) -> Vec<(Code<'_>, Hot)> {
-    let hot: Vec<(Code<'_>, Hot)> = project
-        .torch_calls(module)
-        .filter_map(|call| Some((call, call.hot()?)))
-        .collect();
+    let hot: Vec<(Code<'_>, Hot)> = project.hot_calls(module).collect();
     if hot.is_empty() || !project.uses_cuda(module) {
         Vec::new()
     } else {
         hot
     }
+}
+
+/// The first step loop of a module, in a program that uses CUDA: where to say what a program never does.
+pub fn cuda_step_loop(project: &Project, module: ModuleId) -> Option<Code<'_>> {
+    let first = project
+        .flow()
+        .loops(project, module, LoopRole::Step)
+        .into_iter()
+        .next()?;
+    project.uses_cuda(module).then_some(first)
+}
+
+/// The `for …` or `while …` of a loop, without its body.
+pub fn head(code: Code<'_>) -> Span {
+    let start = code.span().start;
+    let end = match code.kind() {
+        Kind::For { iterator, .. } => code.at(*iterator).span().end,
+        Kind::While { test, .. } => code.at(*test).span().end,
+        _ => start + 1,
+    };
+    Span { start, end }
 }
 
 /// Values that were never on the GPU: NumPy results, and what has been copied to the host already.

@@ -40,6 +40,10 @@ pub struct Module {
     /// For each call of the tree, the function or class of this project that it calls.
     call_targets: Vec<Option<(ModuleId, NodeId)>>,
     mentions_torch: bool,
+    /// The calls that run at every step or every evaluated batch.
+    hot_calls: OnceLock<Vec<(NodeId, Hot)>>,
+    /// Whether this file itself mentions CUDA.
+    mentions_cuda: OnceLock<bool>,
 }
 
 /// A file that could not be read at all.
@@ -90,6 +94,8 @@ impl Project {
                 parsed,
                 call_names: Vec::new(),
                 call_targets: Vec::new(),
+                hot_calls: OnceLock::new(),
+                mentions_cuda: OnceLock::new(),
             })
             .collect();
         let mut project = Self {
@@ -144,6 +150,16 @@ impl Project {
             &[]
         };
         calls.iter().map(move |id| self.code(module, *id))
+    }
+
+    /// The calls that run at every step or every evaluated batch.
+    pub fn hot_calls(&self, module: ModuleId) -> impl Iterator<Item = (Code<'_>, Hot)> {
+        let find = || {
+            let calls = self.torch_calls(module);
+            calls.filter_map(|call| Some((call.id, call.hot()?))).collect()
+        };
+        let found = self.module(module).hot_calls.get_or_init(find);
+        found.iter().map(move |(id, hot)| (self.code(module, *id), *hot))
     }
 
     pub fn calls(&self, module: ModuleId) -> impl Iterator<Item = Code<'_>> {

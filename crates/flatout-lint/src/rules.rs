@@ -38,10 +38,19 @@ macro_rules! rules {
 }
 
 rules! {
-    configuration: config_key_never_read, config_value_never_matches, optimization_never_called;
-    loader: loader_with_too_many_workers;
-    sync: item_in_step;
-    optimizer: optimizer_not_fused;
+    loader: loader_without_workers, loader_with_too_many_workers, loader_without_pinned_memory, transfer_without_non_blocking,
+        non_blocking_without_pinning, workers_not_persistent, loader_built_in_epoch_loop, cuda_in_getitem, dataframe_row_in_getitem,
+        file_reopened_in_getitem, dataset_of_tensor_list, element_loop_in_collate;
+    sync: item_in_step, host_copy_in_step, scalar_of_tensor_in_step, tensor_printed_in_step, tensor_tested_in_step, sync_in_evaluation,
+        loss_kept_with_graph, synchronize_in_step, cache_emptied_in_step, cpu_metric_in_step;
+    precision: training_without_autocast, tf32_not_enabled, autocast_around_backward, fp16_without_scaler, scaler_with_bf16,
+        old_amp_spelling;
+    compile: compile_never_used, compile_in_loop, rnn_compiled, convolutions_without_channels_last, cudnn_benchmark_off;
+    optimizer: optimizer_not_fused, gradients_zeroed_in_place;
+    training: evaluation_without_no_grad, evaluation_every_step, checkpoint_every_step, data_parallel_used,
+        accumulation_without_scaling;
+    configuration: config_value_never_matches, config_key_never_read, option_never_used, optimization_never_called,
+        batch_small_for_gpu;
     source: source_not_parsed;
 }
 
@@ -50,8 +59,8 @@ rules! {
 pub(crate) mod prelude {
     pub use super::Check;
     pub use crate::config::Value;
-    pub use crate::hot::{cuda_hot_calls, from_host, tell_hot};
-    pub use crate::loaders::loader_calls;
+    pub use crate::hot::{cuda_hot_calls, cuda_step_loop, from_host, head, tell_hot};
+    pub use crate::loaders::{dataset_getitems, loader_calls, moves_to_device, pins_memory, transfers};
     pub use crate::project::{Code, Hot, LoopRole, ModuleId, Origin, Project, Use};
     pub use crate::python::{Bound, Kind, NodeId, Operator};
     pub use crate::report::Report;

@@ -65,6 +65,16 @@ pub fn findings_of(id: &str, files: Files<'_>) -> Vec<Reported> {
     found
 }
 
+/// What a rule reports when something is stated about the machine.
+pub fn findings_with(id: &str, files: Files<'_>, facts: Facts) -> Vec<Reported> {
+    let Some(rule) = rules::find(id) else {
+        return Vec::new();
+    };
+    let mut project = project(files);
+    project.facts = facts;
+    run(rule, &project)
+}
+
 /// The files after all fixes of a rule, unsafe ones too.
 pub fn fixed(id: &str, files: Files<'_>) -> Vec<(String, String)> {
     let Some(rule) = rules::find(id) else {

@@ -56,6 +56,12 @@ impl Flow {
             .collect()
     }
 
+    /// Whether a function goes over a loader to evaluate.
+    pub fn evaluates(&self, function: Code<'_>) -> bool {
+        self.evaluation_functions
+            .contains(&(function.module, function.id))
+    }
+
     pub fn trains(&self, project: &Project, module: ModuleId) -> bool {
         let loops = project.module(module).parsed.tree.loops().iter();
         loops

@@ -1,0 +1,69 @@
+//! # compile-in-loop
+//!
+//! ## What it detects
+//! `torch.compile(…)` inside the training loop or the loop over epochs.
+//!
+//! ## Why it is slow
+//! Each call makes a new compiled function, which traces and may compile again: seconds to minutes, every time.
+//!
+//! ## Evidence
+//! The call lies in the body of a step loop or of a loop that counts epochs.
+//!
+//! ## Fix
+//! Compile once, before the loops.
+//!
+//! ## When it is wrong
+//! In a loop over several models or folds: only loops over epochs and steps count.
+//!
+//! ## References
+//! PyTorch documentation, "torch.compiler: Frequently Asked Questions".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "compile-in-loop";
+pub const SEVERITY: Severity = Severity::Critical;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for call in project.torch_calls(module) {
+        if !call.calls("torch.compile") {
+            continue;
+        }
+        let in_step = call.hot().is_some();
+        let in_epoch = call.loop_around(LoopRole::Epoch).is_some_and(|around| {
+            matches!(around.kind(), Kind::For { target, .. } if around.at(*target).text().contains("epoch"))
+        });
+        if in_step || in_epoch {
+            report
+                .at(call, message!(en: "`torch.compile` runs again and again in the loop", zh: "`torch.compile` 在循环里反复执行"))
+                .advice(message!(en: "compile once, before the loop", zh: "移到循环之前，只编译一次"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nfor epoch in range(3):\n    fast = torch.compile(model)\n    for x in loader:\n        fast(x).backward()\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
+        let step = "import torch\nfor x in loader:\n    torch.compile(model)(x).backward()\n";
+        assert_eq!(findings_of(ID, &[("train.py", step)]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        let before = "import torch\nfast = torch.compile(model)\nfor x in loader:\n    fast(x).backward()\n";
+        assert!(findings_of(ID, &[("train.py", before)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("epoch in range(3)", "fold in range(3)"))]).is_empty());
+        let regular = FIRES.replace("import torch", "import torch, re").replace("torch.compile(model)", "re.compile('x')");
+        assert!(findings_of(ID, &[("train.py", &regular)]).is_empty());
+    }
+}

@@ -1,0 +1,73 @@
+//! # convolutions-without-channels-last
+//!
+//! ## What it detects
+//! A training loop on CUDA in mixed precision over a model with 2-D convolutions, in a program that never uses the channels-last layout.
+//!
+//! ## Why it is slow
+//! The tensor cores want the channels innermost. In the default layout cuDNN transposes before and after many convolutions.
+//!
+//! ## Evidence
+//! The program builds `Conv2d` layers, uses autocast or a 16-bit type, and no file mentions `channels_last`. For information only: a run decides.
+//!
+//! ## Fix
+//! `model = model.to(memory_format=torch.channels_last)` once, and the same for each batch of images.
+//!
+//! ## When it is wrong
+//! For one or three channels in the first layer only, very small images, or in fp32.
+//!
+//! ## References
+//! PyTorch tutorial "Channels Last Memory Format in PyTorch".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "convolutions-without-channels-last";
+pub const SEVERITY: Severity = Severity::Information;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    let Some(code) = cuda_step_loop(project, module) else { return };
+    let lower = ["autocast", "bfloat16", "float16", "GradScaler"];
+    if project.program_mentions(module, &["channels_last"]) || !project.program_mentions(module, &lower) {
+        return;
+    }
+    if !project.program_calls(module).any(|call| call.calls("torch.nn.Conv2d")) {
+        return;
+    }
+    report
+        .in_source(
+            &code.in_module().source,
+            head(code),
+            message!(
+                en: "2-D convolutions in mixed precision without the channels-last layout",
+                zh: "混合精度的二维卷积没有使用 channels_last 布局"
+            ),
+        )
+        .confidence(Confidence::Medium)
+        .advice(message!(
+            en: "`model.to(memory_format=torch.channels_last)`, and the same for the images",
+            zh: "`model.to(memory_format=torch.channels_last)`，图像张量也一样"
+        ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nmodel = torch.nn.Conv2d(3, 8, 3).cuda()\nfor x in loader:\n    with torch.autocast('cuda', dtype=torch.bfloat16):\n        loss = model(x)\n    loss.backward()\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        let set = FIRES.replace(".cuda()", ".cuda().to(memory_format=torch.channels_last)");
+        assert!(findings_of(ID, &[("train.py", &set)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("Conv2d", "Conv1d"))]).is_empty());
+    }
+}

@@ -1,0 +1,77 @@
+//! # cudnn-benchmark-off
+//!
+//! ## What it detects
+//! A training loop on CUDA over a model with convolutions, in a program that never says anything about `cudnn.benchmark`.
+//!
+//! ## Why it is slow
+//! cuDNN then picks its convolution by a rule of thumb. With the switch on it tries the candidates once for each shape and keeps the fastest.
+//!
+//! ## Evidence
+//! The program builds `Conv1d`, `Conv2d` or `Conv3d` layers, and no file mentions the switch or asks for deterministic results. For information only.
+//!
+//! ## Fix
+//! `torch.backends.cudnn.benchmark = True` once at the start.
+//!
+//! ## When it is wrong
+//! When the shape of the input changes all the time: every new shape is searched anew. Compiled models choose for themselves.
+//!
+//! ## References
+//! PyTorch performance tuning guide, "Enable cuDNN auto-tuner".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "cudnn-benchmark-off";
+pub const SEVERITY: Severity = Severity::Information;
+pub const CHECK: Check = Check::Module(check);
+
+const DECIDED: [&str; 6] =
+    ["cudnn.benchmark", "cudnn_benchmark", "deterministic", "torch.compile", "interpolate(", "pad_sequence"];
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    let Some(code) = cuda_step_loop(project, module) else { return };
+    if project.program_mentions(module, &DECIDED) {
+        return;
+    }
+    let convolutions = ["torch.nn.Conv1d", "torch.nn.Conv2d", "torch.nn.Conv3d"];
+    if !project.program_calls(module).any(|call| call.calls_one_of(&convolutions)) {
+        return;
+    }
+    report
+        .in_source(
+            &code.in_module().source,
+            head(code),
+            message!(
+                en: "convolutions without cuDNN's search for the fastest kernel",
+                zh: "卷积没有启用 cuDNN 的最快 kernel 搜索"
+            ),
+        )
+        .confidence(Confidence::Medium)
+        .advice(message!(
+            en: "set `torch.backends.cudnn.benchmark = True` once at the start, if the input shapes are fixed",
+            zh: "如果输入形状固定，在程序开头设置 `torch.backends.cudnn.benchmark = True`"
+        ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nmodel = torch.nn.Conv2d(3, 8, 3).cuda()\nfor x in loader:\n    model(x).backward()\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        for line in ["torch.backends.cudnn.benchmark = True", "torch.backends.cudnn.benchmark = False", "torch.use_deterministic_algorithms(True)"] {
+            assert!(findings_of(ID, &[("train.py", &format!("{FIRES}{line}\n"))]).is_empty());
+        }
+    }
+
+    #[test]
+    fn look_alike() {
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("Conv2d", "Linear"))]).is_empty());
+    }
+}

@@ -1,0 +1,82 @@
+//! # batch-small-for-gpu
+//!
+//! ## What it detects
+//! A batch size below 16 for the training loader, where the settings state a GPU of 40 GiB or more. Without a stated GPU the rule is silent.
+//!
+//! ## Why it is slow
+//! A large GPU computes a small batch in less time than Python needs to launch it. Most of its units and nearly all of its memory stand idle.
+//!
+//! ## Evidence
+//! The value of `batch_size`, followed through names, argparse defaults and configuration files, against `gpu-memory-gib` in the settings. For information only.
+//!
+//! ## Fix
+//! Raise the batch until the time of a step grows with it, and the learning rate with it (linearly or by the square root); `flatout tune` measures where that is.
+//!
+//! ## When it is wrong
+//! For models whose single samples fill the memory: long sequences, volumes, large language models.
+//!
+//! ## References
+//! Batch too small: utilisation of GPU, CPU and memory all below 70% (SageMaker Debugger's rule). McCandlish et al., "An Empirical Model of Large-Batch Training".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "batch-small-for-gpu";
+pub const SEVERITY: Severity = Severity::Information;
+pub const CHECK: Check = Check::Module(check);
+
+/// From this size on a batch below [`SMALLEST_BATCH`] leaves most of the memory idle for all but the largest models.
+const LARGE_GPU_GIB: u32 = 40;
+const SMALLEST_BATCH: i64 = 16;
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    let Some(memory) = project.facts.gpu_memory_gib.filter(|memory| *memory >= LARGE_GPU_GIB) else { return };
+    for call in loader_calls(project, module) {
+        let shuffles = call.keyword("shuffle").is_some_and(|shuffle| shuffle.as_boolean() == Some(true));
+        let Some(size) = call.argument("batch_size", 1).filter(|_| shuffles) else { continue };
+        for known in &size.values().list {
+            let Value::Integer(batch) = known.value else { continue };
+            if (1..SMALLEST_BATCH).contains(&batch) {
+                report
+                    .at_known(
+                        known,
+                        message!(
+                            en: "a batch of {batch} on a GPU of {memory} GiB",
+                            zh: "{memory} GiB 的 GPU 上 batch 只有 {batch}"
+                        ),
+                    )
+                    .confidence(Confidence::Low)
+                    .advice(message!(
+                        en: "raise the batch, and the learning rate with it; `flatout tune` measures how far",
+                        zh: "增大 batch，并相应提高学习率；`flatout tune` 会测出合适的大小"
+                    ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::project::Facts;
+    use crate::testing::findings_with;
+
+    const FIRES: &str = "import torch\nloader = torch.utils.data.DataLoader(data, batch_size=8, shuffle=True)\n";
+    const LARGE: Facts = Facts { cpus: None, gpu_memory_gib: Some(80) };
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_with(ID, &[("train.py", FIRES)], LARGE).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(findings_of(ID, &[("train.py", FIRES)]).is_empty());
+        assert!(findings_with(ID, &[("train.py", &FIRES.replace("=8", "=256"))], LARGE).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        // For evaluation one at a time is often meant.
+        assert!(findings_with(ID, &[("test.py", &FIRES.replace("shuffle=True", "shuffle=False"))], LARGE).is_empty());
+    }
+}

@@ -1,0 +1,132 @@
+//! # option-never-used
+//!
+//! ## What it detects
+//! An option of the command line that is parsed with argparse and whose value nothing reads: `--num-workers 8` changes nothing.
+//!
+//! ## Why it is slow
+//! A switch for speed that is wired to nothing looks like one that is on.
+//!
+//! ## Evidence
+//! The option's name occurs nowhere in the linted files, neither as an attribute nor as a string or keyword, and the parsed arguments are nowhere handed on as a
+//! whole (`vars(args)`, `**`, to a function outside the project).
+//!
+//! ## Fix
+//! Use the value, or remove the option.
+//!
+//! ## When it is wrong
+//! When a program outside the linted folder uses the parser: lint the folder that holds both.
+//!
+//! ## References
+//! Python documentation of `argparse`.
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "option-never-used";
+pub const SEVERITY: Severity = Severity::Warning;
+pub const CHECK: Check = Check::Project(check);
+
+/// Options about speed; others are told for information.
+const SPEED_WORDS: [&str; 16] = [
+    "amp", "fp16", "bf16", "half", "precision", "compile", "workers", "pin", "prefetch", "batch", "accumulation", "channels", "benchmark",
+    "fused", "cache", "tf32",
+];
+
+fn check(project: &Project, report: &mut Report<'_>) {
+    if project.options().is_empty() {
+        return;
+    }
+    let whole: Vec<ModuleId> = project.module_ids().filter(|module| hands_on_whole(project, *module)).collect();
+    for option in project.options() {
+        let call = project.code(option.module, option.id);
+        let kind = call.keyword("action").and_then(Code::as_text);
+        let acts = matches!(kind, Some("help" | "version")) || call.keyword("action").is_some_and(|action| action.as_text().is_none());
+        let positional = !option.flag.starts_with('-');
+        if acts || positional || option.name.len() < 3 || !parses_here(project, option.module) || is_read(project, option) {
+            continue;
+        }
+        if project.program(option.module).iter().any(|module| whole.contains(module)) {
+            continue;
+        }
+        let flag = &option.flag;
+        let about_speed = crate::words(&option.name).any(|word| SPEED_WORDS.contains(&word.to_ascii_lowercase().as_str()));
+        report
+            .at(call, message!(en: "`{flag}` is parsed, and nothing ever reads it", zh: "`{flag}` 会被解析，但没有任何代码读取"))
+            .severity(if about_speed { SEVERITY } else { Severity::Information })
+            .advice(message!(en: "use its value, or remove the option", zh: "使用它的值，或者删除该选项"));
+    }
+}
+
+/// The file also calls `parse_args`, or a file of its program does.
+fn parses_here(project: &Project, module: ModuleId) -> bool {
+    project
+        .program_calls(module)
+        .any(|call| call.is_method("parse_args") || call.is_method("parse_known_args"))
+}
+
+/// The name as an attribute, a keyword or a string, but for the option's own definition.
+fn is_read(project: &Project, option: &crate::project::CommandOption) -> bool {
+    project.module_ids().any(|module| {
+        let source = &project.module(module).source.text;
+        source.contains(&option.name)
+            && project.code(module, NodeId(0)).subtree().any(|code| match code.kind() {
+                Kind::Attribute { name, .. } => code.slice(*name) == option.name,
+                Kind::Text(text) => {
+                    **text == option.name && !code.parent().is_some_and(|parent| parent.is_method("add_argument"))
+                }
+                Kind::Call { arguments, .. } => {
+                    let mut names = arguments.keywords.iter().filter_map(|(name, _)| *name);
+                    names.any(|name| code.slice(name) == option.name)
+                }
+                Kind::Function(function) => {
+                    function.parameters.iter().any(|parameter| code.slice(parameter.name) == option.name)
+                }
+                _ => false,
+            })
+    })
+}
+
+/// Somewhere all arguments are handed on, printed as a dictionary or passed to a stranger.
+fn hands_on_whole(project: &Project, module: ModuleId) -> bool {
+    let is_arguments = |code: Code<'_>| {
+        let name = code.as_attribute().map_or(code.text(), |(_, name)| name);
+        matches!(name, "args" | "opt" | "opts" | "options" | "config" | "cfg" | "hparams" | "params" | "flags" | "FLAGS" | "arguments")
+    };
+    project.calls(module).any(|call| {
+        let harmless = call.call_name().is_some_and(|name| matches!(name, "print" | "str" | "repr" | "getattr" | "hasattr" | "len"))
+            || call.method_call().is_some_and(|(_, method)| matches!(method, "info" | "debug" | "warning"));
+        let known = call.target().is_some();
+        let Some(arguments) = call.arguments() else { return false };
+        let mut passed = arguments.positional.iter().chain(arguments.keywords.iter().map(|(_, id)| id));
+        let vars = call.call_name() == Some("vars");
+        let unpacks = arguments.keywords.iter().any(|(name, id)| name.is_none() && call.at(*id).text().contains("vars"));
+        !harmless && (unpacks || passed.any(|id| is_arguments(call.at(*id))) && (vars || !known))
+    }) || project.module(module).source.text.contains("__dict__")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--num-workers', type=int, default=8)\nparser.add_argument('--epochs', type=int)\nargs = parser.parse_args()\nrun(args.epochs)\n";
+
+    #[test]
+    fn fires() {
+        let found = findings_of(ID, &[("train.py", FIRES)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].place().line, 3);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(findings_of(ID, &[("train.py", &format!("{FIRES}loader(args.num_workers)\n"))]).is_empty());
+        let files = [("train.py", FIRES), ("other.py", "def f(args):\n    return args.num_workers\n")];
+        assert!(findings_of(ID, &files).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        for line in ["config = vars(args)", "train(**vars(args))", "library.run(args)"] {
+            assert!(findings_of(ID, &[("train.py", &format!("{FIRES}{line}\n"))]).is_empty(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! # cuda-in-getitem
+//!
+//! ## What it detects
+//! A data set's `__getitem__` that moves its tensors to CUDA.
+//!
+//! ## Why it is slow
+//! Every sample becomes a copy and a few kernels of its own instead of one copy a batch. With workers it does worse: CUDA cannot be used in a forked
+//! process, so the loader is stuck with `num_workers=0`.
+//!
+//! ## Evidence
+//! `.cuda()` or `.to("cuda…")` or `.to(device)` inside `__getitem__` of a class that inherits `torch.utils.data.Dataset`.
+//!
+//! ## Fix
+//! Return CPU tensors; move the whole batch in the training loop with `non_blocking=True`. A data set that fits can be moved to the GPU as a whole, once.
+//!
+//! ## When it is wrong
+//! Hardly ever: where the whole data set already lies on the GPU nothing has to be moved.
+//!
+//! ## References
+//! PyTorch documentation of `torch.utils.data`: "It is generally not recommended to return CUDA tensors in multi-process loading".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "cuda-in-getitem";
+pub const SEVERITY: Severity = Severity::Critical;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for method in dataset_getitems(project, module) {
+        let mut moves = method.calls_inside().filter(|call| moves_to_device(*call).is_some());
+        let Some(call) = moves.next() else { continue };
+        if !project.uses_cuda(module) {
+            continue;
+        }
+        let text = call.brief();
+        report
+            .at(
+                call,
+                message!(
+                    en: "`{text}` copies every sample to the GPU by itself, and rules out workers",
+                    zh: "`{text}` 把每个样本单独复制到 GPU，并且无法使用 worker"
+                ),
+            )
+            .advice(message!(
+                en: "return CPU tensors and move the whole batch in the training loop",
+                zh: "返回 CPU 张量，在训练循环里整批复制"
+            ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nfrom torch.utils.data import Dataset\nclass Data(Dataset):\n    def __getitem__(self, index):\n        return self.x[index].to('cuda')\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("data.py", FIRES)]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(findings_of(ID, &[("data.py", &FIRES.replace("'cuda'", "torch.float32"))]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        // Once, for all samples.
+        let once = FIRES.replace("__getitem__(self, index)", "__init__(self, index)");
+        assert!(findings_of(ID, &[("data.py", &once)]).is_empty());
+        // Not a data set of PyTorch.
+        assert!(findings_of(ID, &[("data.py", &FIRES.replace("(Dataset)", "(Registry)"))]).is_empty());
+    }
+}

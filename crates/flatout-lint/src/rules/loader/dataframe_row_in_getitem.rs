@@ -1,0 +1,91 @@
+//! # dataframe-row-in-getitem
+//!
+//! ## What it detects
+//! A data set that takes one row of a pandas `DataFrame` for each sample: `self.df.iloc[index]` in `__getitem__`.
+//!
+//! ## Why it is slow
+//! `iloc` on one row builds a `Series`, tens of microseconds each; out of a NumPy array the same row is a view in under one. At batch 512 that is
+//! milliseconds of Python a step.
+//!
+//! ## Evidence
+//! `.iloc[…]` or `.loc[…]` in `__getitem__`, or `iterrows()` there.
+//!
+//! ## Fix
+//! Convert once in `__init__` (`self.values = torch.as_tensor(df[columns].to_numpy())`) and index the array.
+//!
+//! ## When it is wrong
+//! Where a sample costs far more than its row: one image file decoded for each. There it is told for information.
+//!
+//! ## References
+//! pandas documentation, "Enhancing performance".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "dataframe-row-in-getitem";
+pub const SEVERITY: Severity = Severity::Warning;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for method in dataset_getitems(project, module) {
+        let Some(access) = method.subtree().find(|code| is_row_access(*code)) else { continue };
+        let text = access.brief();
+        let found = report.at(
+            access,
+            message!(
+                en: "`{text}` builds a pandas object for every sample",
+                zh: "`{text}` 为每个样本构建一个 pandas 对象"
+            ),
+        );
+        if reads_a_file(method) {
+            found.severity(Severity::Information);
+        }
+        found.advice(message!(
+            en: "convert the columns to an array once in `__init__` and index that",
+            zh: "在 `__init__` 里一次性转换成数组，再按下标读取"
+        ));
+    }
+}
+
+fn is_row_access(code: Code<'_>) -> bool {
+    match code.kind() {
+        Kind::Subscript { value, .. } => code.at(*value).as_attribute().is_some_and(|(_, name)| matches!(name, "iloc" | "loc")),
+        Kind::Call { .. } => code.is_method("iterrows"),
+        _ => false,
+    }
+}
+
+fn reads_a_file(method: Code<'_>) -> bool {
+    method.calls_inside().any(|call| {
+        call.call_name().is_some_and(|name| {
+            let last = name.rsplit('.').next().unwrap_or("");
+            matches!(last, "open" | "imread" | "read_image" | "load" | "imdecode" | "decode_image" | "decode_jpeg")
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nfrom torch.utils.data import Dataset\nclass Data(Dataset):\n    def __getitem__(self, index):\n        row = self.df.iloc[index]\n        return torch.tensor(row.values)\n";
+
+    #[test]
+    fn fires() {
+        let found = findings_of(ID, &[("data.py", FIRES)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].place().line, 5);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(findings_of(ID, &[("data.py", &FIRES.replace("self.df.iloc", "self.values"))]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        let once = FIRES.replace("__getitem__(self, index)", "__init__(self, index)");
+        assert!(findings_of(ID, &[("data.py", &once)]).is_empty());
+        let image = FIRES.replace("        return", "        image = Image.open(row.path)\n        return");
+        assert_eq!(findings_of(ID, &[("data.py", &image)])[0].finding.severity, Severity::Information);
+    }
+}

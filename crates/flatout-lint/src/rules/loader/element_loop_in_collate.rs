@@ -1,0 +1,97 @@
+//! # element-loop-in-collate
+//!
+//! ## What it detects
+//! A `collate_fn` that fills its batch element by element: loops in loops with `out[i, j] = …`.
+//!
+//! ## Why it is slow
+//! Each assignment to one element of a tensor is a dispatched operation of several microseconds; a batch has thousands of elements. Copying a whole row
+//! (`out[i, :length] = row`), padding or stacking does the same in one operation a sample.
+//!
+//! ## Evidence
+//! The function is passed as `collate_fn`, and in it a loop within a loop assigns to a subscript with two indices.
+//!
+//! ## Fix
+//! `torch.stack`, `torch.nn.utils.rnn.pad_sequence`, or one slice assignment a sample.
+//!
+//! ## When it is wrong
+//! For tiny batches.
+//!
+//! ## References
+//! PyTorch documentation of `torch.utils.data`, "Working with collate_fn".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "element-loop-in-collate";
+pub const SEVERITY: Severity = Severity::Warning;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for call in loader_calls(project, module) {
+        let Some(function) = call.keyword("collate_fn").and_then(Code::definition) else { continue };
+        if function.as_function().is_none() {
+            continue;
+        }
+        let Some(place) = function.runs().find(|code| assigns_element(*code) && loop_depth(*code) >= 2) else { continue };
+        let text = place.brief();
+        report
+            .at(
+                place,
+                message!(
+                    en: "`{text}` fills the batch one element at a time",
+                    zh: "`{text}` 逐个元素地填充 batch"
+                ),
+            )
+            .see(call.place())
+            .advice(message!(
+                en: "copy whole rows, pad or stack: one operation a sample",
+                zh: "整行复制、pad 或 stack：每个样本只用一次操作"
+            ));
+    }
+}
+
+/// `out[i, j] = value` or `out[i][j] = value`, with plain indices.
+fn assigns_element(code: Code<'_>) -> bool {
+    let Kind::Assign { targets, .. } = code.kind() else { return false };
+    let [target] = targets.as_slice() else { return false };
+    let Kind::Subscript { value, index } = code.at(*target).kind() else { return false };
+    let plain = |code: Code<'_>| matches!(code.kind(), Kind::Name);
+    match code.at(*index).kind() {
+        Kind::Sequence(items) => items.len() >= 2 && items.iter().all(|item| plain(code.at(*item))),
+        Kind::Name => match code.at(*value).kind() {
+            Kind::Subscript { index, .. } => plain(code.at(*index)),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn loop_depth(code: Code<'_>) -> usize {
+    code.ancestors().take_while(|above| above.as_function().is_none()).filter(|above| above.is_loop()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\ndef collate(batch):\n    out = torch.zeros(len(batch), 100)\n    for i, row in enumerate(batch):\n        for j, value in enumerate(row):\n            out[i, j] = value\n    return out\nloader = torch.utils.data.DataLoader(data, collate_fn=collate)\n";
+
+    #[test]
+    fn fires() {
+        let found = findings_of(ID, &[("data.py", FIRES)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].place().line, 6);
+    }
+
+    #[test]
+    fn quiet() {
+        let rows = FIRES.replace("        for j, value in enumerate(row):\n            out[i, j] = value\n", "        out[i, :len(row)] = row\n");
+        assert!(findings_of(ID, &[("data.py", &rows)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        // The same loops, but not for every batch.
+        let elsewhere = FIRES.replace("collate_fn=collate", "num_workers=2");
+        assert!(findings_of(ID, &[("data.py", &elsewhere)]).is_empty());
+    }
+}

@@ -1,0 +1,109 @@
+//! # file-reopened-in-getitem
+//!
+//! ## What it detects
+//! A data set whose `__getitem__` opens or loads the same file for every sample: `np.load(self.path)`, `pd.read_csv(self.csv)`,
+//! `h5py.File(self.path)`.
+//!
+//! ## Why it is slow
+//! The whole file is opened, and often parsed, once a sample: the loader does the same work thousands of times an epoch.
+//!
+//! ## Evidence
+//! The call's argument does not depend on the index: nothing in it comes from the method's own variables.
+//!
+//! ## Fix
+//! Load it once in `__init__`; HDF5 files once in each worker, at the first access (`if self.file is None: self.file = h5py.File(…)`).
+//!
+//! ## When it is wrong
+//! When the path looks constant and is changed between calls. Opening one file for each sample (`Image.open(self.paths[index])`) is not this rule.
+//!
+//! ## References
+//! h5py documentation, "Multiprocessing"; PyTorch issue 11929 on HDF5 with workers.
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "file-reopened-in-getitem";
+pub const SEVERITY: Severity = Severity::Critical;
+pub const CHECK: Check = Check::Module(check);
+
+const READERS: [&str; 12] = [
+    "numpy.load",
+    "numpy.loadtxt",
+    "numpy.genfromtxt",
+    "pandas.read_csv",
+    "pandas.read_parquet",
+    "pandas.read_pickle",
+    "pandas.read_excel",
+    "torch.load",
+    "h5py.File",
+    "open",
+    "lmdb.open",
+    "scipy.io.loadmat",
+];
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for method in dataset_getitems(project, module) {
+        for call in method.calls_inside() {
+            if !call.calls_one_of(&READERS) || is_first_time_only(call, method) {
+                continue;
+            }
+            let Some(path) = call.positional(0) else { continue };
+            if depends_on_sample(path, method) || call.keyword("mmap_mode").is_some() {
+                continue;
+            }
+            let text = call.brief();
+            report
+                .at(
+                    call,
+                    message!(
+                        en: "`{text}` reads the same file again for every sample",
+                        zh: "`{text}` 为每个样本重新读取同一个文件"
+                    ),
+                )
+                .advice(message!(en: "read it once, in `__init__`", zh: "在 `__init__` 中只读取一次"));
+        }
+    }
+}
+
+/// Names that the method binds, its parameters too, or calls and subscripts whose result may change.
+fn depends_on_sample(path: Code<'_>, method: Code<'_>) -> bool {
+    path.subtree().any(|code| match code.kind() {
+        Kind::Name => !code.is_self() && code.bindings(code.text()).iter().any(|one| one.scope == method.id),
+        Kind::Subscript { .. } => true,
+        Kind::Call { .. } => !code.call_name().is_some_and(|name| name.starts_with("os.path.")),
+        _ => false,
+    })
+}
+
+/// `if self.file is None:`
+fn is_first_time_only(call: Code<'_>, method: Code<'_>) -> bool {
+    call.ancestors().take_while(|above| *above != method).any(|above| matches!(above.kind(), Kind::If(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import numpy as np\nimport torch\nfrom torch.utils.data import Dataset\nclass Data(Dataset):\n    def __getitem__(self, index):\n        data = np.load(self.path)\n        return torch.from_numpy(data[index])\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("data.py", FIRES)]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(findings_of(ID, &[("data.py", &FIRES.replace("np.load(self.path)", "self.data"))]).is_empty());
+        let lazy = FIRES.replace("        data = np.load(self.path)", "        if self.data is None:\n            self.data = np.load(self.path)\n        data = self.data");
+        assert!(findings_of(ID, &[("data.py", &lazy)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        // A file of its own for each sample.
+        for path in ["self.paths[index]", "os.path.join(self.root, str(index))", "f'{self.root}/{index}.npy'"] {
+            assert!(findings_of(ID, &[("data.py", &FIRES.replace("self.path)", &format!("{path})")))]).is_empty(), "{path}");
+        }
+        let mapped = FIRES.replace("np.load(self.path)", "np.load(self.path, mmap_mode='r')");
+        assert!(findings_of(ID, &[("data.py", &mapped)]).is_empty());
+    }
+}

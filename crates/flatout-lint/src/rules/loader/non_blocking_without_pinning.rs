@@ -1,0 +1,79 @@
+//! # non-blocking-without-pinning
+//!
+//! ## What it detects
+//! `.to(device, non_blocking=True)` on a batch whose loader does not pin memory.
+//!
+//! ## Why it is slow
+//! From pageable memory `non_blocking` changes nothing: the driver copies through its own buffer and the CPU waits. The code reads as if the copy ran
+//! beside the computation, and it does not.
+//!
+//! ## Evidence
+//! Every loader of the file has `pin_memory` unset or false, and the loop's own batch variable is copied with `non_blocking=True`.
+//!
+//! ## Fix
+//! `pin_memory=True` on the loader; `--fix` adds it through the rule `loader-without-pinned-memory`.
+//!
+//! ## When it is wrong
+//! Where the batch is pinned by hand between the loader and the copy.
+//!
+//! ## References
+//! PyTorch tutorial "A guide on good usage of non_blocking and pin_memory() in PyTorch".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "non-blocking-without-pinning";
+pub const SEVERITY: Severity = Severity::Warning;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    let loaders: Vec<Code<'_>> = loader_calls(project, module).collect();
+    if loaders.is_empty() || !loaders.iter().all(|call| pins_memory(*call) == Some(false)) {
+        return;
+    }
+    if project.torch_calls(module).any(|call| call.is_method("pin_memory")) {
+        return;
+    }
+    let mut copies = transfers(project, module).into_iter().filter(|(call, non_blocking)| {
+        *non_blocking && call.keyword("non_blocking").is_some_and(|value| value.as_boolean() == Some(true))
+    });
+    // One is enough for a file: the cure is one word at the loader.
+    if let Some((call, _)) = copies.next() {
+        let text = call.brief();
+        report
+            .at(
+                call,
+                message!(
+                    en: "`{text}` cannot run beside the computation: the loader does not pin memory",
+                    zh: "`{text}` 无法与计算重叠：DataLoader 没有启用 pin_memory"
+                ),
+            )
+            .see(loaders[0].place())
+            .advice(message!(en: "set `pin_memory=True` on the DataLoader", zh: "在 DataLoader 上设置 `pin_memory=True`"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nfrom torch.utils.data import DataLoader\nloader = DataLoader(data, num_workers=4)\nfor x in loader:\n    x = x.to(device, non_blocking=True)\n    model(x).backward()\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        let pinned = FIRES.replace("num_workers=4", "pin_memory=True");
+        assert!(findings_of(ID, &[("train.py", &pinned)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        let by_hand = FIRES.replace("x = x.to", "x = x.pin_memory().to");
+        assert!(findings_of(ID, &[("train.py", &by_hand)]).is_empty());
+        let unknown = FIRES.replace("num_workers=4", "pin_memory=args.pin");
+        assert!(findings_of(ID, &[("train.py", &unknown)]).is_empty());
+    }
+}

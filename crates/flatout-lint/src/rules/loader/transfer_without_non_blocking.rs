@@ -1,0 +1,78 @@
+//! # transfer-without-non-blocking
+//!
+//! ## What it detects
+//! A batch of a loader with `pin_memory=True` that is copied to CUDA without `non_blocking=True`.
+//!
+//! ## Why it is slow
+//! The memory is pinned so that the copy can run by itself, but the plain copy still makes the CPU wait for it.
+//!
+//! ## Evidence
+//! Every loader of the file pins its memory; the copy is one of the loop's own batch variables.
+//!
+//! ## Fix
+//! Add `non_blocking=True`, which `--fix` does: later GPU work is ordered after the copy, so results stay the same.
+//!
+//! ## When it is wrong
+//! Where the CPU writes into the same host tensor right after the copy. A batch fresh from the loader is not written to.
+//!
+//! ## References
+//! PyTorch tutorial "A guide on good usage of non_blocking and pin_memory() in PyTorch".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "transfer-without-non-blocking";
+pub const SEVERITY: Severity = Severity::Information;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    let mut loaders = loader_calls(project, module).peekable();
+    let some = loaders.peek().is_some();
+    if !some || !loaders.all(|call| pins_memory(call) == Some(true)) {
+        return;
+    }
+    for (call, non_blocking) in transfers(project, module) {
+        if non_blocking {
+            continue;
+        }
+        let text = call.brief();
+        let found = report.at(
+            call,
+            message!(
+                en: "`{text}` waits for the copy although the memory is pinned",
+                zh: "内存已 pin，`{text}` 却仍等待复制完成"
+            ),
+        );
+        if let Some(edit) = call.set_keyword("non_blocking", "True") {
+            found.safe_fix(vec![edit], message!(en: "add `non_blocking=True`", zh: "加上 `non_blocking=True`"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nfrom torch.utils.data import DataLoader\nloader = DataLoader(data, pin_memory=True)\nfor x, y in loader:\n    x = x.to(device)\n    y = y.cuda()\n    model(x).backward()\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 2);
+        let fixed = edits_of(ID, FIRES);
+        assert!(fixed.contains("x.to(device, non_blocking=True)") && fixed.contains("y.cuda(non_blocking=True)"));
+    }
+
+    #[test]
+    fn quiet() {
+        let set = FIRES.replace("to(device)", "to(device, non_blocking=True)").replace("cuda()", "cuda(non_blocking=True)");
+        assert!(findings_of(ID, &[("train.py", &set)]).is_empty());
+        let unpinned = FIRES.replace("pin_memory=True", "num_workers=2");
+        assert!(findings_of(ID, &[("train.py", &unpinned)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        // Not the batch: a tensor made on the host, which may be written to again.
+        let other = FIRES.replace("x = x.to(device)", "z = buffer.to(device)").replace("    y = y.cuda()\n", "");
+        assert!(findings_of(ID, &[("train.py", &other)]).is_empty());
+    }
+}

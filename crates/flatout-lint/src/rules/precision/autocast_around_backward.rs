@@ -1,0 +1,78 @@
+//! # autocast-around-backward
+//!
+//! ## What it detects
+//! `.backward()` inside `with torch.autocast(…)`.
+//!
+//! ## Why it is slow
+//! The backward pass runs in the types that the forward pass chose; autocast adds nothing but its checks to it, and keeps its cache of cast weights alive
+//! for longer. PyTorch recommends against it; with custom functions it gives wrong types.
+//!
+//! ## Evidence
+//! The call lies in the body of the `with`.
+//!
+//! ## Fix
+//! End the `with` after the loss is computed.
+//!
+//! ## When it is wrong
+//! Never a gain; at best harmless.
+//!
+//! ## References
+//! PyTorch documentation of `torch.autocast`: "Backward passes under autocast are not recommended".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "autocast-around-backward";
+pub const SEVERITY: Severity = Severity::Information;
+pub const CHECK: Check = Check::Module(check);
+
+pub(crate) const AUTOCAST: [&str; 4] =
+    ["torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.amp.autocast_mode.autocast"];
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for call in project.torch_calls(module) {
+        if !call.is_method("backward") {
+            continue;
+        }
+        let around = call.ancestors().take_while(|above| above.as_function().is_none()).find(|above| is_autocast(*above));
+        if let Some(around) = around {
+            report
+                .at(
+                    call,
+                    message!(en: "the backward pass runs inside autocast", zh: "反向传播放在了 autocast 内部"),
+                )
+                .see(around.place())
+                .advice(message!(en: "end the `with` after the loss is computed", zh: "在算完损失后就结束 `with`"));
+        }
+    }
+}
+
+fn is_autocast(code: Code<'_>) -> bool {
+    match code.kind() {
+        Kind::With { items, .. } => items.iter().any(|(context, _)| code.at(*context).calls_one_of(&AUTOCAST)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nfor x in loader:\n    with torch.autocast('cuda'):\n        loss = model(x)\n        loss.backward()\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        let after = FIRES.replace("        loss.backward()", "    loss.backward()");
+        assert!(findings_of(ID, &[("train.py", &after)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        let other = FIRES.replace("torch.autocast('cuda')", "profiler.record('step')");
+        assert!(findings_of(ID, &[("train.py", &other)]).is_empty());
+    }
+}

@@ -1,0 +1,95 @@
+//! # fp16-without-scaler
+//!
+//! ## What it detects
+//! Training under autocast in fp16 in a program without a `GradScaler`. `torch.autocast("cuda")` without a `dtype` is fp16 too.
+//!
+//! ## Why it is slow
+//! Small gradients become zero in fp16, so the model learns slowly or not at all, and the run is repeated in fp32. With bf16 no scaler is needed.
+//!
+//! ## Evidence
+//! An autocast on the path of a training step whose type is known to be fp16, and no scaler in any file of the program.
+//!
+//! ## Fix
+//! Use `dtype=torch.bfloat16` on Ampere or later, which `--fix --unsafe` writes; else a `torch.amp.GradScaler`.
+//!
+//! ## When it is wrong
+//! Where a library scales the loss (DeepSpeed, Accelerate, apex): programs that mention one are left alone.
+//!
+//! ## References
+//! PyTorch documentation, "Automatic Mixed Precision package: Gradient Scaling".
+
+use super::autocast_around_backward::AUTOCAST;
+use crate::rules::prelude::*;
+
+pub const ID: &str = "fp16-without-scaler";
+pub const SEVERITY: Severity = Severity::Warning;
+pub const CHECK: Check = Check::Module(check);
+
+const SCALES: [&str; 7] = ["GradScaler", "Scaler(", "deepspeed", "Accelerator", "apex", "Fabric", "scaler"];
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for (call, hot) in cuda_hot_calls(project, module) {
+        if hot != Hot::Step || !call.calls_one_of(&AUTOCAST) || !is_fp16(call) || call.without_gradients() {
+            continue;
+        }
+        if project.program_mentions(module, &SCALES) {
+            return;
+        }
+        let found = report.at(
+            call,
+            message!(
+                en: "training in fp16 without a GradScaler: small gradients become zero",
+                zh: "fp16 训练没有使用 GradScaler：较小的梯度会变成 0"
+            ),
+        );
+        let say = message!(en: "use `dtype=torch.bfloat16`, which needs no scaler", zh: "改用 `dtype=torch.bfloat16`，无需 scaler");
+        let torch_is_here = call.bindings("torch").iter().any(|one| matches!(&one.bound, Bound::Import(path) if &**path == "torch"));
+        match call.set_keyword("dtype", "torch.bfloat16").filter(|_| torch_is_here && call.positional(1).is_none()) {
+            Some(edit) => found.unsafe_fix(vec![edit], say),
+            None => found.advice(say),
+        };
+    }
+}
+
+/// Whether an autocast is known to be in fp16.
+pub(crate) fn is_fp16(call: Code<'_>) -> bool {
+    if call.splats() {
+        return false;
+    }
+    let device = call.argument("device_type", 0).and_then(Code::as_text);
+    let on_cuda = call.calls("torch.cuda.amp.autocast") || device.is_some_and(|device| device.starts_with("cuda"));
+    let disabled = call.keyword("enabled").is_some_and(|enabled| enabled.as_boolean() != Some(true));
+    match call.keyword("dtype").or_else(|| call.positional(1)) {
+        Some(dtype) => dtype.qualified().is_some_and(|name| matches!(name.as_str(), "torch.float16" | "torch.half")) && !disabled,
+        None => on_cuda && !disabled && call.positional(2).is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nfor x in loader:\n    with torch.autocast('cuda'):\n        loss = model(x)\n    loss.backward()\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
+        assert!(edits_of(ID, FIRES).contains("torch.autocast('cuda', dtype=torch.bfloat16)"));
+    }
+
+    #[test]
+    fn quiet() {
+        let bf16 = FIRES.replace("'cuda'", "'cuda', dtype=torch.bfloat16");
+        assert!(findings_of(ID, &[("train.py", &bf16)]).is_empty());
+        let scaled = FIRES.replace("loss.backward()", "scaler.scale(loss).backward()");
+        assert!(findings_of(ID, &[("train.py", &scaled)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        let unknown = FIRES.replace("'cuda'", "'cuda', dtype=args.dtype");
+        assert!(findings_of(ID, &[("train.py", &unknown)]).is_empty());
+        let maybe_off = FIRES.replace("'cuda'", "'cuda', enabled=args.amp == 'bf16'");
+        assert!(findings_of(ID, &[("train.py", &maybe_off)]).is_empty());
+    }
+}

@@ -1,0 +1,78 @@
+//! # old-amp-spelling
+//!
+//! ## What it detects
+//! `torch.cuda.amp.autocast(…)` and `torch.cuda.amp.GradScaler(…)`, deprecated since PyTorch 2.4.
+//!
+//! ## Why it is slow
+//! It is not slower today; it warns at every start, is fp16 unless told otherwise, and will go away.
+//!
+//! ## Evidence
+//! The name that is called, aliases resolved.
+//!
+//! ## Fix
+//! `torch.amp.autocast("cuda", …)` and `torch.amp.GradScaler("cuda", …)`, which `--fix` writes where the old name is spelled out: the meaning is the same.
+//!
+//! ## When it is wrong
+//! When the program must run on PyTorch before 2.3, which lacks `torch.amp.GradScaler`.
+//!
+//! ## References
+//! PyTorch documentation, "Automatic Mixed Precision package", the deprecation notes.
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "old-amp-spelling";
+pub const SEVERITY: Severity = Severity::Information;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for call in project.torch_calls(module) {
+        let new = match call.call_name() {
+            Some("torch.cuda.amp.autocast") => "torch.amp.autocast",
+            Some("torch.cuda.amp.GradScaler") => "torch.amp.GradScaler",
+            _ => continue,
+        };
+        let Some(callee) = call.callee() else { continue };
+        let old = callee.text();
+        let found = report.at(
+            callee,
+            message!(en: "`{old}` is deprecated", zh: "`{old}` 已弃用"),
+        );
+        let say = message!(en: "write `{new}(\"cuda\", …)`", zh: "改写为 `{new}(\"cuda\", …)`");
+        let Some(arguments) = call.arguments() else { continue };
+        // Positions differ between the two, so positional arguments are left to a person.
+        if old.starts_with("torch.") && arguments.positional.is_empty() {
+            let open = crate::python::Span { start: arguments.span.start + 1, end: arguments.span.start + 1 };
+            let first = if arguments.keywords.is_empty() { "\"cuda\"" } else { "\"cuda\", " };
+            found.safe_fix(vec![callee.replace(new), call.edit(open, first)], say);
+        } else {
+            found.advice(say);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fires() {
+        let code = "import torch\nscaler = torch.cuda.amp.GradScaler()\nwith torch.cuda.amp.autocast(dtype=torch.bfloat16):\n    pass\n";
+        assert_eq!(findings_of(ID, &[("train.py", code)]).len(), 2);
+        let expected = "import torch\nscaler = torch.amp.GradScaler(\"cuda\")\nwith torch.amp.autocast(\"cuda\", dtype=torch.bfloat16):\n    pass\n";
+        assert_eq!(edits_of(ID, code), expected);
+        let imported = "from torch.cuda.amp import autocast\nwith autocast():\n    pass\n";
+        assert_eq!(findings_of(ID, &[("train.py", imported)]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        let code = "import torch\nwith torch.amp.autocast('cuda'):\n    pass\nwith torch.autocast('cuda'):\n    pass\n";
+        assert!(findings_of(ID, &[("train.py", code)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        let code = "import torch\nfrom mine import autocast\nwith autocast():\n    pass\n";
+        assert!(findings_of(ID, &[("train.py", code)]).is_empty());
+    }
+}

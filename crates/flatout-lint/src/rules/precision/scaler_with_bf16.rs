@@ -1,0 +1,83 @@
+//! # scaler-with-bf16
+//!
+//! ## What it detects
+//! A `GradScaler` in a program whose every autocast is in bf16.
+//!
+//! ## Why it is slow
+//! bf16 has the range of fp32: nothing has to be scaled. The scaler still multiplies, divides and checks every gradient for infinities, and its check makes the CPU wait
+//! for the GPU at every step.
+//!
+//! ## Evidence
+//! Every autocast of the program names `torch.bfloat16`, and the scaler is not switched off.
+//!
+//! ## Fix
+//! Remove the scaler, or pass `enabled=False`, which `--fix --unsafe` writes: then its calls do nothing.
+//!
+//! ## When it is wrong
+//! When the type is chosen elsewhere and some runs use fp16: such programs are left alone, since the type is then not a constant.
+//!
+//! ## References
+//! PyTorch documentation, "Automatic Mixed Precision package: Gradient Scaling".
+
+use super::autocast_around_backward::AUTOCAST;
+use crate::rules::prelude::*;
+
+pub const ID: &str = "scaler-with-bf16";
+pub const SEVERITY: Severity = Severity::Warning;
+pub const CHECK: Check = Check::Module(check);
+
+const SCALERS: [&str; 3] = ["torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.cuda.amp.grad_scaler.GradScaler"];
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for call in project.torch_calls(module) {
+        if !call.calls_one_of(&SCALERS) || call.keyword("enabled").is_some() || call.splats() {
+            continue;
+        }
+        let casts: Vec<Code<'_>> = project.program_calls(module).filter(|other| other.calls_one_of(&AUTOCAST)).collect();
+        if casts.is_empty() || !casts.iter().all(|cast| is_bf16(*cast)) {
+            continue;
+        }
+        let found = report.at(
+            call,
+            message!(
+                en: "a GradScaler, but every autocast of the program is bf16, which needs none",
+                zh: "使用了 GradScaler，但程序里的 autocast 都是 bf16，并不需要它"
+            ),
+        );
+        let say = message!(en: "switch it off: `enabled=False`, or remove it", zh: "关闭它（`enabled=False`）或删除它");
+        match call.set_keyword("enabled", "False") {
+            Some(edit) => found.unsafe_fix(vec![edit], say),
+            None => found.advice(say),
+        };
+    }
+}
+
+fn is_bf16(cast: Code<'_>) -> bool {
+    let dtype = cast.keyword("dtype").or_else(|| cast.positional(1));
+    dtype.is_some_and(|dtype| dtype.qualified().is_some_and(|name| name == "torch.bfloat16"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nscaler = torch.amp.GradScaler('cuda')\nfor x in loader:\n    with torch.autocast('cuda', dtype=torch.bfloat16):\n        loss = model(x)\n    scaler.scale(loss).backward()\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
+        assert!(edits_of(ID, FIRES).contains("GradScaler('cuda', enabled=False)"));
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("bfloat16", "float16"))]).is_empty());
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("('cuda')\nfor", "('cuda', enabled=fp16)\nfor"))]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        // The type is an option: fp16 runs need the scaler.
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("torch.bfloat16", "args.dtype"))]).is_empty());
+    }
+}

@@ -1,0 +1,68 @@
+//! # cpu-metric-in-step
+//!
+//! ## What it detects
+//! A metric of scikit-learn or SciPy computed at every step of a training loop.
+//!
+//! ## Why it is slow
+//! The predictions are copied to the host, the CPU computes, and the GPU waits. Sorting metrics (`roc_auc_score`) take milliseconds on their own.
+//!
+//! ## Evidence
+//! A function of `sklearn.metrics` or `scipy.stats` is called on the path of every step and behind no interval.
+//!
+//! ## Fix
+//! Collect predictions on the device and compute once an epoch, or use `torchmetrics`, which stays on the GPU.
+//!
+//! ## When it is wrong
+//! In loops of a few long steps.
+//!
+//! ## References
+//! torchmetrics documentation, "Overview".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "cpu-metric-in-step";
+pub const SEVERITY: Severity = Severity::Warning;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for (call, hot) in cuda_hot_calls(project, module) {
+        let is_metric = call.call_name().is_some_and(|name| name.starts_with("sklearn.metrics.") || name.starts_with("scipy.stats."));
+        if hot != Hot::Step || !is_metric {
+            continue;
+        }
+        let text = call.callee().map_or("", Code::text);
+        report
+            .at(
+                call,
+                message!(en: "`{text}` is computed on the CPU at every step", zh: "`{text}` 在每一步都由 CPU 计算"),
+            )
+            .advice(message!(
+                en: "collect on the GPU and compute once an epoch",
+                zh: "在 GPU 上收集，每个 epoch 计算一次"
+            ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nfrom sklearn.metrics import roc_auc_score\nmodel.cuda()\nfor x, y in loader:\n    out = model(x)\n    out.mean().backward()\n    auc = roc_auc_score(y, out.detach().cpu())\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        let after = FIRES.replace("    auc =", "auc =");
+        assert!(findings_of(ID, &[("train.py", &after)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        let own = FIRES.replace("from sklearn.metrics", "from torchmetrics.functional");
+        assert!(findings_of(ID, &[("train.py", &own)]).is_empty());
+    }
+}

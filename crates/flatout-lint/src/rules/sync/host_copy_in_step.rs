@@ -1,0 +1,112 @@
+//! # host-copy-in-step
+//!
+//! ## What it detects
+//! `.cpu()`, `.numpy()` or `.tolist()` on a tensor at every step of a training loop, outside a logging interval.
+//!
+//! ## Why it is slow
+//! The copy to the host waits for everything the GPU still has to do, and the GPU then waits for the CPU to queue more.
+//!
+//! ## Evidence
+//! The call lies on the path of every step, in a program that uses CUDA, and works on a value that the step computed.
+//!
+//! ## Fix
+//! Keep results on the device (`torchmetrics`, a preallocated tensor) and copy once an epoch, or with `non_blocking=True` into pinned memory and read a step later.
+//!
+//! ## When it is wrong
+//! On tensors that live on the CPU, or where the next step needs the host's answer anyway (sampling an environment).
+//!
+//! ## References
+//! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "host-copy-in-step";
+pub const SEVERITY: Severity = Severity::Warning;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for (call, hot) in cuda_hot_calls(project, module) {
+        let Some((receiver, method)) = call.method_call() else { continue };
+        if hot != Hot::Step || !copies(call, receiver, method) || is_inner(call) {
+            continue;
+        }
+        let text = call.brief();
+        let found = report.at(
+            call,
+            message!(en: "`{text}` copies to the host at every step and waits for the GPU", zh: "`{text}` 在每一步都复制到主机并等待 GPU"),
+        );
+        tell_hot(found, call);
+        found.advice(message!(
+            en: "keep it on the GPU and copy once an epoch or every so many steps",
+            zh: "保留在 GPU 上，每个 epoch 或每隔若干步复制一次"
+        ));
+    }
+}
+
+pub(crate) fn copies(call: Code<'_>, receiver: Code<'_>, method: &str) -> bool {
+    let from_device = |code: Code<'_>| !from_host(code);
+    match method {
+        // Modules and whole state dictionaries have `.cpu()` too; only values count.
+        "cpu" => call.argument_count() == 0 && receiver.definition().is_none() && from_device(receiver) && !is_module(receiver),
+        // On NumPy's own arrays and pandas objects these methods are harmless.
+        "numpy" | "tolist" => receiver.is_device_tensor() || ends_on_host(receiver),
+        _ => false,
+    }
+}
+
+/// `x.detach().cpu()` before `.numpy()`.
+fn ends_on_host(code: Code<'_>) -> bool {
+    let mut code = code;
+    while let Some((receiver, method)) = code.method_call() {
+        match method {
+            "cpu" => return !from_host(receiver) && !is_module(receiver),
+            "detach" | "float" | "squeeze" | "view" | "reshape" | "flatten" => code = receiver,
+            _ => return false,
+        }
+    }
+    false
+}
+
+fn is_module(code: Code<'_>) -> bool {
+    let text = code.text();
+    ["model", "net", "module", "state_dict"].iter().any(|word| text.rsplit('.').next().is_some_and(|last| last.starts_with(word)))
+}
+
+/// The `.cpu()` of `x.cpu().numpy()`: told once, at the outer call.
+pub(crate) fn is_inner(call: Code<'_>) -> bool {
+    let Some(attribute) = call.parent().filter(|parent| parent.as_attribute().is_some()) else { return false };
+    let Some(outer) = attribute.parent().filter(|outer| outer.callee() == Some(attribute)) else { return false };
+    match outer.method_call() {
+        Some((_, "numpy" | "tolist" | "item")) => true,
+        Some((_, "detach" | "float" | "squeeze" | "view" | "reshape" | "flatten")) => is_inner(outer),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nmodel.cuda()\nfor x in loader:\n    out = model(x)\n    loss = out.mean()\n    loss.backward()\n    scores.append(out.detach().cpu().numpy())\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
+        let list = FIRES.replace("out.detach().cpu().numpy()", "torch.argmax(out, 1).tolist()");
+        assert_eq!(findings_of(ID, &[("train.py", &list)]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        let interval = FIRES.replace("    scores.append", "    if step % 100 == 0: scores.append");
+        assert!(findings_of(ID, &[("train.py", &interval)]).is_empty());
+        let device = FIRES.replace(".cpu().numpy()", "");
+        assert!(findings_of(ID, &[("train.py", &device)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        let numpy = FIRES.replace("out.detach().cpu().numpy()", "row.tolist()");
+        assert!(findings_of(ID, &[("train.py", &numpy)]).is_empty());
+    }
+}

@@ -1,0 +1,127 @@
+//! # loss-kept-with-graph
+//!
+//! ## What it detects
+//! `total += loss` or `losses.append(loss)` at every step, where `loss` still carries its graph.
+//!
+//! ## Why it is slow
+//! The sum refers to the graph of every step so far: none of their activations can be freed. Memory grows step by step until the run dies or must use a smaller batch.
+//!
+//! ## Evidence
+//! `.backward()` is called on this very name in the loop, and the name itself (not `.item()`, not `.detach()`) is added up or kept, to be read after the loop.
+//!
+//! ## Fix
+//! `loss.detach()`, which `--fix` writes: the value is the same, only the graph is left behind.
+//!
+//! ## When it is wrong
+//! When the sum itself is what `.backward()` is called on later (gradient of a sum): then the loop calls `.backward()` on the sum, and the rule is silent.
+//!
+//! ## References
+//! PyTorch FAQ, "My model reports cuda runtime error(2): out of memory: Don't accumulate history across your training loop".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "loss-kept-with-graph";
+pub const SEVERITY: Severity = Severity::Critical;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for around in project.flow().loops(project, module, LoopRole::Step) {
+        let losses: Vec<&str> = around
+            .calls_inside()
+            .filter_map(|call| call.method_call())
+            .filter(|(_, method)| *method == "backward")
+            .filter_map(|(receiver, _)| receiver.as_name())
+            .collect();
+        for code in around.runs() {
+            let Some(loss) = kept(code).filter(|loss| loss.as_name().is_some_and(|name| losses.contains(&name))) else { continue };
+            if is_summed_loss(code, &losses) || code.hot() != Some(Hot::Step) || made_in(code, around) || is_detached(loss) {
+                continue;
+            }
+            let name = loss.text();
+            report
+                .at(
+                    code,
+                    message!(
+                        en: "`{name}` is kept with its graph: the memory of every step so far cannot be freed",
+                        zh: "`{name}` 连同计算图一起保留：之前每一步的显存都无法释放"
+                    ),
+                )
+                .safe_fix(
+                    vec![loss.replace(format!("{name}.detach()"))],
+                    message!(en: "keep `{name}.detach()`", zh: "改为保留 `{name}.detach()`"),
+                );
+        }
+    }
+}
+
+/// The value that `total += value` or `list.append(value)` keeps.
+fn kept(code: Code<'_>) -> Option<Code<'_>> {
+    match code.kind() {
+        Kind::AugmentedAssign { operator: Operator::Add, value, target } => {
+            matches!(code.at(*target).kind(), Kind::Name).then(|| code.at(*value))
+        }
+        Kind::Call { .. } if code.is_method("append") => code.positional(0),
+        _ => None,
+    }
+}
+
+/// `loss += part` where `loss.backward()` follows.
+fn is_summed_loss(code: Code<'_>, losses: &[&str]) -> bool {
+    match code.kind() {
+        Kind::AugmentedAssign { target, .. } => code.at(*target).as_name().is_some_and(|name| losses.contains(&name)),
+        _ => code.method_call().and_then(|(list, _)| list.as_name()).is_none(),
+    }
+}
+
+/// The sum or the list begins anew at every step: nothing piles up.
+fn made_in(code: Code<'_>, around: Code<'_>) -> bool {
+    let target = match code.kind() {
+        Kind::AugmentedAssign { target, .. } => code.at(*target),
+        _ => match code.method_call() {
+            Some((list, _)) => list,
+            None => return true,
+        },
+    };
+    let bindings = target.own_bindings();
+    let begins = |one: &crate::python::Binding| matches!(one.bound, Bound::Value { .. });
+    bindings.iter().any(|one| begins(one) && around.tree().contains(around.id, one.at))
+        || !bindings.iter().any(begins)
+}
+
+/// The name was detached or turned into a number before it is kept.
+fn is_detached(loss: Code<'_>) -> bool {
+    loss.own_bindings().iter().any(|one| match one.bound {
+        Bound::Value { value, .. } => loss.at(value).method_call().is_some_and(|(_, method)| matches!(method, "item" | "detach")),
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\ntotal = 0\nfor x in loader:\n    loss = model(x)\n    loss.backward()\n    total += loss\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
+        assert!(edits_of(ID, FIRES).contains("total += loss.detach()"));
+        let list = FIRES.replace("total += loss", "kept.append(loss)").replace("total = 0", "kept = []");
+        assert_eq!(findings_of(ID, &[("train.py", &list)]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        for value in ["loss.item()", "loss.detach()", "float(loss)"] {
+            assert!(findings_of(ID, &[("train.py", &FIRES.replace("+= loss", &format!("+= {value}")))]).is_empty());
+        }
+    }
+
+    #[test]
+    fn look_alike() {
+        let summed = "import torch\nfor x in loader:\n    loss = 0\n    for part in heads:\n        loss += part(x)\n    loss.backward()\n";
+        assert!(findings_of(ID, &[("train.py", summed)]).is_empty());
+        let each_step = FIRES.replace("    loss = model(x)", "    total = 0\n    loss = model(x)").replace("total = 0\nfor", "for");
+        assert!(findings_of(ID, &[("train.py", &each_step)]).is_empty());
+    }
+}

@@ -1,0 +1,77 @@
+//! # scalar-of-tensor-in-step
+//!
+//! ## What it detects
+//! `float(loss)`, `int(count)` or `bool(mask.any())` on a tensor at every step of a training loop, outside a logging interval.
+//!
+//! ## Why it is slow
+//! It is `.item()` by another name: the CPU waits for the GPU.
+//!
+//! ## Evidence
+//! The argument is surely a tensor: a result of `torch`, of the loss, or what `.backward()` is called on.
+//!
+//! ## Fix
+//! Keep `loss.detach()` and convert only when it is shown. `--fix --unsafe` turns `total += float(loss)` into `total += loss.detach()`.
+//!
+//! ## When it is wrong
+//! On tensors that live on the CPU.
+//!
+//! ## References
+//! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "scalar-of-tensor-in-step";
+pub const SEVERITY: Severity = Severity::Warning;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for (call, hot) in cuda_hot_calls(project, module) {
+        let converts = call.callee().and_then(Code::as_name).is_some_and(|name| matches!(name, "float" | "int" | "bool"));
+        if hot != Hot::Step || !converts || call.argument_count() != 1 {
+            continue;
+        }
+        let Some(argument) = call.positional(0).filter(|argument| argument.is_device_tensor()) else { continue };
+        let text = call.brief();
+        let found = report.at(
+            call,
+            message!(en: "`{text}` makes the CPU wait for the GPU at every step", zh: "`{text}` 使 CPU 在每一步都等待 GPU"),
+        );
+        tell_hot(found, call);
+        let added = call.parent().is_some_and(|parent| {
+            matches!(parent.kind(), Kind::AugmentedAssign { operator: Operator::Add, .. })
+        });
+        let say = message!(en: "keep `.detach()` and convert only when it is shown", zh: "保留 `.detach()`，需要显示时再转换");
+        if added && matches!(argument.kind(), Kind::Name) {
+            let text = format!("{}.detach()", argument.text());
+            found.unsafe_fix(vec![call.replace(text)], say);
+        } else {
+            found.advice(say);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nmodel.cuda()\nfor x in loader:\n    loss = model(x)\n    loss.backward()\n    total += float(loss)\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
+        assert!(edits_of(ID, FIRES).contains("total += loss.detach()"));
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("float(loss)", "loss.detach()"))]).is_empty());
+        let interval = FIRES.replace("    total +=", "    if i % 10 == 0: total +=");
+        assert!(findings_of(ID, &[("train.py", &interval)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("float(loss)", "float(len(x))"))]).is_empty());
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("float(loss)", "int(row['count'])"))]).is_empty());
+    }
+}

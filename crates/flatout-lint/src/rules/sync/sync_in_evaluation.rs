@@ -1,0 +1,78 @@
+//! # sync-in-evaluation
+//!
+//! ## What it detects
+//! `.item()`, `.cpu()`, `.numpy()` or `.tolist()` for every batch of an evaluation or prediction loop.
+//!
+//! ## Why it is slow
+//! Each one makes the CPU wait for the batch just queued, so copying, computing and preparing the next batch run one after another.
+//!
+//! ## Evidence
+//! The call lies in the body of a loop over a loader in a function that evaluates or predicts, in a program that uses CUDA. Told once a loop.
+//!
+//! ## Fix
+//! Add up sums and counts on the device, collect predictions in a list of device tensors, and copy once after the loop.
+//!
+//! ## When it is wrong
+//! Where predictions are too large to be kept on the GPU: then copy with `non_blocking=True` into pinned memory.
+//!
+//! ## References
+//! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+
+use super::host_copy_in_step::{copies, is_inner};
+use crate::rules::prelude::*;
+
+pub const ID: &str = "sync-in-evaluation";
+pub const SEVERITY: Severity = Severity::Information;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    let mut told: Vec<NodeId> = Vec::new();
+    for (call, hot) in cuda_hot_calls(project, module) {
+        let Some((receiver, method)) = call.method_call() else { continue };
+        let Some(around) = call.loop_around(LoopRole::Evaluation) else { continue };
+        let syncs = match method {
+            "item" => call.argument_count() == 0 && !from_host(receiver),
+            _ => copies(call, receiver, method) && !is_inner(call),
+        };
+        if hot != Hot::Evaluation || !syncs || told.contains(&around.id) {
+            continue;
+        }
+        told.push(around.id);
+        let text = call.brief();
+        let found = report.at(
+            call,
+            message!(en: "`{text}` makes the CPU wait for the GPU for every batch evaluated", zh: "`{text}` 使 CPU 在评估的每个 batch 都等待 GPU"),
+        );
+        found.advice(message!(
+            en: "add up on the GPU and read once after the loop",
+            zh: "在 GPU 上累加，循环结束后只读取一次"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\ndef evaluate(model, loader):\n    model.cuda()\n    correct = 0\n    with torch.no_grad():\n        for x, y in loader:\n            out = model(x.cuda())\n            correct += (out.argmax(1) == y).sum().item()\n            seen = y.size(0)\n    return correct\n";
+
+    #[test]
+    fn fires() {
+        let found = findings_of(ID, &[("evaluate.py", FIRES)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].place().line, 8);
+    }
+
+    #[test]
+    fn quiet() {
+        let device = FIRES.replace(".item()", "").replace("return correct", "return correct.item()");
+        assert!(findings_of(ID, &[("evaluate.py", &device)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        // A loop over words, not over batches.
+        let words = FIRES.replace("for x, y in loader", "for x, y in pairs");
+        assert!(findings_of(ID, &[("evaluate.py", &words)]).is_empty());
+    }
+}

@@ -1,0 +1,83 @@
+//! # synchronize-in-step
+//!
+//! ## What it detects
+//! `torch.cuda.synchronize()` at every step of a training loop.
+//!
+//! ## Why it is slow
+//! The CPU waits until the GPU has nothing left to do, and only then starts to queue the next step: launching and computing no longer overlap.
+//!
+//! ## Evidence
+//! The call lies on the path of every step and behind no interval.
+//!
+//! ## Fix
+//! Remove it. For timing use CUDA events, or measure with `flatout run`, which needs no such call. `--fix --unsafe` removes a call that stands on a line of its own.
+//!
+//! ## When it is wrong
+//! In a benchmark, whose whole point is to wait.
+//!
+//! ## References
+//! PyTorch documentation, "CUDA semantics: Asynchronous execution".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "synchronize-in-step";
+pub const SEVERITY: Severity = Severity::Warning;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for (call, hot) in project.hot_calls(module) {
+        if hot != Hot::Step || !call.calls_one_of(&["torch.cuda.synchronize", "torch.cuda.current_stream.synchronize"]) {
+            continue;
+        }
+        let found = report.at(
+            call,
+            message!(en: "the CPU waits for the whole GPU at every step", zh: "CPU 在每一步都等待整个 GPU"),
+        );
+        tell_hot(found, call);
+        let say = message!(en: "remove it; `flatout run` measures without it", zh: "删除它；`flatout run` 不需要它也能测量");
+        let alone = call.statement();
+        let removable = matches!(alone.kind(), Kind::Expression(_)) && has_neighbours(alone);
+        match alone.remove_line().filter(|_| removable) {
+            Some(edit) => found.unsafe_fix(vec![edit], say),
+            None => found.advice(say),
+        };
+    }
+}
+
+/// A body must keep at least one statement.
+pub(crate) fn has_neighbours(statement: Code<'_>) -> bool {
+    statement.parent().is_some_and(|parent| {
+        let in_clause = |body: &[NodeId]| body.contains(&statement.id) && body.len() > 1;
+        match parent.kind() {
+            Kind::If(clauses) => clauses.iter().any(|(_, body)| in_clause(body)),
+            _ => in_clause(parent.body()),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nfor x in loader:\n    loss = model(x)\n    loss.backward()\n    torch.cuda.synchronize()\n    optimizer.step()\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
+        assert_eq!(edits_of(ID, FIRES), FIRES.replace("    torch.cuda.synchronize()\n", ""));
+    }
+
+    #[test]
+    fn quiet() {
+        let after = FIRES.replace("    torch.cuda.synchronize()\n", "") + "torch.cuda.synchronize()\n";
+        assert!(findings_of(ID, &[("train.py", &after)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        let profiling = FIRES.replace("    torch.cuda.synchronize()", "    if args.profile:\n        torch.cuda.synchronize()");
+        assert!(findings_of(ID, &[("train.py", &profiling)]).is_empty());
+        let other = FIRES.replace("torch.cuda.synchronize()", "barrier.synchronize()");
+        assert!(findings_of(ID, &[("train.py", &other)]).is_empty());
+    }
+}

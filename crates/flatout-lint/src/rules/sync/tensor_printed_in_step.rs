@@ -1,0 +1,84 @@
+//! # tensor-printed-in-step
+//!
+//! ## What it detects
+//! `print(loss)` or a logger's call with a tensor at every step of a training loop, outside a logging interval.
+//!
+//! ## Why it is slow
+//! To show the number the CPU must wait for the GPU, and printing thousands of lines costs by itself.
+//!
+//! ## Evidence
+//! An argument is surely a tensor, bare or in an f-string, on the path of every step.
+//!
+//! ## Fix
+//! Print every so many steps: `if step % 100 == 0:`.
+//!
+//! ## When it is wrong
+//! In loops of a few long steps.
+//!
+//! ## References
+//! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "tensor-printed-in-step";
+pub const SEVERITY: Severity = Severity::Warning;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for (call, hot) in cuda_hot_calls(project, module) {
+        if hot != Hot::Step || !prints(call) {
+            continue;
+        }
+        let Some(arguments) = call.arguments() else { continue };
+        let mut shown = arguments.positional.iter().map(|id| call.at(*id)).flat_map(shown_values);
+        let Some(tensor) = shown.find(|value| value.is_device_tensor()) else { continue };
+        let text = tensor.brief();
+        let found = report.at(
+            call,
+            message!(en: "showing `{text}` makes the CPU wait for the GPU at every step", zh: "输出 `{text}` 使 CPU 在每一步都等待 GPU"),
+        );
+        tell_hot(found, call);
+        found.advice(message!(en: "print every so many steps: `if step % 100 == 0:`", zh: "每隔若干步输出一次：`if step % 100 == 0:`"));
+    }
+}
+
+fn prints(call: Code<'_>) -> bool {
+    let by_print = call.callee().is_some_and(|callee| callee.as_name() == Some("print")) && call.bindings("print").is_empty();
+    let by_logger = call.method_call().is_some_and(|(receiver, method)| {
+        matches!(method, "info" | "debug" | "warning") && receiver.text().to_ascii_lowercase().contains("log")
+    });
+    by_print || by_logger
+}
+
+/// The argument itself, or the values of an f-string.
+fn shown_values(code: Code<'_>) -> Vec<Code<'_>> {
+    match code.kind() {
+        Kind::Formatted => code.subtree().skip(1).filter(|inner| inner.parent() == Some(code)).collect(),
+        _ => vec![code],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nmodel.cuda()\nfor x in loader:\n    loss = model(x)\n    loss.backward()\n    print(f'loss {loss:.3f}')\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
+        assert_eq!(findings_of(ID, &[("train.py", &FIRES.replace("f'loss {loss:.3f}'", "'loss', loss"))]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        let interval = FIRES.replace("    print", "    if step % 9 == 0: print");
+        assert!(findings_of(ID, &[("train.py", &interval)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("{loss:.3f}", "{step}"))]).is_empty());
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("{loss:.3f}", "{loss.shape}"))]).is_empty());
+    }
+}

@@ -1,0 +1,105 @@
+//! # tensor-tested-in-step
+//!
+//! ## What it detects
+//! `if torch.isnan(loss):`, `while error > limit:` and other tests of a tensor's value at every step of a training loop.
+//!
+//! ## Why it is slow
+//! To decide the branch the CPU must wait until the GPU has computed the value; the GPU then idles while the CPU goes on.
+//!
+//! ## Evidence
+//! The test itself is surely a tensor (a result of `torch`, a comparison of one, or what `.backward()` is called on).
+//!
+//! ## Fix
+//! Decide on the device (`torch.where`, `clip_grad_norm_`, a `GradScaler`, which skips bad steps by itself), or test every so many steps.
+//!
+//! ## When it is wrong
+//! On tensors that live on the CPU; where a wrong step must be stopped at once, and is worth the wait.
+//!
+//! ## References
+//! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "tensor-tested-in-step";
+pub const SEVERITY: Severity = Severity::Warning;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    // Tests are looked at through the calls that are hot: an `if` without any call or tensor in it cannot fire.
+    let mut seen = Vec::new();
+    for (call, hot) in cuda_hot_calls(project, module) {
+        if hot != Hot::Step {
+            continue;
+        }
+        for above in call.ancestors().take_while(|above| above.as_function().is_none()) {
+            if seen.contains(&above.id) {
+                break;
+            }
+            seen.push(above.id);
+            for test in tests(above) {
+                if is_tensor_test(test) && above.hot() == Some(Hot::Step) {
+                    tell(test, report);
+                }
+            }
+        }
+    }
+}
+
+fn tests(code: Code<'_>) -> Vec<Code<'_>> {
+    match code.kind() {
+        Kind::If(clauses) => clauses.iter().filter_map(|(test, _)| test.map(|test| code.at(test))).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn is_tensor_test(test: Code<'_>) -> bool {
+    match test.kind() {
+        Kind::Not(inner) => is_tensor_test(test.at(*inner)),
+        Kind::Logical(parts) => parts.iter().any(|part| is_tensor_test(test.at(*part))),
+        Kind::Compare { left, operators, comparators } => {
+            let by_value = operators.iter().all(|one| !matches!(one, Operator::Is | Operator::IsNot | Operator::In | Operator::NotIn));
+            let none = comparators.iter().any(|id| matches!(test.at(*id).kind(), Kind::None));
+            by_value && !none && test.at(*left).is_device_tensor()
+        }
+        Kind::Call { .. } => test.is_device_tensor(),
+        _ => false,
+    }
+}
+
+fn tell(test: Code<'_>, report: &mut Report<'_>) {
+    let text = test.brief();
+    let found = report.at(
+        test,
+        message!(en: "the test `{text}` makes the CPU wait for the GPU at every step", zh: "判断 `{text}` 使 CPU 在每一步都等待 GPU"),
+    );
+    tell_hot(found, test);
+    found.advice(message!(
+        en: "decide on the device (`torch.where`, a GradScaler), or test every so many steps",
+        zh: "在设备上判断（`torch.where`、GradScaler），或每隔若干步检查一次"
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nmodel.cuda()\nfor x in loader:\n    loss = model(x)\n    if torch.isnan(loss):\n        skip(x)\n    loss.backward()\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
+        assert_eq!(findings_of(ID, &[("train.py", &FIRES.replace("torch.isnan(loss)", "loss > 10"))]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("torch.isnan(loss)", "epoch > 10"))]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        for test in ["loss is None", "torch.is_tensor(loss)", "loss.dim() > 1", "torch.cuda.is_available()"] {
+            assert!(findings_of(ID, &[("train.py", &FIRES.replace("torch.isnan(loss)", test))]).is_empty(), "{test}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! # checkpoint-every-step
+//!
+//! ## What it detects
+//! `torch.save(…)` at every step of a training loop.
+//!
+//! ## Why it is slow
+//! The weights are copied to the host and written to disk while the GPU waits: seconds for a large model, at every step.
+//!
+//! ## Evidence
+//! The call lies on the path of every step and behind no interval.
+//!
+//! ## Fix
+//! Save every so many steps or once an epoch, or in a background thread from a copy.
+//!
+//! ## When it is wrong
+//! Where a step is itself an epoch (a loop over files or tasks).
+//!
+//! ## References
+//! PyTorch documentation, "Asynchronous Saving with Distributed Checkpoint".
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "checkpoint-every-step";
+pub const SEVERITY: Severity = Severity::Critical;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for (call, hot) in project.hot_calls(module) {
+        if hot != Hot::Step || !call.calls("torch.save") || is_best_only(call) {
+            continue;
+        }
+        // Batches come from a loader; a loop over anything else may be a loop over epochs.
+        let over_loader = call.loop_around(LoopRole::Step).and_then(Code::iterator).is_some_and(Code::is_loader);
+        if !over_loader {
+            continue;
+        }
+        report
+            .at(call, message!(en: "a checkpoint is written at every step", zh: "每一步都写一次检查点"))
+            .advice(message!(
+                en: "save every so many steps, or once an epoch",
+                zh: "每隔若干步或每个 epoch 保存一次"
+            ));
+    }
+}
+
+/// `if loss < best:` and other conditions.
+fn is_best_only(call: Code<'_>) -> bool {
+    call.ancestors()
+        .take_while(|above| !above.is_loop() && above.as_function().is_none())
+        .any(|above| matches!(above.kind(), Kind::If(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nfor x in train_loader:\n    model(x).backward()\n    torch.save(model.state_dict(), 'last.pt')\n";
+
+    #[test]
+    fn fires() {
+        assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        let interval = FIRES.replace("    torch.save", "    if step % 1000 == 0: torch.save");
+        assert!(findings_of(ID, &[("train.py", &interval)]).is_empty());
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("    torch.save", "torch.save"))]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        let best = FIRES.replace("    torch.save", "    if loss < best: torch.save");
+        assert!(findings_of(ID, &[("train.py", &best)]).is_empty());
+        let epochs = FIRES.replace("x in train_loader", "epoch in range(9)");
+        assert!(findings_of(ID, &[("train.py", &epochs)]).is_empty());
+    }
+}

@@ -1,0 +1,74 @@
+//! # evaluation-every-step
+//!
+//! ## What it detects
+//! A function that evaluates on a whole loader, called at every step of a training loop.
+//!
+//! ## Why it is slow
+//! One step is followed by a pass over the validation data: nearly all of the time goes into evaluation.
+//!
+//! ## Evidence
+//! The call lies in a loop over a loader, behind no condition, and the function called has an evaluation loop.
+//!
+//! ## Fix
+//! Evaluate once an epoch or every so many steps.
+//!
+//! ## When it is wrong
+//! When the loader of the evaluation is tiny on purpose.
+//!
+//! ## References
+//! flatout's guide to intervals: evaluation and checkpoints as a share of the run.
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "evaluation-every-step";
+pub const SEVERITY: Severity = Severity::Critical;
+pub const CHECK: Check = Check::Module(check);
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for (call, hot) in project.hot_calls(module) {
+        let Some(function) = call.target().filter(|target| target.as_function().is_some()) else { continue };
+        if hot != Hot::Step || !project.flow().evaluates(function) || has_condition(call) {
+            continue;
+        }
+        let Some(around) = call.loop_around(LoopRole::Step) else { continue };
+        if !around.iterator().is_some_and(Code::is_loader) {
+            continue;
+        }
+        let text = call.callee().map_or("", Code::text);
+        report
+            .at(call, message!(en: "`{text}` evaluates on all the data at every step", zh: "`{text}` 在每一步都做一次完整评估"))
+            .see(function.place())
+            .advice(message!(en: "evaluate once an epoch or every so many steps", zh: "每个 epoch 或每隔若干步评估一次"));
+    }
+}
+
+fn has_condition(call: Code<'_>) -> bool {
+    call.ancestors().take_while(|above| !above.is_loop()).any(|above| matches!(above.kind(), Kind::If(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\ndef validate(model, loader):\n    for x in loader:\n        model(x)\nfor x in train_loader:\n    model(x).backward()\n    validate(model, val_loader)\n";
+
+    #[test]
+    fn fires() {
+        let found = findings_of(ID, &[("train.py", FIRES)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].place().line, 7);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("    validate(", "validate("))]).is_empty());
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("    validate(", "    if step % 500 == 0: validate("))]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        // Validates its arguments, not the model.
+        let arguments = FIRES.replace("    for x in loader:\n        model(x)\n", "    assert model\n");
+        assert!(findings_of(ID, &[("train.py", &arguments)]).is_empty());
+    }
+}
