@@ -56,6 +56,7 @@ commands! {
     Why: Diagnose = diagnose;
     Why: Lint = lint;
     Why: Explain = explain;
+    See: Run = run;
     Train: Generate = generate;
     Other: Completions = completions;
 }

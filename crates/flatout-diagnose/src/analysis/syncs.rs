@@ -40,10 +40,15 @@ pub fn digest(data: &RunData, (start_s, end_s): (f64, f64)) -> Vec<SyncSite> {
             count,
             blocked_ms,
             steps,
+            device,
         } = &event.kind
         else {
             continue;
         };
+        // A read of a tensor in host memory waits for nothing.
+        if device.as_deref() == Some("cpu") {
+            continue;
+        }
         let site = sites
             .entry((place.clone(), what.clone()))
             .or_insert_with(|| SyncSite {

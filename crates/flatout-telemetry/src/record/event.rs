@@ -48,6 +48,9 @@ pub enum EventKind {
         blocked_ms: f64,
         /// Optimizer steps in the same time; a count near it is "every step".
         steps: u64,
+        /// `cuda`: the host waited there. `cpu`: the tensor lay in host memory and nothing was waited for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<String>,
     },
     /// A loader's iterator was made, with the time until its first batch.
     LoaderStart {

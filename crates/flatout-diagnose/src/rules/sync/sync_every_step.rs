@@ -102,6 +102,7 @@ mod tests {
                 count,
                 blocked_ms: 400.0,
                 steps: 100,
+                device: Some("cuda".into()),
             })
     }
 

@@ -1,0 +1,281 @@
+//! Rings become the record: each tick the counters' growth is a line of steps, the messages are events and facts.
+//!
+//! A process that trains has a lane: rank N's folder, else the record itself for the first, further folders for others that train
+//! at the same time. Loader workers have none: what they did is added up and told with the process that feeds on them.
+
+mod growth;
+mod lane;
+mod loaders;
+
+use crate::ring::{Message, Ring};
+use flatout_telemetry::{Event, EventKind, Fact, RecordWriter, StepTick};
+use growth::Growth;
+use lane::Lanes;
+use loaders::Loaders;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// How many steps the program did, and since when: for the live finding and the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    pub steps: u64,
+    /// Seconds since the start at the first step seen.
+    pub first_step_s: Option<f64>,
+    /// Processes that spoke through a ring.
+    pub probes: usize,
+    pub lost: u64,
+}
+
+pub struct Collector {
+    rings_folder: PathBuf,
+    clock: Clock,
+    known: HashSet<PathBuf>,
+    processes: BTreeMap<PathBuf, Process>,
+    loaders: Loaders,
+    lanes: Lanes,
+    progress: Progress,
+    last_tick_s: f64,
+}
+
+struct Process {
+    ring: Ring,
+    growth: Growth,
+    parent: u32,
+    rank: Option<u32>,
+    /// Spoken before it was clear which lane it belongs to.
+    waiting: Vec<Message>,
+    gone: bool,
+}
+
+/// The record's clock against the monotonic one that the probe stamps with.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    started: Instant,
+    started_ns: u64,
+}
+
+impl Clock {
+    /// A record that began at this moment.
+    pub fn since(started: Instant) -> Self {
+        let passed = started.elapsed().as_nanos() as u64;
+        Self {
+            started,
+            started_ns: monotonic_ns().saturating_sub(passed),
+        }
+    }
+
+    pub fn elapsed_s(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// Seconds since the record's start at a stamp.
+    pub fn seconds(&self, at_ns: u64) -> f64 {
+        at_ns.saturating_sub(self.started_ns) as f64 / 1e9
+    }
+}
+
+fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel fills the struct on this stack.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+impl Collector {
+    pub fn new(rings_folder: PathBuf, started: Instant) -> Self {
+        Self {
+            rings_folder,
+            clock: Clock::since(started),
+            known: HashSet::new(),
+            processes: BTreeMap::new(),
+            loaders: Loaders::default(),
+            lanes: Lanes::default(),
+            progress: Progress::default(),
+            last_tick_s: 0.0,
+        }
+    }
+
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    pub fn elapsed_s(&self) -> f64 {
+        self.clock.elapsed_s()
+    }
+
+    /// Empties the rings, so that they never run full. Cheap: called several times a second.
+    pub fn poll(&mut self, writer: &mut RecordWriter) {
+        self.look_for_rings();
+        for process in self.processes.values_mut() {
+            let messages = process.ring.drain();
+            self.progress.lost += std::mem::take(&mut process.ring.lost);
+            for message in messages {
+                if let Some(hello) = &message.hello {
+                    (process.parent, process.rank) = (hello.parent, hello.rank);
+                } else {
+                    process.waiting.push(message);
+                }
+            }
+            // A process without a lane may be a loader's worker for ever; what it says waits for its first step.
+            let lane = self.lanes.known(process.ring.path());
+            if lane.is_some() || process.waiting.len() > MOST_WAITING {
+                let lane = lane.unwrap_or(0);
+                for message in process.waiting.drain(..) {
+                    write_message(self.lanes.writer(lane, writer), &self.clock, message);
+                }
+            }
+        }
+    }
+
+    /// Ends a tick: what the counters grew by becomes a line a lane.
+    pub fn tick(&mut self, writer: &mut RecordWriter) {
+        self.poll(writer);
+        let t = self.clock.elapsed_s();
+        let dt = t - std::mem::replace(&mut self.last_tick_s, t);
+        let now_ns = monotonic_ns();
+        let mut grown_of = Vec::new();
+        for (path, process) in &mut self.processes {
+            let counters = process.ring.counters();
+            let alive = !counters.closed && !process.gone;
+            let grown = process.growth.take(&counters, alive.then_some(now_ns));
+            // A loader's worker never trains: what it prepared belongs to the process that made it.
+            let trains = process.growth.trains();
+            let owner = if trains {
+                process.ring.pid()
+            } else {
+                process.parent
+            };
+            self.loaders.add(owner, &grown.loaders);
+            if trains {
+                let lane = self.lanes.of(path, process.rank);
+                grown_of.push((process.ring.pid(), lane, grown));
+            }
+        }
+        // What waited for a lane comes before what this tick tells.
+        self.poll(writer);
+        for (pid, lane, grown) in grown_of {
+            if grown.steps > 0 && self.progress.first_step_s.is_none() {
+                self.progress.first_step_s = Some(t);
+            }
+            if lane == 0 {
+                self.progress.steps += grown.steps;
+            }
+            let line = self.lanes.writer(lane, writer);
+            if let Some(tick) = grown.tick(t, dt) {
+                line.steps(&tick);
+            }
+            let events = self.loaders.events_of(pid).into_iter().chain(grown.collections());
+            events.for_each(|kind| line.event(&Event { t, kind }));
+        }
+        self.forget_the_dead(writer);
+    }
+
+    /// The end: the last growth, and what was said by processes that never trained.
+    pub fn finish(&mut self, writer: &mut RecordWriter) {
+        self.tick(writer);
+        for process in self.processes.values_mut() {
+            for message in process.waiting.drain(..) {
+                write_message(writer, &self.clock, message);
+            }
+        }
+        if self.progress.lost > 0 {
+            let kind = EventKind::Note {
+                source: "flatout".into(),
+                text: format!("{} messages of the probe were lost", self.progress.lost),
+            };
+            let t = self.clock.elapsed_s();
+            writer.event(&Event { t, kind });
+        }
+        self.lanes.finish();
+    }
+
+    /// Tells the programs how busy the GPU is.
+    pub fn tell_gpu_utilization(&self, ratio: Option<f64>) {
+        for process in self.processes.values().filter(|process| !process.gone) {
+            process.ring.tell_gpu_utilization(ratio);
+        }
+    }
+
+    fn look_for_rings(&mut self) {
+        let Ok(entries) = std::fs::read_dir(&self.rings_folder) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if path.extension().is_none_or(|extension| extension != "ring") || self.known.contains(&path) {
+                continue;
+            }
+            self.known.insert(path.clone());
+            if let Some(ring) = Ring::open(&path) {
+                self.progress.probes += 1;
+                let process = Process {
+                    ring,
+                    growth: Growth::default(),
+                    parent: 0,
+                    rank: None,
+                    waiting: Vec::new(),
+                    gone: false,
+                };
+                self.processes.insert(path, process);
+            }
+        }
+    }
+
+    /// A process that ended keeps its ring for one more tick; then its file goes, so that shared memory does not fill up
+    /// with the rings of workers that are made anew each epoch.
+    fn forget_the_dead(&mut self, writer: &mut RecordWriter) {
+        let mut forgotten = Vec::new();
+        for (path, process) in &mut self.processes {
+            let exists = Path::new("/proc").join(process.ring.pid().to_string()).exists();
+            if !exists && process.gone && (process.waiting.is_empty() || !process.growth.trains()) {
+                let notes = process.waiting.drain(..);
+                let notes = notes.filter(|message| matches!(message.event, Some(EventKind::Note { .. })));
+                notes.for_each(|message| write_message(writer, &self.clock, message));
+                forgotten.push(path.clone());
+            }
+            process.gone = !exists;
+        }
+        for path in forgotten {
+            let _ = std::fs::remove_file(&path);
+            self.lanes.leave(&path);
+            self.processes.remove(&path);
+        }
+    }
+}
+
+/// What a process without a lane may say before it is written anyway.
+const MOST_WAITING: usize = 2000;
+
+fn write_message(writer: &mut RecordWriter, clock: &Clock, message: Message) {
+    let t = clock.seconds(message.at);
+    if let Some(kind) = message.event {
+        writer.event(&Event { t, kind });
+    }
+    if let Some(fact) = message.fact {
+        if fact.key == "python.version" || fact.key == "torch.version" {
+            let name = fact.key.split('.').next().unwrap_or_default().to_owned();
+            if let Some(version) = fact.value.as_str() {
+                let version = version.to_owned();
+                writer.update_info(|info| {
+                    info.versions.insert(name, version);
+                });
+            }
+        }
+        writer.fact(&Fact {
+            t,
+            key: fact.key,
+            value: fact.value,
+            scope: fact.scope,
+            place: fact.place,
+        });
+    }
+}
+
+/// Whether a tick says anything: a process that is starting up only passes time.
+fn says_something(tick: &StepTick) -> bool {
+    tick.steps > 0 || tick.phases.values().any(|time| time.ms > 0.0)
+}

@@ -1,0 +1,61 @@
+//! Why a run could not be started.
+
+use flatout_core::error::FileError;
+use flatout_core::{Explain, Message, explained, message};
+
+#[derive(Debug)]
+pub enum RunError {
+    NoCommand,
+    /// The program could not be started at all: not found, not executable.
+    Start {
+        program: String,
+        source: std::io::Error,
+    },
+    Record(FileError),
+    /// No folder for the probe's files.
+    Runtime(std::io::Error),
+    Wait(std::io::Error),
+}
+
+impl Explain for RunError {
+    fn message(&self) -> Message {
+        match self {
+            Self::NoCommand => message!(en: "no command to run", zh: "没有给出要运行的命令"),
+            Self::Start { program, .. } => {
+                message!(en: "failed to start `{program}`", zh: "无法启动 `{program}`")
+            }
+            Self::Record(error) => error.message(),
+            Self::Runtime(_) => {
+                message!(en: "failed to make a folder for the probe", zh: "无法为探针创建目录")
+            }
+            Self::Wait(_) => message!(en: "failed to wait for the program", zh: "无法等待程序结束"),
+        }
+    }
+
+    fn hint(&self) -> Option<Message> {
+        match self {
+            Self::NoCommand => {
+                Some(message!(en: "flatout run -- python train.py", zh: "flatout run -- python train.py"))
+            }
+            Self::Start { .. } => Some(
+                message!(en: "give the program as you would type it: flatout run -- python train.py", zh: "请像平时一样写出命令：flatout run -- python train.py"),
+            ),
+            Self::Record(_) => Some(
+                message!(en: "set FLATOUT_HOME to a folder that can be written", zh: "请把 FLATOUT_HOME 设为一个可写的目录"),
+            ),
+            Self::Runtime(_) => Some(
+                message!(en: "set TMPDIR to a folder that can be written", zh: "请把 TMPDIR 设为一个可写的目录"),
+            ),
+            Self::Wait(_) => None,
+        }
+    }
+
+    fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NoCommand => None,
+            Self::Start { source, .. } | Self::Runtime(source) | Self::Wait(source) => Some(source),
+            Self::Record(error) => Some(&error.source),
+        }
+    }
+}
+explained!(RunError);

@@ -1,0 +1,19 @@
+//! Runs any program unchanged and records it: the process tree, the probe's counters, what it says.
+//!
+//! - [`program`]: starting a program so that it notices nothing: stdio, signals, exit code.
+//! - [`probe`]: the Python files carried inside the binary, and the environment that brings them into every Python process.
+//! - [`ring`]: the memory-mapped files through which a probe speaks.
+//! - [`collect`]: rings become steps, events and facts of the record.
+//! - [`session`]: one run from its start to its end.
+//!
+//! Nothing here judges: findings come from `flatout-diagnose` out of the record. Linux only.
+
+pub mod collect;
+mod error;
+pub mod probe;
+pub mod program;
+pub mod ring;
+pub mod session;
+
+pub use error::RunError;
+pub use session::{Ended, Options, Outcome, run};

@@ -1,0 +1,146 @@
+//! The Python probe: carried inside the binary, laid out in a private folder, brought into every Python process of the tree
+//! through the environment. The folder goes when the run ends.
+
+use crate::RunError;
+use crate::program::Environment;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+macro_rules! files {
+    ($($path:literal),* $(,)?) => {
+        /// The probe's files: where each lies below the folder, and its text.
+        pub const FILES: &[(&str, &str)] = &[
+            ("sitecustomize.py", include_str!("../../../python/flatout/_probe/sitecustomize.py")),
+            $((concat!("flatout/", $path), include_str!(concat!("../../../python/flatout/", $path)))),*
+        ];
+    };
+}
+
+files![
+    "__init__.py",
+    "_probe/__init__.py",
+    "_probe/apply.py",
+    "_probe/begin.py",
+    "_probe/clock.py",
+    "_probe/device.py",
+    "_probe/guard.py",
+    "_probe/hook.py",
+    "_probe/places.py",
+    "_probe/ring.py",
+    "_probe/settings.py",
+    "_probe/patches/__init__.py",
+    "_probe/patches/amp.py",
+    "_probe/patches/checkpoint.py",
+    "_probe/patches/compiled.py",
+    "_probe/patches/environment.py",
+    "_probe/patches/evaluation.py",
+    "_probe/patches/garbage.py",
+    "_probe/patches/loader.py",
+    "_probe/patches/memory.py",
+    "_probe/patches/optimizer.py",
+    "_probe/patches/sync.py",
+    "_probe/patches/worker.py",
+];
+
+/// The private folder of one run: `python/` with the probe, `rings/` where its processes report.
+pub struct Runtime {
+    folder: tempfile::TempDir,
+}
+
+impl Runtime {
+    /// In shared memory where there is room for it: rings on a disk would be written back to it all the time.
+    pub fn create() -> Result<Self, RunError> {
+        let places = [PathBuf::from("/dev/shm"), std::env::temp_dir()];
+        let mut last = std::io::Error::from(std::io::ErrorKind::NotFound);
+        for place in places {
+            match Self::create_in(&place) {
+                Ok(runtime) => return Ok(runtime),
+                Err(error) => last = error,
+            }
+        }
+        Err(RunError::Runtime(last))
+    }
+
+    fn create_in(place: &Path) -> std::io::Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("flatout-")
+            .permissions(fs::Permissions::from_mode(0o700))
+            .tempdir_in(place)?;
+        let private = |path: &Path| fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        private(&folder.path().join("rings"))?;
+        for (name, text) in FILES {
+            let path = folder.path().join("python").join(name);
+            if let Some(parent) = path.parent() {
+                private(parent)?;
+            }
+            fs::write(path, text)?;
+        }
+        Ok(Self { folder })
+    }
+
+    pub fn rings(&self) -> PathBuf {
+        self.folder.path().join("rings")
+    }
+
+    /// What a Python process must find in its environment.
+    pub fn environment(&self, apply: &[String], steps: Option<u64>) -> Environment {
+        let python = self.folder.path().join("python");
+        let mut path = OsString::from(&python);
+        if let Some(own) = std::env::var_os("PYTHONPATH").filter(|own| !own.is_empty()) {
+            path.push(":");
+            path.push(own);
+        }
+        let mut environment = vec![
+            ("PYTHONPATH".into(), path),
+            ("FLATOUT_RING".into(), self.rings().into()),
+        ];
+        if !apply.is_empty() {
+            environment.push(("FLATOUT_APPLY".into(), apply.join(",").into()));
+        }
+        if let Some(steps) = steps {
+            environment.push(("FLATOUT_STEPS".into(), steps.to_string().into()));
+        }
+        environment
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_probe_is_carried() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/flatout");
+        let mut folders = vec![source.clone()];
+        let mut count = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "py") {
+                    let name = path.strip_prefix(&source).unwrap().to_str().unwrap().to_owned();
+                    let carried = FILES
+                        .iter()
+                        .any(|(known, _)| *known == format!("flatout/{name}") || name.ends_with(known));
+                    assert!(carried, "{name} is not in the list of probe.rs");
+                    count += 1;
+                }
+            }
+        }
+        assert_eq!(count, FILES.len());
+    }
+
+    #[test]
+    fn the_folder_is_private_and_goes() {
+        let runtime = Runtime::create().unwrap();
+        let folder = runtime.folder.path().to_owned();
+        let mode = fs::metadata(&folder).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0);
+        assert!(folder.join("python/flatout/_probe/hook.py").exists() && runtime.rings().is_dir());
+        drop(runtime);
+        assert!(!folder.exists());
+    }
+}

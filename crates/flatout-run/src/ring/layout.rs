@@ -1,0 +1,122 @@
+//! Where things lie in a ring file: the same numbers as in python/flatout/_probe/ring.py (a test compares them).
+
+use super::map::Map;
+
+pub const SIZE: usize = 128 * 1024;
+pub const DATA_AT: usize = 32 * 1024;
+pub const CAPACITY: u64 = (SIZE - DATA_AT) as u64;
+pub const MAGIC: u64 = u64::from_le_bytes(*b"FLATOUT1");
+pub const SKIP: u32 = u32::MAX;
+
+/// Indices of 64-bit words.
+pub const MAGIC_AT: usize = 0;
+pub const VERSION_AT: usize = 1;
+pub const PID_AT: usize = 2;
+pub const CREATED_AT: usize = 3;
+pub const HEAD_AT: usize = 4;
+pub const TAIL_AT: usize = 5;
+const DROPPED_AT: usize = 6;
+const CLOSED_AT: usize = 7;
+const PHASE_AT: usize = 8;
+const SINCE_AT: usize = 9;
+const STEPS_AT: usize = 10;
+const BATCHES_AT: usize = 11;
+const SAMPLES_AT: usize = 12;
+const LOSS_AT: usize = 13;
+const LOSSES_AT: usize = 14;
+const BUSY_AT: usize = 15;
+const BUSY_STEPS_AT: usize = 16;
+const COLLECTIONS_AT: usize = 17;
+const COLLECTIONS_NS_AT: usize = 18;
+const EVAL_BATCHES_AT: usize = 19;
+pub const GPU_UTILIZATION_AT: usize = 24;
+const SUMS_AT: usize = 32;
+const HISTOGRAMS_AT: usize = 40;
+pub const BUCKETS: usize = 384;
+pub const PHASES: usize = 7;
+const LOADERS_AT: usize = HISTOGRAMS_AT + (PHASES + 1) * BUCKETS;
+const LOADER_SLOTS: usize = 16;
+const LOADER_WORDS: usize = 8;
+
+/// All counters at one moment. They only grow, but for corrections of the phases' sums.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    pub dropped: u64,
+    pub closed: bool,
+    pub phase: usize,
+    pub since_ns: u64,
+    pub steps: u64,
+    pub batches: u64,
+    pub samples: u64,
+    pub loss: Option<f64>,
+    pub losses: u64,
+    pub busy_ns: u64,
+    pub busy_steps: u64,
+    pub collections: u64,
+    pub collections_ns: u64,
+    pub eval_batches: u64,
+    pub sums_ns: [u64; PHASES],
+    /// The phases', then the whole step's.
+    pub histograms: Vec<Vec<u64>>,
+    pub loaders: Vec<LoaderCounters>,
+}
+
+/// What one loader cost: preparing its batches, and waiting for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoaderCounters {
+    pub loader: Option<u64>,
+    pub fetch_ns: u64,
+    pub collate_ns: u64,
+    pub prepared: u64,
+    pub batches: u64,
+    pub wait_ns: u64,
+    pub eval_batches: u64,
+    pub eval_wait_ns: u64,
+}
+
+impl Counters {
+    pub(super) fn read(map: &Map) -> Self {
+        let word = |index| map.load(index);
+        let losses = word(LOSSES_AT);
+        let loss = f64::from_bits(word(LOSS_AT));
+        Self {
+            dropped: word(DROPPED_AT),
+            closed: word(CLOSED_AT) != 0,
+            phase: (word(PHASE_AT) as usize).min(PHASES - 1),
+            since_ns: word(SINCE_AT),
+            steps: word(STEPS_AT),
+            batches: word(BATCHES_AT),
+            samples: word(SAMPLES_AT),
+            loss: (losses > 0 && loss.is_finite()).then_some(loss),
+            losses,
+            busy_ns: word(BUSY_AT),
+            busy_steps: word(BUSY_STEPS_AT),
+            collections: word(COLLECTIONS_AT),
+            collections_ns: word(COLLECTIONS_NS_AT),
+            eval_batches: word(EVAL_BATCHES_AT),
+            sums_ns: std::array::from_fn(|index| word(SUMS_AT + index)),
+            histograms: (0..=PHASES)
+                .map(|row| {
+                    (0..BUCKETS)
+                        .map(|bucket| word(HISTOGRAMS_AT + row * BUCKETS + bucket))
+                        .collect()
+                })
+                .collect(),
+            loaders: (0..LOADER_SLOTS).map(|slot| loader(map, slot)).collect(),
+        }
+    }
+}
+
+fn loader(map: &Map, slot: usize) -> LoaderCounters {
+    let word = |index| map.load(LOADERS_AT + slot * LOADER_WORDS + index);
+    LoaderCounters {
+        loader: word(3).checked_sub(1),
+        fetch_ns: word(0),
+        collate_ns: word(1),
+        prepared: word(2),
+        batches: word(4),
+        wait_ns: word(5),
+        eval_batches: word(6),
+        eval_wait_ns: word(7),
+    }
+}

@@ -1,0 +1,37 @@
+//! What a probe says in words: JSON, one object a message.
+
+use flatout_core::Place;
+use flatout_telemetry::EventKind;
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct Message {
+    /// When, in nanoseconds of the monotonic clock.
+    #[serde(default)]
+    pub at: u64,
+    pub hello: Option<Hello>,
+    pub event: Option<EventKind>,
+    pub fact: Option<FactMessage>,
+}
+
+/// The first message of a process.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Hello {
+    #[serde(default)]
+    pub pid: u32,
+    #[serde(default)]
+    pub parent: u32,
+    /// The rank among several processes that train together, where the environment tells it.
+    pub rank: Option<u32>,
+    pub world: Option<u32>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct FactMessage {
+    pub key: String,
+    #[serde(default)]
+    pub value: Value,
+    pub scope: Option<String>,
+    pub place: Option<Place>,
+}

@@ -1,0 +1,166 @@
+//! One run from its start to its end: start the program, empty its rings several times a second, write a line a tick, pass
+//! signals on, and say how it ended.
+
+use crate::RunError;
+use crate::collect::{Collector, Progress};
+use crate::probe::Runtime;
+use crate::program::{Program, Signals, Woken, exit_info};
+use flatout_telemetry::record::{self, ExitInfo, SCHEMA};
+use flatout_telemetry::{RecordWriter, RunInfo};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Rings are emptied this often, so that a burst of messages finds room.
+const POLL: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub command: Vec<OsString>,
+    /// The run's name; the program's otherwise.
+    pub name: Option<String>,
+    /// Settings for the probe to put in force: `loader.num_workers=8`.
+    pub apply: Vec<String>,
+    /// Stop the program after this many optimizer steps.
+    pub steps: Option<u64>,
+    pub interval: Duration,
+    /// Where records lie.
+    pub runs: PathBuf,
+}
+
+impl Options {
+    pub fn new(command: Vec<OsString>) -> Self {
+        Self {
+            command,
+            name: None,
+            apply: Vec::new(),
+            steps: None,
+            interval: Duration::from_secs(1),
+            runs: record::runs_folder(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Ended {
+    Code(i32),
+    Signal(i32),
+}
+
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub folder: PathBuf,
+    pub ended: Ended,
+    pub progress: Progress,
+    pub duration_s: f64,
+}
+
+/// Runs a program to its end.
+pub fn run(options: &Options) -> Result<Outcome, RunError> {
+    let signals = Signals::block();
+    let runtime = Runtime::create()?;
+    let folder = record::new_folder(&options.runs, &run_name(options), None);
+    let started = Instant::now();
+    let mut writer = RecordWriter::create(&folder, info(options, &folder)).map_err(RunError::Record)?;
+    let environment = runtime.environment(&options.apply, options.steps);
+    let mut program = Program::start(&options.command, &environment, &signals).inspect_err(|_| {
+        // Nothing ran: an empty record would only be in the way of `last`.
+        let _ = std::fs::remove_dir_all(&folder);
+    })?;
+    let mut collector = Collector::new(runtime.rings(), started);
+    let status = follow(&mut program, &signals, &mut collector, &mut writer, options)?;
+    collector.finish(&mut writer);
+    let exit: ExitInfo = exit_info(status, collector.elapsed_s());
+    writer.finish(exit);
+    Ok(Outcome {
+        folder,
+        ended: match exit.signal {
+            Some(signal) => Ended::Signal(signal),
+            None => Ended::Code(exit.code.unwrap_or(0)),
+        },
+        progress: collector.progress(),
+        duration_s: exit.t,
+    })
+}
+
+/// Until the program ends.
+fn follow(
+    program: &mut Program,
+    signals: &Signals,
+    collector: &mut Collector,
+    writer: &mut RecordWriter,
+    options: &Options,
+) -> Result<ExitStatus, RunError> {
+    let mut next_tick = Instant::now() + options.interval;
+    loop {
+        match signals.wait(POLL) {
+            Woken::PassOn(signal) => program.send(signal),
+            Woken::Child | Woken::Time | Woken::Terminal(_) => {}
+        }
+        if let Some(status) = program.ended()? {
+            return Ok(status);
+        }
+        if Instant::now() >= next_tick {
+            collector.tick(writer);
+            next_tick += options.interval;
+            // After a suspension the ticks that were missed are not made up for.
+            next_tick = next_tick.max(Instant::now());
+        } else {
+            collector.poll(writer);
+        }
+    }
+}
+
+fn info(options: &Options, folder: &Path) -> RunInfo {
+    RunInfo {
+        schema: SCHEMA,
+        id: folder
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        name: run_name(options),
+        kind: "run".into(),
+        command: options
+            .command
+            .iter()
+            .map(|part| part.to_string_lossy().into_owned())
+            .collect(),
+        folder: std::env::current_dir().ok(),
+        started_unix_ms: SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |since| since.as_millis() as u64),
+        interval_s: Some(options.interval.as_secs_f64()),
+        ..RunInfo::default()
+    }
+}
+
+/// The name given, else the script's, else the program's: `train` for `python -u train.py --lr 1`.
+fn run_name(options: &Options) -> String {
+    if let Some(name) = &options.name {
+        return name.clone();
+    }
+    let is_script = |part: &&OsString| {
+        let extension = Path::new(part).extension();
+        extension.is_some_and(|extension| extension == "py" || extension == "sh")
+    };
+    let part = options.command.iter().find(is_script).or(options.command.first());
+    let stem = part.and_then(|part| Path::new(part).file_stem());
+    stem.map_or_else(|| "run".into(), |stem| stem.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_named_after_its_script() {
+        let named = |command: &[&str]| {
+            let command = command.iter().map(OsString::from).collect();
+            run_name(&Options::new(command))
+        };
+        assert_eq!(named(&["python", "-u", "src/train.py", "--lr", "1"]), "train");
+        assert_eq!(named(&["/usr/bin/python3", "-c", "pass"]), "python3");
+        assert_eq!(named(&["torchrun", "--nproc_per_node=2", "a.py"]), "a");
+    }
+}

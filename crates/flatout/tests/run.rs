@@ -1,0 +1,10 @@
+//! `flatout run` on real programs: what the program does stays exactly as without flatout, and the record tells what it did.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+#[path = "run/programs.rs"]
+mod programs;
+#[path = "run/support.rs"]
+mod support;
+#[path = "run/transparent.rs"]
+mod transparent;

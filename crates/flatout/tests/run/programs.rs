@@ -1,0 +1,178 @@
+//! The record of real PyTorch programs.
+
+use crate::support::{Place, torch_python};
+use flatout_telemetry::record::RunData;
+use flatout_telemetry::{EventKind, Phase};
+use serde_json::Value;
+
+const TRAIN: &str = "
+import sys, time, torch
+from torch.utils.data import DataLoader, Dataset
+torch.set_num_threads(1)
+
+class Slow(Dataset):
+    def __len__(self):
+        return 64
+    def __getitem__(self, index):
+        time.sleep(0.002)
+        return torch.randn(8), torch.randn(1)
+
+def main():
+    workers = int(sys.argv[1])
+    context = sys.argv[2] if len(sys.argv) > 2 else None
+    model = torch.nn.Linear(8, 1)
+    train = DataLoader(Slow(), batch_size=8, shuffle=True, num_workers=workers, multiprocessing_context=context)
+    held_out = DataLoader(Slow(), batch_size=16)
+    optimizer = torch.optim.Adam(model.parameters())
+    for epoch in range(2):
+        model.train()
+        for x, y in train:
+            loss = (model(x) - y).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            value = loss.item()
+        model.eval()
+        with torch.no_grad():
+            for x, y in held_out:
+                model(x)
+        torch.save(model.state_dict(), 'model.pt')
+    print('done')
+
+if __name__ == '__main__':
+    main()
+";
+
+fn fact<'a>(data: &'a RunData, key: &str, scope: Option<&str>) -> &'a Value {
+    let found = data
+        .facts
+        .iter()
+        .rev()
+        .find(|fact| fact.key == key && fact.scope.as_deref() == scope);
+    &found.unwrap_or_else(|| panic!("no fact {key}")).value
+}
+
+fn phase_ms(data: &RunData, phase: Phase) -> f64 {
+    data.steps.iter().map(|tick| tick.phase_ms(phase)).sum()
+}
+
+fn steps(data: &RunData) -> u64 {
+    data.steps.iter().map(|tick| tick.steps).sum()
+}
+
+#[test]
+fn steps_phases_events_and_facts_of_a_small_training() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script("train.py", TRAIN);
+    let (output, data) = place.run(&python, &[], &["train.py", "0"]);
+    assert_eq!(output.stdout, b"done\n");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(steps(&data), 16);
+    assert_eq!(
+        data.steps.iter().filter_map(|tick| tick.samples).sum::<u64>(),
+        128
+    );
+    // 128 fetches of 2 ms each are waited for in training, 128 more in evaluation.
+    assert!(
+        phase_ms(&data, Phase::Data) >= 256.0,
+        "{}",
+        phase_ms(&data, Phase::Data)
+    );
+    assert!(
+        phase_ms(&data, Phase::Eval) >= 256.0,
+        "{}",
+        phase_ms(&data, Phase::Eval)
+    );
+    assert!(phase_ms(&data, Phase::Checkpoint) > 0.0 && phase_ms(&data, Phase::Compute) > 0.0);
+    let total: f64 = Phase::ALL.iter().map(|phase| phase_ms(&data, *phase)).sum();
+    assert!(total / 1e3 <= data.info.exit.unwrap().t + 0.01);
+    let count =
+        |wanted: fn(&EventKind) -> bool| data.events.iter().filter(|event| wanted(&event.kind)).count();
+    assert_eq!(count(|kind| matches!(kind, EventKind::Epoch { .. })), 2);
+    assert_eq!(
+        count(|kind| matches!(kind, EventKind::Eval { batches: Some(4), .. })),
+        2
+    );
+    assert_eq!(
+        count(|kind| matches!(kind, EventKind::Checkpoint { bytes: Some(_), .. })),
+        2
+    );
+    assert_eq!(fact(&data, "loader.batch_size", Some("loader.0")), 8);
+    assert_eq!(fact(&data, "optimizer.class", Some("optimizer.0")), "Adam");
+    assert_eq!(fact(&data, "model.parameters", None), 9);
+    assert_eq!(fact(&data, "device", None), "cpu");
+    assert!(data.info.versions.contains_key("torch") && data.skipped.is_empty());
+}
+
+#[test]
+fn reads_of_a_tensor_are_told_with_their_line() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script("train.py", TRAIN);
+    let (_, data) = place.run(&python, &[], &["train.py", "0"]);
+    let line = 1 + TRAIN
+        .lines()
+        .position(|line| line.contains("loss.item()"))
+        .unwrap() as u32;
+    let items: u64 = data
+        .events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::Sync {
+                what,
+                place,
+                count,
+                device,
+                ..
+            } if what == "item" && place.line == line => {
+                assert_eq!(device.as_deref(), Some("cpu"));
+                Some(*count)
+            }
+            _ => None,
+        })
+        .sum();
+    assert_eq!(items, 16);
+}
+
+#[test]
+fn forked_and_spawned_workers_tell_what_preparing_costs() {
+    let Some(python) = torch_python() else { return };
+    for (context, workers) in [("fork", "2"), ("spawn", "1")] {
+        let place = Place::new();
+        place.script("train.py", TRAIN);
+        let (output, data) = place.run(&python, &[], &["train.py", workers, context]);
+        assert_eq!(
+            output.stdout,
+            b"done\n",
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let (batches, fetch) = data
+            .events
+            .iter()
+            .filter_map(|event| match event.kind {
+                EventKind::Workers {
+                    loader: 0,
+                    batches,
+                    fetch_ms,
+                    ..
+                } => Some((batches, fetch_ms)),
+                _ => None,
+            })
+            .fold((0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        assert_eq!(batches, 16, "{context}");
+        assert!(fetch >= 256.0, "{context}: {fetch}");
+        assert_eq!(steps(&data), 16);
+    }
+}
+
+#[test]
+fn a_number_of_steps_can_be_asked_for() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script("train.py", TRAIN);
+    let (output, data) = place.run(&python, &["--steps", "5"], &["train.py", "0"]);
+    assert_eq!((output.status.code(), steps(&data)), (Some(0), 5));
+    assert_eq!(output.stdout, b"", "it did not reach its end");
+}

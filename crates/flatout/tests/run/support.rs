@@ -1,0 +1,88 @@
+//! Running programs with and without flatout.
+
+use flatout_telemetry::record::{Record, RunData};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder of its own for each test, with the records inside.
+pub struct Place {
+    pub folder: tempfile::TempDir,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub fn script(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// `flatout run` with these arguments, in this folder.
+    pub fn flatout(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flatout"));
+        command
+            .args(["--lang", "en", "run"])
+            .args(arguments)
+            .current_dir(self.folder.path());
+        command.env("FLATOUT_HOME", self.folder.path().join("home"));
+        command
+    }
+
+    /// Runs a script under flatout and gives its output and its record.
+    pub fn run(&self, python: &Path, options: &[&str], program: &[&str]) -> (Output, RunData) {
+        let mut arguments = options.to_vec();
+        arguments.extend(["--", python.to_str().unwrap()]);
+        arguments.extend(program);
+        let output = self.flatout(&arguments).output().unwrap();
+        (output, self.record())
+    }
+
+    pub fn record(&self) -> RunData {
+        let runs = self.folder.path().join("home/runs");
+        let all = flatout_telemetry::record::list(&runs);
+        let last = all.last().expect("a record");
+        Record::open(&last.folder).unwrap().load()
+    }
+}
+
+/// The Python with torch that the tests use; `None`, with a line that says so, where there is none.
+pub fn torch_python() -> Option<PathBuf> {
+    let python = std::env::var_os("FLATOUT_TEST_PYTHON").map_or_else(
+        || {
+            let home = std::env::var_os("HOME").unwrap_or_default();
+            Path::new(&home).join(".cache/flatout/venv/bin/python")
+        },
+        PathBuf::from,
+    );
+    let torch = Command::new(&python)
+        .args([
+            "-c",
+            "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)",
+        ])
+        .status();
+    let there = torch.is_ok_and(|status| status.success());
+    if !there {
+        eprintln!(
+            "skipped: no torch in {}; set FLATOUT_TEST_PYTHON",
+            python.display()
+        );
+    }
+    there.then_some(python)
+}
+
+/// Any Python at all.
+pub fn plain_python() -> Option<PathBuf> {
+    let found = ["python3", "python"].into_iter().find(|name| {
+        let status = Command::new(name).arg("--version").output();
+        status.is_ok_and(|output| output.status.success())
+    });
+    if found.is_none() {
+        eprintln!("skipped: no python3 on this machine");
+    }
+    found.map(PathBuf::from)
+}

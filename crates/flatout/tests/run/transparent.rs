@@ -1,0 +1,159 @@
+//! The program's own behaviour: output, exit, signals, forks, sitecustomize.
+
+use crate::support::{Place, plain_python};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// The same program without and with flatout; the record's own line on stderr is silenced.
+fn both(place: &Place, python: &Path, arguments: &[&str]) -> (Output, Output) {
+    let alone = Command::new(python)
+        .args(arguments)
+        .current_dir(place.folder.path())
+        .output()
+        .unwrap();
+    let mut with = vec!["--quiet", "--", python.to_str().unwrap()];
+    with.extend(arguments);
+    (alone, place.flatout(&with).output().unwrap())
+}
+
+fn same(script: &str) {
+    let Some(python) = plain_python() else { return };
+    let place = Place::new();
+    let path = place.script("program.py", script);
+    let (alone, with) = both(&place, &python, &[path.to_str().unwrap(), "--flag", "-x"]);
+    assert_eq!(alone.status.code(), with.status.code());
+    assert_eq!(alone.status.signal(), with.status.signal());
+    assert_eq!(alone.stdout, with.stdout);
+    assert_eq!(
+        String::from_utf8_lossy(&alone.stderr),
+        String::from_utf8_lossy(&with.stderr)
+    );
+}
+
+#[test]
+fn binary_output_arguments_and_exit_code() {
+    same(
+        "import sys, os\nos.write(1, bytes(range(256)) * 999)\nprint(sys.argv[1:], file=sys.stderr)\nsys.exit(37)",
+    );
+}
+
+#[test]
+fn what_a_program_can_see_of_python() {
+    same(
+        "import sys\nprint([p for p in sys.path[1:]])\nprint('sitecustomize' in sys.modules, 'json' in sys.modules, 'torch' in sys.modules)",
+    );
+}
+
+#[test]
+fn death_by_signal_is_ours_too() {
+    for signal in ["SIGKILL", "SIGTERM", "SIGABRT", "SIGSEGV"] {
+        same(&format!(
+            "import os, signal, resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\nos.kill(os.getpid(), signal.{signal})"
+        ));
+    }
+}
+
+#[test]
+fn forks_execs_and_daemons() {
+    same(
+        "import os\npid = os.fork()\nif pid == 0:\n    os._exit(3)\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))",
+    );
+    same("import os\nos.execlp('sh', 'sh', '-c', 'echo from sh; exit 5')");
+    same(
+        "import os, sys\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        os.close(1); os.close(2)\n        import time; time.sleep(0.3)\n    os._exit(0)\nos.wait()\nprint('left a daemon')",
+    );
+}
+
+#[test]
+fn an_uncaught_error_prints_the_same_trace() {
+    same("def f():\n    raise ValueError('own')\nf()");
+}
+
+#[test]
+fn profilers_and_tracers_of_the_program_work() {
+    same(
+        "import sys\nseen = []\ndef tracer(frame, event, arg):\n    seen.append(event)\n    return tracer\nsys.settrace(tracer)\ndef f():\n    return 1\nf()\nsys.settrace(None)\nprint(seen)",
+    );
+    same(
+        "import cProfile\nprofile = cProfile.Profile()\nprofile.enable()\nsum(range(10))\nprofile.disable()\nprint(len(profile.getstats()))",
+    );
+}
+
+#[test]
+fn the_programs_own_sitecustomize_runs() {
+    let Some(python) = plain_python() else { return };
+    let place = Place::new();
+    let own = place.folder.path().join("own");
+    std::fs::create_dir(&own).unwrap();
+    std::fs::write(
+        own.join("sitecustomize.py"),
+        "import builtins\nbuiltins.mark = __file__",
+    )
+    .unwrap();
+    let script = "import sitecustomize\nprint(mark, sitecustomize.__file__)";
+    let alone = Command::new(&python)
+        .args(["-c", script])
+        .env("PYTHONPATH", &own)
+        .output()
+        .unwrap();
+    let with = place
+        .flatout(&["--quiet", "--", python.to_str().unwrap(), "-c", script])
+        .env("PYTHONPATH", &own)
+        .output()
+        .unwrap();
+    assert!(!alone.stdout.is_empty());
+    assert_eq!(alone.stdout, with.stdout);
+}
+
+#[test]
+fn stdin_reaches_the_program() {
+    use std::io::Write;
+    let place = Place::new();
+    let mut child = place
+        .flatout(&["--quiet", "--", "cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"bytes \x00\xff through")
+        .unwrap();
+    assert_eq!(
+        child.wait_with_output().unwrap().stdout,
+        b"bytes \x00\xff through"
+    );
+}
+
+#[test]
+fn a_signal_to_flatout_reaches_the_program() {
+    use std::io::{BufRead, BufReader};
+    let place = Place::new();
+    let script = "trap 'echo caught; exit 4' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut child = place
+        .flatout(&["--quiet", "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    let killed = Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    assert_eq!(lines.next().unwrap().unwrap(), "caught");
+    assert_eq!(child.wait().unwrap().code(), Some(4));
+}
+
+#[test]
+fn a_program_that_does_not_exist_leaves_no_record() {
+    let place = Place::new();
+    let output = place.flatout(&["--", "no-such-program-here"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no-such-program-here"));
+    let runs = place.folder.path().join("home/runs");
+    assert!(flatout_telemetry::record::list(&runs).is_empty());
+}

@@ -1,0 +1,9 @@
+"""The probe that `flatout run` puts into a Python program. It measures from inside and never changes what the program does.
+
+hook       waits for `import torch` (imports nothing of weight before)
+ring       the memory-mapped file that `flatout run` reads
+clock      phases of the training thread, steps, histograms
+places     the user's source line behind a call
+guard      patches that turn themselves off when they fail
+patches/*  what is measured, one file a kind
+"""

@@ -1,0 +1,113 @@
+"""How each setting is put in force."""
+
+import inspect
+
+from . import clock, settings
+from .settings import told, values
+
+_torch = None
+_autocast = None
+
+
+def install(torch):
+    global _torch
+    _torch = torch
+    if "threads.torch" in values:
+        torch.set_num_threads(int(values["threads.torch"]))
+        told("threads.torch")
+    # Programs set these at their start; ours come after, with the first step.
+    settings.on_optimizer.append(switches)
+    if "amp" in values:
+        install_amp(torch)
+
+
+def switches():
+    settings.on_optimizer.remove(switches)
+    torch = _torch
+    if "tf32" in values:
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = bool(values["tf32"])
+        told("tf32", None if torch.cuda.is_initialized() else "no-cuda")
+    if "cudnn.benchmark" in values:
+        torch.backends.cudnn.benchmark = bool(values["cudnn.benchmark"])
+        told("cudnn.benchmark", None if torch.cuda.is_initialized() else "no-cuda")
+    if "matmul.precision" in values:
+        torch.set_float32_matmul_precision(str(values["matmul.precision"]))
+        told("matmul.precision")
+    if values.get("zero_grad.set_to_none") is not None:
+        told("zero_grad.set_to_none")
+
+
+def install_amp(torch):
+    """Autocast from the batch's coming to the backward pass: the forward pass and the loss, as a `with` around them would be."""
+    wish = values["amp"]
+    dtype = {"bf16": torch.bfloat16}.get(wish)
+    if wish is False:
+        told("amp", "off-needs-edit")
+        return
+    if dtype is None:
+        # Half precision without loss scaling would ruin the training, and a scaler cannot be put in from outside.
+        told("amp", "needs-scaler" if wish == "fp16" else "unknown-value")
+        return
+
+    def begin():
+        global _autocast
+        if _autocast is None and not torch.is_autocast_enabled():
+            device = "cuda" if torch.cuda.is_initialized() else "cpu"
+            _autocast = torch.autocast(device, dtype=dtype)
+            _autocast.__enter__()
+            told("amp")
+
+    def end():
+        global _autocast
+        if _autocast is not None:
+            _autocast.__exit__(None, None, None)
+            _autocast = None
+
+    backward = torch.Tensor.backward
+
+    def patched(self, *args, **kwargs):
+        end()
+        return backward(self, *args, **kwargs)
+
+    torch.Tensor.backward = patched
+    settings.on_batch.append(begin)
+    settings.on_optimizer.append(end)
+
+
+def loader_arguments(original, loader, args, kwargs):
+    """The constructor's arguments with ours in their place. Evaluation loaders keep their batch size."""
+    bound = inspect.signature(original).bind(loader, *args, **kwargs)
+    given = bound.arguments
+    workers = values.get("loader.num_workers", given.get("num_workers", 0))
+    for name in settings.LOADER:
+        key = "loader." + name
+        if key not in values:
+            continue
+        value = values[key]
+        if name in ("persistent_workers", "prefetch_factor") and not workers:
+            told(key, "needs-workers")
+        elif name == "batch_size" and (given.get("batch_sampler") is not None or given.get("batch_size", 1) is None):
+            told(key, "own-batch-sampler")
+        elif name == "batch_size" and not (given.get("shuffle") or given.get("sampler") is not None):
+            told(key, "evaluation-loader")
+        else:
+            given[name] = value
+            told(key)
+    if not workers:
+        given.pop("prefetch_factor", None)
+        given.pop("persistent_workers", None)
+    return bound.args[1:], bound.kwargs
+
+
+def optimizer_defaults(optimizer, defaults):
+    for name in ("fused", "foreach"):
+        key = "optimizer." + name
+        if key not in values:
+            continue
+        if name not in defaults:
+            told(key, "not-supported")
+            continue
+        defaults[name] = bool(values[key])
+        if name == "fused" and values[key] and defaults.get("foreach"):
+            defaults["foreach"] = False
+        told(key)

@@ -1,0 +1,39 @@
+"""Starts the probe once torch is there."""
+
+import atexit
+import os
+
+from . import clock, guard, places
+from .patches import amp, checkpoint, compiled, environment, evaluation, garbage, loader, memory, optimizer, sync, worker
+
+PATCHES = [loader, worker, optimizer, sync, evaluation, checkpoint, amp, compiled, environment, garbage, memory]
+
+
+@guard.quietly
+def start(torch):
+    from . import settings
+
+    places.learn(torch)
+    for patch in PATCHES:
+        patch.install(torch)
+    settings.install(torch)
+    atexit.register(clock.ended)
+    os.register_at_fork(after_in_child=forked)
+
+
+@guard.quietly
+def safetensors(module):
+    checkpoint.install_safetensors(module)
+
+
+@guard.quietly
+def checkpoints(module):
+    checkpoint.install_distributed(module)
+
+
+@guard.quietly
+def forked():
+    clock.after_fork()
+    for patch in PATCHES:
+        if hasattr(patch, "after_fork"):
+            patch.after_fork()

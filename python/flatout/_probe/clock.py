@@ -1,0 +1,247 @@
+"""Where the training thread's wall time goes. The phases partition it: each moment belongs to exactly one, so they add up.
+
+Everything here runs on the training thread only; `mine()` asks. Counters are added to in place in the ring's words, so that
+a killed program loses nothing and nobody has to send anything.
+"""
+
+import os
+import sys
+from math import log2
+from threading import get_ident, main_thread
+from time import perf_counter_ns
+
+from . import guard
+from .ring import (
+    BUCKETS,
+    STEP_HIST,
+    W_BATCHES,
+    W_CLOSED,
+    W_EVAL_BATCHES,
+    W_HIST,
+    W_PHASE,
+    W_SAMPLES,
+    W_SINCE,
+    W_STEPS,
+    W_SUMS,
+    Ring,
+)
+
+DATA, TRANSFER, COMPUTE, SYNC, EVAL, CHECKPOINT, OTHER = range(7)
+FLUSH_NS = 1_000_000_000
+
+ring = Ring()
+words = ring.words
+phase = OTHER
+since = perf_counter_ns()
+thread = main_thread().ident
+# What the time belongs to when no data, sync, transfer or checkpoint is under way.
+base = OTHER
+last_sums = [0] * 7
+last_step = 0
+next_flush = 0
+batch_samples = 0
+stop_after = int(os.environ.get("FLATOUT_STEPS") or 0)
+# Called once a second and at the end: each sends what it gathered since.
+flushers = []
+# Called at the program's orderly end, before the last flush.
+enders = []
+# Called after every step and every training batch, with the time.
+after_step = []
+after_batch = []
+folder = os.environ.get("FLATOUT_RING")
+
+
+def mine():
+    return get_ident() == thread
+
+
+def switch(new):
+    """Ends the phase under way, begins another, and gives the time."""
+    global phase, since
+    now = perf_counter_ns()
+    words[W_SUMS + phase] += now - since
+    words[W_PHASE] = phase = new
+    words[W_SINCE] = since = now
+    return now
+
+
+def span(kind, begin, end):
+    """Charges a stretch that just ended to a phase; what lies before it stays with the phase under way."""
+    global since
+    if phase == EVAL or phase == CHECKPOINT:
+        return
+    if begin > since:
+        words[W_SUMS + phase] += begin - since
+    else:
+        begin = since
+    words[W_SUMS + kind] += end - begin
+    words[W_SINCE] = since = end
+
+
+def batch_came(samples):
+    global batch_samples, base
+    words[W_BATCHES] += 1
+    batch_samples += samples
+    base = COMPUTE
+    now = switch(COMPUTE)
+    for function in after_batch:
+        function(now)
+
+
+def step_ended():
+    """An optimizer step ended: the step's time in each phase goes into the histograms."""
+    global since, last_step, batch_samples, base, phase
+    now = perf_counter_ns()
+    counters = words
+    if base != COMPUTE:
+        base = COMPUTE
+        if phase == OTHER:
+            switch(COMPUTE)
+    counters[W_SUMS + phase] += now - since
+    counters[W_SINCE] = since = now
+    if last_step:
+        for index in range(7):
+            total = counters[W_SUMS + index]
+            spent = total - last_sums[index]
+            if spent > 0:
+                last_sums[index] = total
+                counters[W_HIST + index * BUCKETS + min(int(log2(spent) * 8), BUCKETS - 1)] += 1
+        wall = now - last_step
+        if wall > 0:
+            counters[W_HIST + STEP_HIST * BUCKETS + min(int(log2(wall) * 8), BUCKETS - 1)] += 1
+    else:
+        last_sums[:] = counters[W_SUMS : W_SUMS + 7]
+    last_step = now
+    counters[W_STEPS] += 1
+    if batch_samples:
+        counters[W_SAMPLES] += batch_samples
+        batch_samples = 0
+    for function in after_step:
+        function(now)
+    if now >= next_flush:
+        flush(now)
+    if stop_after and counters[W_STEPS] >= stop_after:
+        stop_program(counters[W_STEPS])
+
+
+def stop_program(steps):
+    """The steps asked for are done. SystemExit unwinds the program as its own `sys.exit(0)` would; one that catches
+    even that is ended the hard way a little later."""
+    flush(perf_counter_ns(), last=True)
+    if steps >= stop_after + 3:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+    raise SystemExit(0)
+
+
+def move(before, target):
+    """Gives the time since the snapshot `before` to another phase, once it is known what it was."""
+    switch(phase)
+    moved = 0
+    for index in range(7):
+        if index != target and index != CHECKPOINT:
+            spent = words[W_SUMS + index] - before[index]
+            if spent > 0:
+                words[W_SUMS + index] -= spent
+                last_sums[index] = min(last_sums[index], words[W_SUMS + index])
+                moved += spent
+    words[W_SUMS + target] += moved
+
+
+def sums():
+    switch(phase)
+    return list(words[W_SUMS : W_SUMS + 7])
+
+
+def eval_batch():
+    words[W_EVAL_BATCHES] += 1
+
+
+def flush(now, last=False):
+    global next_flush
+    next_flush = now + FLUSH_NS
+    begin()
+    for function in flushers:
+        function(last)
+    ring.drain()
+
+
+def begin():
+    """Makes the ring's file, the first time there is something to tell."""
+    global words
+    if ring.is_open or guard.off or not folder:
+        return
+    try:
+        ring.open(folder, hello())
+    except Exception as error:
+        guard.failed(error, "ring")
+        return
+    words = ring.words
+
+
+def hello():
+    environment = os.environ.get
+    rank, world = environment("RANK"), environment("WORLD_SIZE")
+    return {
+        "hello": {
+            "pid": os.getpid(),
+            "parent": os.getppid(),
+            "rank": int(rank) if rank and rank.isdigit() else None,
+            "world": int(world) if world and world.isdigit() else None,
+            "python": sys.version.split()[0],
+        }
+    }
+
+
+def note(source, text):
+    event("note", source=source, text=text)
+
+
+def event(kind, **fields):
+    fields["kind"] = kind
+    ring.emit({"at": perf_counter_ns(), "event": {key: value for key, value in fields.items() if value is not None}})
+
+
+def fact(key, value, scope=None, place=None):
+    ring.emit({"at": perf_counter_ns(), "fact": {"key": key, "value": value, "scope": scope, "place": place}})
+
+
+def ended():
+    """At the program's orderly end."""
+    if guard.off or not ring.is_open:
+        return
+    try:
+        if mine():
+            for function in enders:
+                function()
+            switch(OTHER)
+        flush(perf_counter_ns(), last=True)
+        words[W_CLOSED] = 1
+    except Exception:
+        pass
+
+
+def stop():
+    """The probe is off: time no longer belongs to a phase."""
+    words[W_CLOSED] = 1
+
+
+def after_fork():
+    """In a forked child: its own counters, its own file, once it has something to tell."""
+    global ring, words, phase, since, thread, base, last_step, next_flush, batch_samples
+    ring = Ring()
+    words = ring.words
+    phase = base = OTHER
+    since = perf_counter_ns()
+    thread = get_ident()
+    last_sums[:] = [0] * 7
+    last_step = next_flush = batch_samples = 0
+
+
+def rebind_thread():
+    """Steps run on another thread than the main one: that is the training thread then."""
+    global thread, since, phase
+    if words[W_STEPS] == 0:
+        thread = get_ident()
+        since, phase = perf_counter_ns(), base

@@ -1,0 +1,72 @@
+"""torch.compile: asked for, really applied, errors, graph breaks, recompiles. Dynamo counts them itself; they are only read."""
+
+import sys
+
+from .. import clock, guard, places
+
+_breaks = {}
+_seen = set()
+_applied = False
+_called = False
+
+
+def install(torch):
+    original = getattr(torch, "compile", None)
+    if original is None:
+        return
+
+    @guard.like(original)
+    def compile(*args, **kwargs):
+        if not guard.off:
+            called(args, kwargs)
+        return original(*args, **kwargs)
+
+    torch.compile = compile
+    clock.flushers.append(flush)
+
+
+@guard.quietly
+def called(args, kwargs):
+    global _called
+    _called = True
+    place = places.user_place(2)
+    clock.fact("compile.called", True, None, place)
+    clock.fact("compile.applied", False, None, place)
+    clock.fact("compile.mode", str(kwargs.get("mode") or "default"), None, place)
+    clock.fact("compile.backend", str(kwargs.get("backend") or "inductor"), None, place)
+
+
+def flush(last=False):
+    global _applied
+    utils = sys.modules.get("torch._dynamo.utils")
+    if utils is None or not _called:
+        return
+    counters = utils.counters
+    if not _applied and counters["stats"].get("unique_graphs", 0) > 0:
+        _applied = True
+        clock.fact("compile.applied", True)
+    for reason, total in list(counters["graph_break"].items()):
+        new = total - _breaks.get(reason, 0)
+        if new > 0:
+            _breaks[reason] = total
+            clock.event("compile", what="graph-break", count=new, message=str(reason)[:600])
+    metrics = getattr(utils, "get_compilation_metrics", None)
+    for one in metrics() if metrics is not None else []:
+        look(one)
+
+
+def look(one):
+    """One frame's compilation. A frame compiled again with a filled cache is a recompile."""
+    if id(one) in _seen or getattr(one, "is_runtime", False):
+        return
+    _seen.add(id(one))
+    file, line = getattr(one, "co_filename", None), getattr(one, "co_firstlineno", None)
+    place = {"file": file, "line": line} if file and line else None
+    name = getattr(one, "co_name", None)
+    if getattr(one, "fail_type", None):
+        message = "%s: %s" % (one.fail_type, one.fail_reason)
+        clock.event("compile", what="error", count=1, message=message[:600], place=place)
+    elif (getattr(one, "cache_size", None) or 0) > 0:
+        clock.event("compile", what="recompile", count=1, message=name, place=place)
+    elif name:
+        clock.event("compile", what="compiled", count=1, message=name, place=place)

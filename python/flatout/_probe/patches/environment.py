@@ -1,0 +1,148 @@
+"""Facts about torch, the model, the batches and the device. Read once, when training really begins."""
+
+import gc
+import os
+import sys
+
+from .. import clock, device, guard
+from ..ring import W_BATCHES, W_STEPS
+
+_torch = None
+_told = {}
+_cuda = False
+
+
+def install(torch):
+    global _torch
+    _torch = torch
+    clock.flushers.append(flush)
+    clock.after_step.append(sample_device)
+    clock.after_batch.append(batch_came)
+
+
+def tell(key, value, scope=None):
+    """A fact, when it is new or changed."""
+    if value is not None and _told.get((key, scope)) != value:
+        _told[(key, scope)] = value
+        clock.fact(key, value, scope)
+
+
+def flush(last=False):
+    global _cuda
+    torch = _torch
+    _cuda = torch.cuda.is_initialized()
+    tell("python.version", sys.version.split()[0])
+    tell("torch.version", str(torch.__version__))
+    tell("torch.cuda", torch.version.cuda)
+    tell("threads.torch", torch.get_num_threads())
+    tell("process", os.getpid())
+    if clock.words[W_STEPS] == 0:
+        return
+    tell("device", "cuda" if _cuda else "cpu")
+    if _cuda:
+        matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+        tell("tf32.matmul", bool(matmul.allow_tf32))
+        tell("tf32.cudnn", bool(cudnn.allow_tf32))
+        tell("cudnn.benchmark", bool(cudnn.benchmark))
+        tell("cudnn.deterministic", bool(cudnn.deterministic))
+        tell("device.count", torch.cuda.device_count())
+    tell("matmul.precision", torch.get_float32_matmul_precision())
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        tell("parallel.world_size", distributed.get_world_size())
+    accumulation()
+
+
+def accumulation():
+    """Batches a step, once that is clear."""
+    steps, batches = clock.words[W_STEPS], clock.words[W_BATCHES]
+    if steps >= 8 and batches:
+        tell("step.accumulation", max(1, round(batches / steps)))
+
+
+def tensors(value, depth=0):
+    if isinstance(value, _torch.Tensor):
+        yield value
+    elif depth < 4:
+        if isinstance(value, dict) or hasattr(value, "values") and hasattr(value, "keys"):
+            value = list(value.values())
+        if isinstance(value, (list, tuple)):
+            for item in value[:64]:
+                yield from tensors(item, depth + 1)
+
+
+def describe_batch(batch, scope):
+    found = list(tensors(batch))
+    if not found:
+        return
+    tell("input.dtype", str(found[0].dtype).replace("torch.", ""), scope)
+    tell("input.device", found[0].device.type, scope)
+    tell("input.shape", list(found[0].shape), scope)
+    tell("input.bytes", sum(tensor.numel() * tensor.element_size() for tensor in found), scope)
+    if _cuda and found[0].device.type == "cpu":
+        tell("input.pinned", bool(found[0].is_pinned()), scope)
+
+
+@guard.quietly
+def describe_training(optimizer, scope):
+    """The model behind the optimizer: found among the living objects, so that no module has to be patched."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    if not parameters:
+        return
+    first = parameters[0]
+    devices = {str(parameter.device) for parameter in parameters}
+    tell("device.used", len(devices))
+    tell("model.device", first.device.type)
+    module, modules = find_model(first)
+    if module is None:
+        return
+    every = list(module.parameters())
+    tell("model.class", type(module).__name__)
+    tell("model.parameters", sum(parameter.numel() for parameter in every))
+    tell("model.tensors", len(every))
+    tell("model.bytes", sum(parameter.numel() * parameter.element_size() for parameter in every))
+    tell("model.dtype", str(first.dtype).replace("torch.", ""))
+    nn = _torch.nn
+    inside = list(module.modules())
+    tell("model.has_rnn", any(isinstance(part, nn.RNNBase) for part in inside))
+    tell("model.has_conv", any(isinstance(part, nn.modules.conv._ConvNd) for part in inside))
+    tell("model.memory_format", memory_format(every))
+    for part in modules + inside:
+        name = type(part).__name__
+        if name in ("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel"):
+            tell("parallel.class", name)
+
+
+def find_model(parameter):
+    """The outermost module that holds the parameter, and the wrappers seen on the way."""
+    module_type = _torch.nn.Module
+    # `type(x)`, never `isinstance`: asking a lazy proxy for its class may run the program's code.
+    modules = [thing for thing in gc.get_objects() if issubclass(type(thing), module_type)]
+    children = {id(child) for module in modules for child in module._modules.values()}
+    holders = [m for m in modules if id(m) not in children and any(p is parameter for p in m.parameters())]
+    wrappers = [m for m in modules if type(m).__name__ in ("DataParallel", "DistributedDataParallel")]
+    return (max(holders, key=lambda m: sum(1 for _ in m.parameters())) if holders else None), wrappers
+
+
+def memory_format(parameters):
+    for parameter in parameters:
+        if parameter.dim() == 4 and parameter.shape[1] > 1 and parameter.shape[2] > 1:
+            last = parameter.is_contiguous(memory_format=_torch.channels_last)
+            return "channels_last" if last and not parameter.is_contiguous() else "contiguous"
+    return None
+
+
+def sample_device(now):
+    if _cuda:
+        device.step_ended(_torch, now)
+
+
+def batch_came(now):
+    if _cuda:
+        device.batch_came(_torch, now)
+
+
+def after_fork():
+    global _cuda
+    _cuda = False
+    _told.clear()

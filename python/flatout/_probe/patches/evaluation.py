@@ -1,0 +1,142 @@
+"""Evaluation: from `model.eval()` to `model.train()`, or a loop over a loader with gradients switched off.
+
+`eval()` alone proves nothing (a frozen teacher, batch norms kept in eval mode while training), so a stretch counts only
+once batches come without gradients, or `train()` comes back before an optimizer step does.
+"""
+
+from .. import clock, guard, places
+from ..ring import W_EVAL_BATCHES
+
+# Time is being charged to `eval`.
+active = False
+# `eval()` was called: the sums at that moment, to give the time to `eval` once it is known to have been one.
+_pending = None
+_begun = 0
+_batches = 0
+_place = None
+_by_mode = False
+_in_train = False
+
+
+def install(torch):
+    module = torch.nn.Module
+    _patch_eval(module)
+    _patch_train(module)
+    clock.enders.append(program_ended)
+
+
+def _patch_eval(cls):
+    original = cls.eval
+
+    @guard.like(original)
+    def eval(self):
+        global _in_train
+        if guard.off or _in_train or clock.get_ident() != clock.thread:
+            return original(self)
+        # The children's own `train(False)` below is no news.
+        _in_train = True
+        try:
+            return original(self)
+        finally:
+            _in_train = False
+            _asked()
+
+    cls.eval = eval
+
+
+def _patch_train(cls):
+    original = cls.train
+
+    @guard.like(original)
+    def train(self, mode=True):
+        global _in_train
+        if _in_train or guard.off or clock.get_ident() != clock.thread:
+            return original(self, mode)
+        _in_train = True
+        try:
+            return original(self, mode)
+        finally:
+            _in_train = False
+            if mode:
+                _returned()
+            else:
+                _asked()
+
+    cls.train = train
+
+
+@guard.quietly
+def _asked():
+    global _pending, _place
+    if not active and _pending is None:
+        _pending = clock.sums()
+        _place = places.user_place(2)
+
+
+@guard.quietly
+def _returned():
+    if active:
+        finish()
+    elif _pending is not None:
+        confirm()
+        finish()
+
+
+def confirm():
+    """Batches come without gradients: what began with `eval()`, or begins now, is an evaluation."""
+    global active, _pending, _begun, _batches, _by_mode, _place
+    if active:
+        return
+    _by_mode = _pending is not None
+    before = _pending or clock.sums()
+    if not _by_mode:
+        _place = places.user_place(3)
+    _begun = before[clock.EVAL]
+    _batches = clock.words[W_EVAL_BATCHES]
+    clock.move(before, clock.EVAL)
+    _pending, active = None, True
+    clock.base = clock.EVAL
+    clock.switch(clock.EVAL)
+
+
+def finish():
+    """The evaluation is over: training goes on, or something else begins."""
+    global active, _pending
+    spent = clock.sums()[clock.EVAL] - _begun
+    batches = clock.words[W_EVAL_BATCHES] - _batches
+    active, _pending = False, None
+    clock.base = clock.OTHER
+    if clock.phase == clock.EVAL:
+        clock.switch(clock.OTHER)
+    if spent > 0:
+        clock.event("eval", duration_ms=spent / 1e6, batches=batches, place=_place)
+
+
+def loader_ended():
+    """A loader of the evaluation is exhausted. Without `eval()` nothing else will tell the end."""
+    if active and not _by_mode:
+        finish()
+    elif active:
+        clock.switch(clock.EVAL)
+    else:
+        clock.switch(clock.base)
+
+
+def program_ended():
+    if active:
+        finish()
+
+
+def step_came():
+    """An optimizer step: whatever `eval()` meant, it is training now."""
+    global _pending
+    if active:
+        finish()
+        clock.base = clock.COMPUTE
+        clock.switch(clock.COMPUTE)
+    _pending = None
+
+
+def after_fork():
+    global active, _pending, _in_train
+    active, _pending, _in_train = False, None, False

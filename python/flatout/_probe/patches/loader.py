@@ -1,0 +1,251 @@
+"""DataLoader: its arguments, the wait for each batch, epochs, and iterators that are made anew."""
+
+import weakref
+from time import perf_counter_ns
+
+from .. import clock, guard, places, settings
+from ..ring import L_BATCHES, L_EVAL_BATCHES, L_EVAL_WAIT, L_NUMBER, L_WAIT, LOADER_SLOTS, LOADER_WORDS, W_LOADERS
+
+_known = weakref.WeakKeyDictionary()
+_count = 0
+# The loader whose iterator is being made: forked workers inherit it, spawned ones read it from the environment.
+starting = 0
+_fetching = False
+
+
+class Loader:
+    __slots__ = ("number", "workers", "epoch", "told_batch")
+
+    def __init__(self, number, workers):
+        self.number, self.workers, self.epoch, self.told_batch = number, workers, 0, False
+
+
+def install(torch):
+    from torch.utils.data import dataloader
+
+    _patch_init(dataloader.DataLoader)
+    _patch_iter(dataloader.DataLoader)
+    _patch_next(dataloader._BaseDataLoaderIter, torch)
+
+
+def _patch_init(cls):
+    original = cls.__init__
+
+    @guard.like(original)
+    def __init__(self, *args, **kwargs):
+        if not guard.off:
+            args, kwargs = settings.loader_arguments(original, self, args, kwargs)
+        original(self, *args, **kwargs)
+        if not guard.off:
+            describe(self)
+
+    cls.__init__ = __init__
+
+
+@guard.quietly
+def describe(loader):
+    global _count
+    if loader in _known:
+        return
+    _known[loader] = Loader(_count, loader.num_workers)
+    scope, place = "loader.%d" % _count, places.user_place(2)
+    _count += 1
+    context = loader.multiprocessing_context
+    values = {
+        "num_workers": loader.num_workers,
+        "batch_size": loader.batch_size if loader.batch_size else getattr(loader.batch_sampler, "batch_size", None),
+        "pin_memory": bool(loader.pin_memory),
+        "persistent_workers": bool(loader.persistent_workers),
+        "prefetch_factor": loader.prefetch_factor,
+        "drop_last": bool(loader.drop_last),
+        "shuffle": "Random" in type(loader.sampler).__name__ or getattr(loader.sampler, "shuffle", None) is True,
+        "dataset": type(loader.dataset).__name__,
+        "multiprocessing_context": context.get_start_method() if context is not None else None,
+    }
+    if type(loader.sampler).__name__ != "_InfiniteConstantSampler" and hasattr(loader.dataset, "__len__"):
+        values["length"] = len(loader.dataset)
+    for key, value in values.items():
+        clock.fact("loader." + key, value, scope, place)
+    clock.begin()
+
+
+def _patch_iter(cls):
+    original = cls.__iter__
+
+    @guard.like(original)
+    def __iter__(self):
+        if guard.off or _fetching or not clock.mine():
+            return original(self)
+        before = _before_iter(self)
+        try:
+            iterator = original(self)
+        finally:
+            _after_iter(before)
+        if before is not None:
+            try:
+                iterator._flatout = before
+            except Exception:
+                pass
+        return iterator
+
+    cls.__iter__ = __iter__
+
+
+@guard.quietly
+def _before_iter(loader):
+    global starting
+    info = _known.get(loader)
+    if info is None:
+        describe(loader)
+        info = _known[loader]
+    import torch
+
+    evaluating = clock.base == clock.EVAL or not torch.is_grad_enabled()
+    begin = clock.switch(clock.EVAL if evaluating else clock.DATA)
+    starting = info.number + 1
+    if info.workers:
+        settings.tell_children(FLATOUT_LOADER=str(starting))
+    # The loader, when its iterator was begun, batches so far, when the last one came.
+    return [info, begin, 0, 0]
+
+
+@guard.quietly
+def _after_iter(before):
+    global starting
+    starting = 0
+    settings.tell_children(FLATOUT_LOADER=None)
+    clock.switch(clock.base)
+
+
+def _patch_next(cls, torch):
+    original = cls.__next__
+    is_grad_enabled = torch.is_grad_enabled
+
+    @guard.like(original)
+    def __next__(self):
+        global _fetching
+        if guard.off or _fetching or clock.get_ident() != clock.thread:
+            return original(self)
+        evaluating = not is_grad_enabled() or clock.base == clock.EVAL
+        begin = 0
+        try:
+            begin = clock.switch(clock.EVAL if evaluating else clock.DATA)
+            _fetching = True
+        except Exception as error:
+            guard.failed(error, "next")
+        try:
+            batch = original(self)
+        except BaseException as error:
+            _fetching = False
+            _ended(self, isinstance(error, StopIteration), evaluating)
+            raise
+        _fetching = False
+        if not guard.off:
+            try:
+                state = getattr(self, "_flatout", None)
+                if evaluating:
+                    _evaluated(state)
+                else:
+                    _came(state, batch)
+                if state is not None:
+                    took(state, begin, evaluating)
+            except Exception as error:
+                guard.failed(error, "next")
+        return batch
+
+    cls.__next__ = __next__
+
+
+def took(state, begin, evaluating):
+    """Which loader feeds the steps, and how long it lets them wait."""
+    state[2] += 1
+    number = state[0].number + 1
+    words = clock.words
+    at = W_LOADERS + (number % LOADER_SLOTS) * LOADER_WORDS
+    words[at + L_NUMBER] = number
+    words[at + (L_EVAL_BATCHES if evaluating else L_BATCHES)] += 1
+    words[at + (L_EVAL_WAIT if evaluating else L_WAIT)] += state[3] - begin
+
+
+def _came(state, batch):
+    from . import evaluation
+
+    if evaluation.active:
+        evaluation.finish()
+    clock.batch_came(batch_size(batch))
+    if state is not None:
+        state[3] = clock.since
+        if state[2] == 0:
+            _first(state, batch)
+    for function in settings.on_batch:
+        function()
+    if clock.since >= clock.next_flush:
+        clock.flush(clock.since)
+
+
+def _evaluated(state):
+    from . import evaluation
+
+    evaluation.confirm()
+    clock.eval_batch()
+    if state is not None:
+        state[3] = clock.switch(clock.EVAL)
+        if state[2] == 0:
+            _start_event(state)
+    if clock.since >= clock.next_flush:
+        clock.flush(clock.since)
+
+
+def _first(state, batch):
+    _start_event(state)
+    if not state[0].told_batch:
+        state[0].told_batch = True
+        from . import environment
+
+        environment.describe_batch(batch, "loader.%d" % state[0].number)
+
+
+def _start_event(state):
+    duration = (perf_counter_ns() - state[1]) / 1e6
+    clock.event("loader-start", loader=state[0].number, workers=state[0].workers, duration_ms=duration)
+
+
+@guard.quietly
+def _ended(iterator, exhausted, evaluating):
+    """No batch came: the loader is exhausted, or it failed."""
+    from . import evaluation
+
+    state = getattr(iterator, "_flatout", None)
+    if not evaluating:
+        clock.base = clock.OTHER
+        clock.switch(clock.OTHER)
+        if exhausted and state is not None and state[2]:
+            state[0].epoch += 1
+            duration = (perf_counter_ns() - state[1]) / 1e6
+            clock.event("epoch", number=state[0].epoch, duration_ms=duration)
+    else:
+        evaluation.loader_ended()
+
+
+def batch_size(batch, depth=0):
+    """Samples in a batch: the first dimension of the first tensor in it."""
+    shape = getattr(batch, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if len(shape) else 0
+    if depth > 3:
+        return 0
+    if isinstance(batch, dict) or hasattr(batch, "values") and hasattr(batch, "keys"):
+        batch = list(batch.values())
+    if isinstance(batch, (list, tuple)):
+        for item in batch[:8]:
+            size = batch_size(item, depth + 1)
+            if size:
+                return size
+        if batch and isinstance(batch[0], (str, bytes, int, float)):
+            return len(batch)
+    return 0
+
+
+def after_fork():
+    global _fetching
+    _fetching = False

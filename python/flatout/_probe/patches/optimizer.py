@@ -1,0 +1,134 @@
+"""Steps, from the optimizers' global hooks; and which optimizer it is."""
+
+import weakref
+
+from .. import clock, guard, places, settings
+
+_known = weakref.WeakKeyDictionary()
+_primary = 0
+_others = 0
+_count = 0
+
+
+def install(torch):
+    from torch.optim import optimizer
+
+    compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
+
+    def before(self, args, kwargs):
+        # While a compiler traces the step it must find nothing here to trace.
+        if compiling() or guard.off:
+            return None
+        return _before(self)
+
+    def after(self, args, kwargs):
+        if compiling() or guard.off:
+            return None
+        return _after(self)
+
+    optimizer.register_optimizer_step_pre_hook(before)
+    optimizer.register_optimizer_step_post_hook(after)
+    _patch_init(optimizer.Optimizer)
+    _patch_zero_grad(optimizer.Optimizer)
+
+
+def _before(self):
+    from . import evaluation
+
+    try:
+        if clock.get_ident() != clock.thread:
+            clock.rebind_thread()
+        evaluation.step_came()
+        for function in settings.on_optimizer:
+            function()
+        if clock.phase == clock.OTHER and clock.base == clock.OTHER:
+            clock.base = clock.COMPUTE
+            clock.switch(clock.COMPUTE)
+    except Exception as error:
+        guard.failed(error, "step")
+
+
+def _after(self):
+    global _primary, _others
+    try:
+        if clock.get_ident() != clock.thread:
+            return
+        number = id(self)
+        if number != _primary:
+            # With several optimizers (a GAN) a step is a round of the first; if that one rests, another takes its place.
+            _others += 1
+            if _primary and _others <= 3:
+                return
+            _primary = number
+            describe(self)
+        _others = 0
+        clock.step_ended()
+    except Exception as error:
+        guard.failed(error, "step")
+
+
+def _patch_init(cls):
+    original = cls.__init__
+
+    @guard.like(original)
+    def __init__(self, params, defaults):
+        if not guard.off:
+            settings.optimizer_defaults(self, defaults)
+        original(self, params, defaults)
+        if not guard.off:
+            remember(self)
+
+    cls.__init__ = __init__
+
+
+@guard.quietly
+def remember(self):
+    global _count
+    _known[self] = (_count, places.user_place(2))
+    _count += 1
+
+
+@guard.quietly
+def describe(self):
+    from . import environment
+
+    number, place = _known.get(self, (_count, None))
+    scope = "optimizer.%d" % number
+    group = self.param_groups[0] if self.param_groups else {}
+    clock.fact("optimizer.class", type(self).__name__, scope, place)
+    for key in ("fused", "foreach", "capturable"):
+        if key in group:
+            clock.fact("optimizer." + key, group[key], scope, place)
+    clock.fact("optimizer.lr", float(group["lr"]) if isinstance(group.get("lr"), (int, float)) else None, scope, place)
+    environment.describe_training(self, scope)
+
+
+def _patch_zero_grad(cls):
+    original = cls.zero_grad
+    left = 20
+
+    @guard.like(original)
+    def zero_grad(self, set_to_none=True):
+        nonlocal left
+        if not guard.off:
+            set_to_none = settings.values.get("zero_grad.set_to_none", set_to_none)
+            if left > 0:
+                left -= 1
+                if left == 19:
+                    tell_zero_grad(set_to_none)
+                elif left == 0 and "zero_grad.set_to_none" not in settings.values and cls.zero_grad is zero_grad:
+                    # It has told all it can: the program gets its own function back.
+                    cls.zero_grad = original
+        return original(self, set_to_none)
+
+    cls.zero_grad = zero_grad
+
+
+@guard.quietly
+def tell_zero_grad(set_to_none):
+    clock.fact("zero_grad.set_to_none", bool(set_to_none), None, places.user_place(2))
+
+
+def after_fork():
+    global _primary
+    _primary = 0

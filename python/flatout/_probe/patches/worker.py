@@ -1,0 +1,76 @@
+"""Inside a DataLoader's worker (or the main process without workers): time in the data set against time in collate."""
+
+import os
+from time import perf_counter_ns
+
+from .. import clock, guard
+from ..ring import L_COLLATE, L_FETCH, L_NUMBER, L_PREPARED, LOADER_SLOTS, LOADER_WORDS, W_LOADERS
+
+_collated = 0
+
+
+def install(torch):
+    from torch.utils.data._utils import fetch
+
+    _patch_init(fetch._BaseDatasetFetcher)
+    for cls in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
+        _patch_fetch(cls)
+
+
+def _patch_init(cls):
+    original = cls.__init__
+
+    @guard.like(original)
+    def __init__(self, dataset, auto_collation, collate_fn, drop_last):
+        from . import loader
+
+        if not guard.off:
+            number = loader.starting or int(os.environ.get("FLATOUT_LOADER") or 0)
+            self._flatout_slot = number
+            collate_fn = timed(collate_fn)
+        original(self, dataset, auto_collation, collate_fn, drop_last)
+
+    cls.__init__ = __init__
+
+
+def timed(collate_fn):
+    def collate(data):
+        global _collated
+        begin = perf_counter_ns()
+        try:
+            return collate_fn(data)
+        finally:
+            _collated = perf_counter_ns() - begin
+
+    return collate
+
+
+def _patch_fetch(cls):
+    original = cls.fetch
+
+    @guard.like(original)
+    def fetch(self, possibly_batched_index):
+        global _collated
+        if guard.off:
+            return original(self, possibly_batched_index)
+        _collated = 0
+        begin = perf_counter_ns()
+        data = original(self, possibly_batched_index)
+        try:
+            count(getattr(self, "_flatout_slot", 0), perf_counter_ns() - begin, _collated)
+        except Exception as error:
+            guard.failed(error, "fetch")
+        return data
+
+    cls.fetch = fetch
+
+
+def count(loader, total, collate):
+    if not clock.ring.is_open:
+        clock.begin()
+    words = clock.words
+    at = W_LOADERS + (loader % LOADER_SLOTS) * LOADER_WORDS
+    words[at + L_FETCH] += max(total - collate, 0)
+    words[at + L_COLLATE] += collate
+    words[at + L_PREPARED] += 1
+    words[at + L_NUMBER] = loader

@@ -1,0 +1,91 @@
+"""`flatout run --apply`: settings put in force at run time, without an edit. What could not be applied is told, with a reason."""
+
+import os
+
+from . import clock, guard
+
+values = {}
+# Called when a batch has come, and before an optimizer's step.
+on_batch = []
+on_optimizer = []
+LOADER = ("num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "batch_size")
+KNOWN = {"loader." + name for name in LOADER} | {
+    "amp",
+    "tf32",
+    "cudnn.benchmark",
+    "matmul.precision",
+    "threads.torch",
+    "optimizer.fused",
+    "optimizer.foreach",
+    "zero_grad.set_to_none",
+}
+_told = set()
+
+
+def parse(text):
+    """`a=1,b=on` as a dictionary; numbers and on/off are read as such."""
+    found = {}
+    for part in (text or "").split(","):
+        key, mark, value = part.strip().partition("=")
+        if mark:
+            found[key.strip()] = read(value.strip())
+    return found
+
+
+def read(value):
+    switches = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
+    if value.lower() in switches:
+        return switches[value.lower()]
+    try:
+        return int(value)
+    except ValueError:
+        return value
+
+
+def told(key, reason=None):
+    """Applied, or not and why; once each."""
+    if (key, reason) not in _told:
+        _told.add((key, reason))
+        clock.fact("apply." + key, reason is None if reason is None else reason)
+
+
+def tell_children(**variables):
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def install(torch):
+    values.update(parse(os.environ.get("FLATOUT_APPLY")))
+    if not values:
+        return
+    for key in values:
+        if key not in KNOWN:
+            told(key, "unknown-setting")
+    from . import apply
+
+    apply.install(torch)
+
+
+def loader_arguments(original, loader, args, kwargs):
+    if not any(key.startswith("loader.") for key in values):
+        return args, kwargs
+    try:
+        from . import apply
+
+        return apply.loader_arguments(original, loader, args, kwargs)
+    except Exception as error:
+        guard.failed(error, "apply")
+        return args, kwargs
+
+
+def optimizer_defaults(optimizer, defaults):
+    if "optimizer.fused" in values or "optimizer.foreach" in values:
+        try:
+            from . import apply
+
+            apply.optimizer_defaults(optimizer, defaults)
+        except Exception as error:
+            guard.failed(error, "apply")
