@@ -56,6 +56,16 @@ pub enum DataError {
         path: PathBuf,
         line: u64,
     },
+    /// A part in the middle is not there.
+    MissingShard {
+        path: PathBuf,
+        neighbour: PathBuf,
+    },
+    /// Two files hold the same part.
+    DuplicateShard {
+        path: PathBuf,
+        other: PathBuf,
+    },
     DuplicateColumn {
         path: PathBuf,
         column: String,
@@ -157,6 +167,17 @@ impl Explain for DataError {
                     zh: "`{path}` 第 {line} 行起的引号没有闭合"
                 )
             }
+            Self::MissingShard { path, neighbour } => {
+                let (path, neighbour) = (path.display(), neighbour.display());
+                message!(
+                    en: "`{path}` is missing, though `{neighbour}` is there",
+                    zh: "缺少分片 `{path}`（`{neighbour}` 存在）"
+                )
+            }
+            Self::DuplicateShard { path, other } => {
+                let (path, other) = (path.display(), other.display());
+                message!(en: "`{path}` and `{other}` are the same part", zh: "`{path}` 与 `{other}` 是同一个分片")
+            }
             Self::DuplicateColumn { path, column } => {
                 let path = path.display();
                 message!(en: "`{path}` has two columns named `{column}`", zh: "`{path}` 中有两列同名：`{column}`")
@@ -208,6 +229,7 @@ impl Explain for DataError {
                 en: "use a shorter sequence length, or give this split a larger share",
                 zh: "请缩短序列长度，或增大该划分的比例"
             )),
+            Self::DuplicateShard { .. } => Some(message!(en: "remove one of them", zh: "请删除其中一个")),
             Self::Unordered { .. } => Some(message!(en: "sort the file by time", zh: "请先按时间排序该文件")),
             _ => None,
         }

@@ -2,4 +2,5 @@
 
 pub mod csv;
 pub mod parquet;
+pub mod parquet_table;
 pub mod parquet_write;

@@ -1,6 +1,7 @@
 //! Synthetic data like that of real training jobs: learnable, reproducible to the byte, with a best score that is known
 //! because the signal was planted. A `recipe.json` beside the data holds the recipe and that score.
 
+pub mod interactions;
 pub mod score;
 pub mod stocks;
 
@@ -19,6 +20,7 @@ const SCHEMA_VERSION: u32 = 1;
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Recipe {
     Stocks(stocks::Stocks),
+    Interactions(interactions::Interactions),
 }
 
 /// What was generated; the content of `recipe.json`.
@@ -55,6 +57,7 @@ impl Recipe {
         let threads = crate::parallel::threads(threads);
         let generated = match self {
             Self::Stocks(stocks) => stocks.generate(folder, threads)?,
+            Self::Interactions(interactions) => interactions.generate(folder, threads)?,
         };
         // Last, so that a folder with a recipe is a complete one.
         let mut text = serde_json::to_string_pretty(&generated).unwrap_or_default();

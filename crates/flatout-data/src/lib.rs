@@ -57,10 +57,12 @@ pub mod parallel;
 pub mod paths;
 pub mod prefetch;
 pub mod random;
+pub mod shards;
 pub mod source;
 pub mod split;
 pub mod standardise;
 pub mod table;
+pub mod table_source;
 pub mod text_list;
 pub mod time;
 
@@ -68,8 +70,10 @@ pub use batch::{BatchMemory, BatchSlices, Draw, FillTime, Filled, HostBatch, Sam
 pub use block::Block;
 pub use dataset::{Category, Entity, ImageTargets, Images, Labels, Panel, PanelSplit, Tabular, Windows};
 pub use error::{DataError, Result};
+pub use load::join::{JoinRecipe, SideTable};
 pub use load::missing::Missing;
 pub use load::panel::{PanelOptions, load_panel};
+pub use load::tabular::{LabelKind, TabularOptions, load_tabular};
 pub use order::{EpochOrder, Permutation, Position};
 pub use prefetch::{Lease, Prefetcher, Threads};
 pub use source::{Augment, ImageSource, PixelFormat, TabularSource, WindowSource};

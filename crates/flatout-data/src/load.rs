@@ -1,4 +1,8 @@
 //! From paths to data sets.
 
+pub mod join;
+pub mod kuairand;
 pub mod missing;
 pub mod panel;
+pub mod roles;
+pub mod tabular;

@@ -73,6 +73,29 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// Places that no column of the file fills: (array, offset). Readers write "missing" there.
+    pub fn unassigned(&self) -> Vec<Slot> {
+        let all = self
+            .arrays
+            .iter()
+            .enumerate()
+            .flat_map(|(array, &(kind, width))| {
+                (0..width).map(move |offset| Slot {
+                    array,
+                    offset,
+                    kind,
+                    required: false,
+                })
+            });
+        let used = |slot: &Slot| {
+            self.slots
+                .iter()
+                .flatten()
+                .any(|known| (known.array, known.offset) == (slot.array, slot.offset))
+        };
+        all.filter(|slot| !used(slot)).collect()
+    }
+
     /// Every column in an array of its own.
     pub fn columns(kinds: &[Option<ColumnType>]) -> Self {
         let mut layout = Self::default();
@@ -129,6 +152,14 @@ pub enum Problem {
 pub struct Skipped {
     pub count: u64,
     pub examples: Vec<BadRow>,
+}
+
+/// What a reader of tables returns.
+#[derive(Debug, Default)]
+pub struct TableRead {
+    pub arrays: Arrays,
+    pub skipped: Skipped,
+    pub rows_per_file: Vec<usize>,
 }
 
 /// How many examples of skipped rows are kept.

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use flatout_data::formats::csv::{CsvOptions, CsvRead, infer, read};
-use flatout_data::table::{Array, BadRows, ColumnType, Layout, MISSING};
+use flatout_data::formats::csv::{CsvOptions, infer, read};
+use flatout_data::table::{Array, BadRows, ColumnType, Layout, MISSING, TableRead};
 use proptest::prelude::*;
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ fn write(folder: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-fn read_as(files: &[PathBuf], kinds: &[ColumnType], options: &CsvOptions) -> flatout_data::Result<CsvRead> {
+fn read_as(files: &[PathBuf], kinds: &[ColumnType], options: &CsvOptions) -> flatout_data::Result<TableRead> {
     let schema = infer(files, None, 1)?;
     let kinds: Vec<Option<ColumnType>> = kinds.iter().copied().map(Some).collect();
     read(files, &schema, &Layout::columns(&kinds), options)

@@ -1,10 +1,12 @@
 //! Independent rows: numeric features, categorical codes, a label.
 
 use crate::block::Block;
+use crate::load::missing::Missing;
 use crate::split::{SplitRule, Splits, split_rows};
 use crate::standardise::Standardiser;
+use crate::table::Skipped;
+use crate::text_list::TextList;
 use crate::{DataError, Result};
-use std::collections::HashMap;
 
 #[derive(Debug, Default)]
 pub struct Tabular {
@@ -19,27 +21,23 @@ pub struct Tabular {
     pub label_name: String,
     /// `[rows]`, microseconds since 1970, when a column of time was named.
     pub timestamps_us: Option<Block<i64>>,
+    /// Rows that could not be read and were left out.
+    pub skipped: Skipped,
+    /// Rows left out because values were missing and the policy was to drop them.
+    pub rows_dropped: usize,
 }
 
-/// A categorical column: its values, in the order of their codes; `values[0]` has code 1.
-#[derive(Debug, Default, Clone)]
+/// A categorical column: its values, in the order of their codes; value 0 of the list has code 1.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Category {
     pub name: String,
-    pub values: Vec<String>,
+    pub values: TextList,
 }
 
 impl Category {
     /// Rows an embedding table needs: the known values and the unseen one.
     pub fn embedding_rows(&self) -> usize {
         self.values.len() + 1
-    }
-
-    /// The codes by value, to encode new data with an old dictionary.
-    pub fn index(&self) -> HashMap<&str, i32> {
-        (1..)
-            .zip(&self.values)
-            .map(|(code, value)| (value.as_str(), code))
-            .collect()
     }
 }
 
@@ -69,6 +67,31 @@ impl Tabular {
         standardiser
     }
 
+    /// Leaves out rows with a missing value in a column whose policy is to drop them.
+    pub(crate) fn drop_rows_with_missing(&mut self, policies: &[Missing]) {
+        let width = policies.len();
+        let kept: Vec<usize> = (0..self.rows)
+            .filter(|row| {
+                let values = &self.features[row * width..(row + 1) * width];
+                !values
+                    .iter()
+                    .zip(policies)
+                    .any(|(value, policy)| value.is_nan() && *policy == Missing::Drop)
+            })
+            .collect();
+        keep_rows(&mut self.features, width, &kept);
+        keep_rows(&mut self.codes, self.categories.len(), &kept);
+        match &mut self.labels {
+            Labels::Real(values) => keep_rows(values, 1, &kept),
+            Labels::Class { classes, .. } => keep_rows(classes, 1, &kept),
+        }
+        if let Some(times) = &mut self.timestamps_us {
+            keep_rows(times, 1, &kept);
+        }
+        self.rows_dropped = self.rows - kept.len();
+        self.rows = kept.len();
+    }
+
     /// The last sanity check before a trainer sees it: sizes agree.
     pub fn check(&self) -> Result<()> {
         u32::try_from(self.rows).map_err(|_| DataError::TooLarge {
@@ -86,4 +109,14 @@ impl Tabular {
         let timestamps = self.timestamps_us.as_ref().map_or(0, Block::size_bytes);
         self.features.size_bytes() + self.codes.size_bytes() + labels + timestamps
     }
+}
+
+/// Moves the rows to keep (ascending) to the front, in place.
+fn keep_rows<T: Copy>(block: &mut Block<T>, width: usize, kept: &[usize]) {
+    let mut values = std::mem::take(block).into_vec();
+    for (to, &from) in kept.iter().enumerate() {
+        values.copy_within(from * width..(from + 1) * width, to * width);
+    }
+    values.truncate(kept.len() * width);
+    *block = values.into();
 }

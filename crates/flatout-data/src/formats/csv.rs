@@ -11,4 +11,4 @@ pub mod read;
 pub mod scan;
 
 pub use infer::{CsvSchema, infer};
-pub use read::{CsvOptions, CsvRead, read};
+pub use read::{CsvOptions, read};

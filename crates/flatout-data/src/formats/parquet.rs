@@ -255,7 +255,7 @@ impl ParquetFile {
 }
 
 impl TimeScale {
-    fn to_us(self, value: i64) -> Option<i64> {
+    pub fn to_us(self, value: i64) -> Option<i64> {
         match self {
             Self::Days => value.checked_mul(MICROSECONDS_PER_DAY),
             Self::Milliseconds => value.checked_mul(1000),

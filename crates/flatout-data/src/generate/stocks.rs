@@ -280,7 +280,9 @@ mod tests {
             };
             total.add(better);
         }
-        let BestScore::Regression { validation, .. } = generated.best;
+        let BestScore::Regression { validation, .. } = generated.best else {
+            panic!()
+        };
         let reached = total.finish();
         assert!(
             (reached.r2 - validation.r2).abs() < 0.05,

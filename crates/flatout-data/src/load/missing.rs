@@ -35,11 +35,20 @@ impl std::str::FromStr for Missing {
 /// Applies the policy to the rows of one entity, `[rows, width]`. Returns the first offending (row, column) for `Error`.
 /// `Drop` is for the caller, who knows what else belongs to a row; infinities become NaN.
 pub fn fill(rows: &mut [f32], width: usize, policy: Missing) -> Result<(), (usize, usize)> {
+    fill_columns(rows, &vec![policy; width])
+}
+
+/// [`fill`] with a policy of its own for each column.
+pub fn fill_columns(rows: &mut [f32], policies: &[Missing]) -> Result<(), (usize, usize)> {
+    let width = policies.len();
+    if width == 0 {
+        return Ok(());
+    }
     for index in 0..rows.len() {
         if rows[index].is_finite() {
             continue;
         }
-        rows[index] = match policy {
+        rows[index] = match policies[index % width] {
             Missing::Error => return Err((index / width, index % width)),
             Missing::Mean | Missing::Drop => f32::NAN,
             Missing::Zero => 0.0,

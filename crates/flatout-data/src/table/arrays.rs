@@ -72,6 +72,28 @@ unsafe impl Send for RawArray {}
 // SAFETY: see above.
 unsafe impl Sync for RawArray {}
 
+impl RawArray {
+    /// Writes "missing" for one column of `rows`.
+    ///
+    /// # Safety
+    /// The rows are reserved, belong to the caller alone, and the slot is of this array.
+    pub unsafe fn fill_missing(self, slot: &super::Slot, rows: std::ops::Range<usize>) {
+        for row in rows {
+            let place = row * self.width + slot.offset;
+            // SAFETY: the caller's promise.
+            unsafe {
+                match slot.kind {
+                    ColumnType::Real => self.pointer.cast::<f32>().add(place).write(f32::NAN),
+                    ColumnType::Category => self.pointer.cast::<i32>().add(place).write(0),
+                    ColumnType::Integer | ColumnType::Time => {
+                        self.pointer.cast::<i64>().add(place).write(super::MISSING);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Arrays with room for `capacity` rows, none of which counts before [`Growing::finish`].
 #[derive(Debug)]
 pub struct Growing {

@@ -3,13 +3,16 @@
 use crate::context::Context;
 use clap::{Args, Subcommand};
 use flatout_core::{Message, Result, message};
-use flatout_data::generate::{Generated, Recipe, stocks::Stocks};
+use flatout_data::generate::interactions::Interactions;
+use flatout_data::generate::stocks::Stocks;
+use flatout_data::generate::{Generated, Recipe};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
   flatout generate stocks --out data/stocks
-  flatout generate stocks --out data/small --size 20 --days 300 --seed 7";
+  flatout generate stocks --out data/small --size 20 --days 300 --seed 7
+  flatout generate interactions --out data/clicks --size 1000000";
 
 #[derive(Args)]
 pub struct Arguments {
@@ -32,6 +35,14 @@ enum Kind {
         /// Share of the variance of returns that can be predicted
         #[arg(long, default_value_t = Stocks::default().signal)]
         signal: f64,
+    },
+    /// Logs of a short-video service in three CSV parts, with user and video tables to join
+    Interactions {
+        #[command(flatten)]
+        common: Common,
+        /// Number of interactions
+        #[arg(long, default_value_t = Interactions::default().interactions)]
+        size: usize,
     },
 }
 
@@ -57,6 +68,10 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         Kind::Stocks { common, size, days, signal } => {
             let seed = common.seed;
             (common, Recipe::Stocks(Stocks { stocks: size, days, seed, signal }))
+        }
+        Kind::Interactions { common, size } => {
+            let recipe = Recipe::Interactions(Interactions::of_size(size, common.seed));
+            (common, recipe)
         }
     };
     let generated = recipe.generate(&common.out, None)?;

@@ -14,6 +14,8 @@ use std::ops::Range;
 pub struct Shape<'a> {
     pub names: &'a [String],
     pub slots: &'a [Option<Slot>],
+    /// Places of the arrays that no column fills.
+    pub unassigned: &'a [Slot],
     pub delimiter: u8,
     /// Keep infinite values instead of calling the row bad.
     pub allow_infinite: bool,
@@ -76,6 +78,10 @@ pub fn parse_block(
                 scratch,
             );
         }
+    }
+    for slot in shape.unassigned {
+        // SAFETY: these rows are this block's own.
+        unsafe { arrays[slot.array].fill_missing(slot, first_row..first_row + info.records) };
     }
     finish(first_row, info.records, scratch);
 }

@@ -4,7 +4,7 @@ use super::blocks::{BLOCK_BYTES, BlockInfo, BlockReader};
 use super::infer::{CsvSchema, check_header};
 use super::parse::{Scratch, Shape, parse_block};
 use crate::table::arrays::{Growing, RawArray};
-use crate::table::{Array, Arrays, BadRow, BadRows, ColumnType, EXAMPLES_KEPT, Layout, Skipped};
+use crate::table::{Arrays, BadRow, BadRows, ColumnType, EXAMPLES_KEPT, Layout, Skipped, TableRead};
 use crate::text_list::{Dictionary, TextList};
 use crate::{DataError, Result, parallel};
 use std::collections::BTreeMap;
@@ -19,14 +19,6 @@ pub struct CsvOptions {
     pub threads: Option<usize>,
     /// Bytes parsed at a time; for tests, which want many blocks out of little text.
     pub block_bytes: Option<usize>,
-}
-
-#[derive(Debug, Default)]
-pub struct CsvRead {
-    pub arrays: Arrays,
-    pub skipped: Skipped,
-    /// Rows of each file.
-    pub rows_per_file: Vec<usize>,
 }
 
 /// Where the next block comes from.
@@ -133,7 +125,12 @@ impl Harvest {
 }
 
 /// Reads all files into arrays laid out as `layout` says, whose slots are those of `schema`'s columns.
-pub fn read(files: &[PathBuf], schema: &CsvSchema, layout: &Layout, options: &CsvOptions) -> Result<CsvRead> {
+pub fn read(
+    files: &[PathBuf],
+    schema: &CsvSchema,
+    layout: &Layout,
+    options: &CsvOptions,
+) -> Result<TableRead> {
     let total_bytes = files
         .iter()
         .filter_map(|path| std::fs::metadata(path).ok())
@@ -182,9 +179,11 @@ fn work(
     layout: &Layout,
     options: &CsvOptions,
 ) -> Result<()> {
+    let unassigned = layout.unassigned();
     let shape = Shape {
         names: &schema.names,
         slots: &layout.slots,
+        unassigned: &unassigned,
         delimiter: schema.delimiter,
         allow_infinite: options.allow_infinite,
     };
@@ -254,7 +253,7 @@ fn finish(
     rows: usize,
     layout: &Layout,
     options: &CsvOptions,
-) -> Result<CsvRead> {
+) -> Result<TableRead> {
     harvest.bad.sort_by_key(|(number, row)| (*number, row.line));
     if options.bad_rows == BadRows::Error && !harvest.bad.is_empty() {
         return Err(DataError::BadRow(harvest.bad.swap_remove(0).1));
@@ -269,7 +268,7 @@ fn finish(
     )?;
     // SAFETY: every block wrote all its rows but those it reported as gaps.
     let (rows, arrays) = unsafe { growing.finish(rows, &harvest.gaps) };
-    Ok(CsvRead {
+    Ok(TableRead {
         arrays: Arrays {
             rows,
             arrays,
@@ -330,11 +329,4 @@ fn translate(
         }
         Ok(())
     })
-}
-
-impl CsvRead {
-    /// One column's array, when the layout gave each its own.
-    pub fn take_array(&mut self, index: usize) -> Array {
-        std::mem::replace(&mut self.arrays.arrays[index], Array::Real(Vec::new()))
-    }
 }

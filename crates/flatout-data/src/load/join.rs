@@ -1,0 +1,325 @@
+//! Data sets of several tables: a log and side tables joined to it by key. A recipe (`dataset.json` in the folder, or one of
+//! those flatout knows) names them.
+
+use super::missing::Missing;
+use super::roles::Roles;
+use super::tabular::{self, TabularOptions};
+use crate::dataset::{Category, Tabular};
+use crate::table::{Array, ColumnType, Layout, Slot};
+use crate::table_source::TableSource;
+use crate::text_list::{Dictionary, TextList};
+use crate::{DataError, Result, shards};
+use flatout_core::message;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+pub const RECIPE_FILE: &str = "dataset.json";
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JoinRecipe {
+    pub name: String,
+    /// Patterns of the log's files, one after the other; parts (`_part1`) are found by themselves.
+    pub log: Vec<String>,
+    pub label: String,
+    #[serde(default)]
+    pub time: Option<String>,
+    /// Numeric columns of the log; all that are left when absent.
+    #[serde(default)]
+    pub features: Option<Vec<String>>,
+    /// Categorical columns of the log.
+    #[serde(default)]
+    pub categories: Option<Vec<String>>,
+    /// Columns of the log that must not be learnt from, such as what happened after the label.
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    #[serde(default)]
+    pub tables: Vec<SideTable>,
+    #[serde(default)]
+    pub missing: Missing,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SideTable {
+    /// Pattern of its files.
+    pub file: String,
+    pub key: String,
+    #[serde(default)]
+    pub features: Option<Vec<String>>,
+    #[serde(default)]
+    pub categories: Option<Vec<String>>,
+    #[serde(default)]
+    pub exclude: Vec<String>,
+}
+
+impl JoinRecipe {
+    /// The recipe of a folder: its own, or a known one whose files are there. `None` for plain tables.
+    pub fn find(path: &Path) -> Result<Option<Self>> {
+        if !path.is_dir() {
+            return Ok(None);
+        }
+        let file = path.join(RECIPE_FILE);
+        match std::fs::read(&file) {
+            Ok(text) => serde_json::from_slice(&text)
+                .map(Some)
+                .map_err(|error| DataError::Corrupt {
+                    path: file,
+                    format: "recipe",
+                    reason: error.to_string(),
+                }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let known = super::kuairand::recipes();
+                Ok(known.into_iter().find(|recipe| {
+                    recipe
+                        .files(&data_folder(path))
+                        .is_ok_and(|files| !files.is_empty())
+                }))
+            }
+            Err(error) => Err(DataError::reading(file, error)),
+        }
+    }
+
+    /// A data set that flatout knows by name.
+    pub fn named(name: &str) -> Option<Self> {
+        super::kuairand::recipes()
+            .into_iter()
+            .find(|recipe| recipe.name.eq_ignore_ascii_case(name))
+    }
+
+    pub fn files(&self, folder: &Path) -> Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for pattern in &self.log {
+            files.extend(shards::find_pattern(folder, pattern)?);
+        }
+        files.dedup();
+        Ok(files)
+    }
+
+    pub fn load(&self, path: &Path, options: &TabularOptions) -> Result<Tabular> {
+        let folder = data_folder(path);
+        let mut files = self.files(&folder)?;
+        if files.is_empty() {
+            let list = self.log.join(", ");
+            return Err(DataError::NoFiles {
+                path: folder,
+                wanted: message!(en: "log files ({list})", zh: "日志文件（{list}）"),
+            });
+        }
+        files.truncate(options.limit.unwrap_or(usize::MAX).max(1));
+        let options = self.merge(options);
+        let sides = self
+            .tables
+            .iter()
+            .map(|table| Side::load(&folder, table, &options))
+            .collect::<Result<Vec<_>>>()?;
+        let source = TableSource::of_files(files, options.threads)?;
+        tabular::build(&source, &options, &sides, path)
+    }
+
+    /// What the caller says comes before what the recipe says.
+    fn merge(&self, options: &TabularOptions) -> TabularOptions {
+        let mut merged = options.clone();
+        if merged.label.is_empty() {
+            merged.label.clone_from(&self.label);
+        }
+        merged.features = merged.features.or_else(|| self.features.clone());
+        merged.categories = merged.categories.or_else(|| self.categories.clone());
+        merged.time = merged.time.or_else(|| self.time.clone());
+        merged.exclude.extend(self.exclude.iter().cloned());
+        if merged.label != self.label {
+            merged.exclude.push(self.label.clone());
+        }
+        if merged.missing == Missing::Error {
+            merged.missing = self.missing;
+        }
+        merged
+    }
+}
+
+/// Published archives keep their tables in `data/`.
+fn data_folder(path: &Path) -> PathBuf {
+    let inner = path.join("data");
+    if inner.is_dir() { inner } else { path.to_owned() }
+}
+
+/// A side table in memory.
+pub struct Side {
+    pub key: String,
+    keys: Dictionary,
+    /// Row of each key code.
+    row_of_code: Vec<usize>,
+    pub feature_names: Vec<String>,
+    features: Vec<f32>,
+    pub categories: Vec<Category>,
+    codes: Vec<i32>,
+}
+
+impl Side {
+    pub fn has_column(&self, name: &str) -> bool {
+        self.feature_names.iter().any(|known| known == name)
+            || self.categories.iter().any(|known| known.name == name)
+    }
+
+    fn load(folder: &Path, table: &SideTable, options: &TabularOptions) -> Result<Self> {
+        let files = shards::find_pattern(folder, &table.file)?;
+        if files.is_empty() {
+            let pattern = &table.file;
+            return Err(DataError::NoFiles {
+                path: folder.to_owned(),
+                wanted: message!(en: "table `{pattern}`", zh: "表 `{pattern}`"),
+            });
+        }
+        let source = TableSource::of_files(files, options.threads)?;
+        let key = source.column(&table.key)?;
+        let chosen = |column: usize, wanted: bool, list: &Option<Vec<String>>| {
+            let name = &source.names[column];
+            column != key
+                && !table.exclude.contains(name)
+                && list.as_ref().map_or(wanted, |list| list.contains(name))
+        };
+        let is_category = |column: usize| {
+            let named = options
+                .types
+                .iter()
+                .find(|(name, _)| *name == source.names[column]);
+            named.map_or(source.types[column], |(_, kind)| *kind) == ColumnType::Category
+        };
+        let columns = 0..source.names.len();
+        let categories: Vec<usize> = columns
+            .clone()
+            .filter(|&column| chosen(column, is_category(column), &table.categories))
+            .collect();
+        let features: Vec<usize> = columns
+            .filter(|&column| !categories.contains(&column) && !is_category(column))
+            .filter(|&column| chosen(column, source.types[column] != ColumnType::Time, &table.features))
+            .collect();
+        let layout = side_layout(&source, key, &features, &categories);
+        let mut read = source.read(&layout, &options.read_options())?;
+        let mut arrays = std::mem::take(&mut read.arrays.arrays).into_iter();
+        let mut take = || arrays.next().unwrap_or(Array::Real(Vec::new()));
+        let (values, codes, keys) = (take().into_real(), take().into_code(), take().into_code());
+        let row_of_code = index_keys(
+            &keys,
+            &read.arrays.dictionaries[key],
+            &source.files[0],
+            &table.key,
+        )?;
+        Ok(Self {
+            key: table.key.clone(),
+            keys: Dictionary::from_texts(&read.arrays.dictionaries[key]),
+            row_of_code,
+            feature_names: features
+                .iter()
+                .map(|&column| source.names[column].clone())
+                .collect(),
+            features: values,
+            categories: categories
+                .iter()
+                .map(|&column| Category {
+                    name: source.names[column].clone(),
+                    values: std::mem::take(&mut read.arrays.dictionaries[column]),
+                })
+                .collect(),
+            codes,
+        })
+    }
+
+    /// The side table's row for each code of the log's key, `None` where it has none. Entry 0 is the missing key.
+    fn rows_for(&self, log_keys: &TextList) -> Vec<Option<usize>> {
+        let known = (0..log_keys.len()).map(|index| {
+            let code = self.keys.find(log_keys.bytes(index));
+            (code > 0).then(|| self.row_of_code[code as usize - 1])
+        });
+        std::iter::once(None).chain(known).collect()
+    }
+}
+
+fn side_layout(source: &TableSource, key: usize, features: &[usize], categories: &[usize]) -> Layout {
+    let mut layout = Layout {
+        slots: vec![None; source.names.len()],
+        arrays: vec![
+            (ColumnType::Real, features.len()),
+            (ColumnType::Category, categories.len()),
+            (ColumnType::Category, 1),
+        ],
+    };
+    let mut put = |columns: &[usize], array: usize, kind: ColumnType| {
+        for (offset, &column) in columns.iter().enumerate() {
+            layout.slots[column] = Some(Slot {
+                array,
+                offset,
+                kind,
+                required: column == key,
+            });
+        }
+    };
+    put(features, 0, ColumnType::Real);
+    put(categories, 1, ColumnType::Category);
+    put(&[key], 2, ColumnType::Category);
+    layout
+}
+
+fn index_keys(keys: &[i32], names: &TextList, path: &Path, key: &str) -> Result<Vec<usize>> {
+    let mut rows = vec![usize::MAX; names.len()];
+    for (row, &code) in keys.iter().enumerate() {
+        let slot = &mut rows[(code - 1) as usize];
+        if *slot != usize::MAX {
+            let (path, value) = (path.display(), names.get((code - 1) as usize));
+            return Err(DataError::Setting(message!(
+                en: "`{path}` has two rows whose `{key}` is {value}; a table to join must have one",
+                zh: "`{path}` 中 `{key}` 为 {value} 的行出现了两次；用于关联的表每个键只能有一行"
+            )));
+        }
+        *slot = row;
+    }
+    Ok(rows)
+}
+
+/// Where joined columns go: behind the log's own.
+pub struct Target<'a> {
+    pub features: &'a mut [f32],
+    pub codes: &'a mut [i32],
+    /// Codes of the keys that are not categories.
+    pub keys: &'a [i32],
+    pub width: usize,
+    pub code_width: usize,
+}
+
+/// Writes the side tables' columns beside the log's.
+pub fn append(sides: &[Side], roles: &Roles, dictionaries: &[TextList], target: Target<'_>) {
+    let Target {
+        features,
+        codes,
+        keys,
+        width,
+        code_width,
+    } = target;
+    let (mut feature_offset, mut code_offset) = (roles.features.len(), roles.categories.len());
+    for (side, &key) in sides.iter().zip(&roles.keys) {
+        let rows_for = side.rows_for(&dictionaries[key]);
+        let (own_features, own_codes) = (side.feature_names.len(), side.categories.len());
+        let category = roles.categories.iter().position(|&column| column == key);
+        let separate = roles.separate_keys.iter().position(|&column| column == key);
+        let rows = codes
+            .len()
+            .checked_div(code_width)
+            .unwrap_or(features.len() / width.max(1));
+        for row in 0..rows {
+            let code = match (category, separate) {
+                (Some(offset), _) => codes[row * code_width + offset],
+                (None, Some(offset)) => keys[row * roles.separate_keys.len() + offset],
+                (None, None) => 0,
+            };
+            let Some(from) = rows_for[code as usize] else {
+                continue;
+            };
+            features[row * width + feature_offset..][..own_features]
+                .copy_from_slice(&side.features[from * own_features..][..own_features]);
+            codes[row * code_width + code_offset..][..own_codes]
+                .copy_from_slice(&side.codes[from * own_codes..][..own_codes]);
+        }
+        feature_offset += own_features;
+        code_offset += own_codes;
+    }
+}

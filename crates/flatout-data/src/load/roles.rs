@@ -1,0 +1,153 @@
+//! Which column is what: label, time, number, category or key.
+
+use super::join::Side;
+use super::tabular::{LabelKind, TabularOptions};
+use crate::table::ColumnType;
+use crate::table_source::TableSource;
+use crate::{DataError, Result};
+use flatout_core::message;
+
+#[derive(Debug, Default)]
+pub struct Roles {
+    pub features: Vec<usize>,
+    pub categories: Vec<usize>,
+    /// Keys of joins that are not categories themselves.
+    pub separate_keys: Vec<usize>,
+    /// The key column of each side table.
+    pub keys: Vec<usize>,
+    pub label: usize,
+    pub class_label: bool,
+    pub time: Option<usize>,
+}
+
+/// Whole numbers that only name something.
+fn is_identifier(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name == "id" || name.ends_with("_id")
+}
+
+pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Side]) -> Result<Roles> {
+    let kind_of = |column: usize| {
+        let named = options
+            .types
+            .iter()
+            .find(|(name, _)| *name == source.names[column]);
+        named.map_or(source.types[column], |(_, kind)| *kind)
+    };
+    for (name, _) in &options.types {
+        if !sides.iter().any(|side| side.has_column(name)) {
+            source.column(name)?;
+        }
+    }
+    let label = source.column(&options.label)?;
+    let class_label = match options.label_kind {
+        LabelKind::Auto => kind_of(label) == ColumnType::Category,
+        LabelKind::Real => false,
+        LabelKind::Class => true,
+    };
+    let time = options
+        .time
+        .as_ref()
+        .map(|name| source.column(name))
+        .transpose()?;
+    let keys = sides
+        .iter()
+        .map(|side| source.column(&side.key))
+        .collect::<Result<Vec<_>>>()?;
+    let mut excluded = Vec::new();
+    for name in &options.exclude {
+        excluded.extend(source.names.iter().position(|known| known == name));
+    }
+    let free = |column: &usize| *column != label && Some(*column) != time && !excluded.contains(column);
+    let columns = |names: &[String]| {
+        names
+            .iter()
+            .map(|name| source.column(name))
+            .collect::<Result<Vec<usize>>>()
+    };
+    let categories = match &options.categories {
+        Some(names) => columns(names)?,
+        None => (0..source.names.len())
+            .filter(free)
+            .filter(|&column| {
+                let named = options
+                    .types
+                    .iter()
+                    .any(|(name, _)| *name == source.names[column]);
+                match kind_of(column) {
+                    ColumnType::Category => true,
+                    ColumnType::Integer => !named && is_identifier(&source.names[column]),
+                    _ => false,
+                }
+            })
+            .filter(|&column| {
+                options
+                    .features
+                    .as_ref()
+                    .is_none_or(|names| !names.contains(&source.names[column]))
+            })
+            .collect(),
+    };
+    let features = match &options.features {
+        Some(names) => columns(names)?,
+        None => (0..source.names.len())
+            .filter(free)
+            .filter(|column| !categories.contains(column) && !keys.contains(column))
+            .filter(|&column| matches!(kind_of(column), ColumnType::Integer | ColumnType::Real))
+            .collect(),
+    };
+    check(source, label, &features, &categories, &kind_of)?;
+    if features.is_empty() && categories.is_empty() && sides.is_empty() {
+        return Err(DataError::Setting(message!(
+            en: "there is no column beside the label to learn from",
+            zh: "除标签外没有可用于学习的列"
+        )));
+    }
+    let separate_keys = keys
+        .iter()
+        .copied()
+        .filter(|key| !categories.contains(key))
+        .collect();
+    Ok(Roles {
+        features,
+        categories,
+        separate_keys,
+        keys,
+        label,
+        class_label,
+        time,
+    })
+}
+
+fn check(
+    source: &TableSource,
+    label: usize,
+    features: &[usize],
+    categories: &[usize],
+    kind_of: &impl Fn(usize) -> ColumnType,
+) -> Result<()> {
+    for &column in features {
+        if kind_of(column) == ColumnType::Category || kind_of(column) == ColumnType::Time {
+            return Err(DataError::ColumnKind {
+                path: source.files[0].clone(),
+                column: source.names[column].clone(),
+                found: kind_of(column).name().into(),
+                wanted: message!(en: "numbers", zh: "数值"),
+            });
+        }
+    }
+    let both = features
+        .iter()
+        .find(|column| categories.contains(column) || **column == label);
+    let clash = both.or(categories.iter().find(|column| **column == label));
+    match clash {
+        None => Ok(()),
+        Some(&column) => {
+            let name = &source.names[column];
+            Err(DataError::Setting(message!(
+                en: "column `{name}` is given two roles (feature, category or label)",
+                zh: "列 `{name}` 被指定了两种角色（特征、类别或标签）"
+            )))
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! CSV or Parquet tables become a [`Tabular`], parsed straight into its blocks. Side tables may be joined by key.
+
+use super::join::{self, JoinRecipe, Side};
+use super::missing::{self, Missing};
+use super::roles::{Roles, role_columns};
+use crate::dataset::{Category, Labels, Tabular};
+use crate::paths::natural_order;
+use crate::table::{Array, BadRows, ColumnType, Layout, Slot};
+use crate::table_source::{ReadOptions, TableSource};
+use crate::text_list::TextList;
+use crate::{DataError, Result};
+use std::path::Path;
+
+/// What a label is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LabelKind {
+    /// Text is a class, a number is a number.
+    #[default]
+    Auto,
+    Real,
+    Class,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct TabularOptions {
+    /// May be empty when a recipe names it.
+    pub label: String,
+    pub label_kind: LabelKind,
+    /// Only these numeric columns; all but label, time and categories when absent.
+    pub features: Option<Vec<String>>,
+    /// Only these categorical columns; text and `…_id` columns when absent.
+    pub categories: Option<Vec<String>>,
+    pub exclude: Vec<String>,
+    /// The column of time: splits then cut by it.
+    pub time: Option<String>,
+    /// Types that inference would guess otherwise.
+    pub types: Vec<(String, ColumnType)>,
+    pub missing: Missing,
+    pub missing_by_column: Vec<(String, Missing)>,
+    pub bad_rows: BadRows,
+    /// The first so many files only.
+    pub limit: Option<usize>,
+    pub threads: Option<usize>,
+}
+
+impl TabularOptions {
+    fn missing_of(&self, column: &str) -> Missing {
+        let named = self.missing_by_column.iter().find(|(name, _)| name == column);
+        named.map_or(self.missing, |(_, policy)| *policy)
+    }
+
+    pub(super) fn read_options(&self) -> ReadOptions {
+        ReadOptions {
+            bad_rows: self.bad_rows,
+            allow_infinite: false,
+            threads: self.threads,
+        }
+    }
+}
+
+/// Loads a file, shards, a glob or a folder. A folder with a `dataset.json`, or with the files of a data set that flatout knows
+/// (KuaiRand), is joined as its recipe says.
+pub fn load_tabular(path: &Path, options: &TabularOptions) -> Result<Tabular> {
+    if let Some(recipe) = JoinRecipe::find(path)? {
+        return recipe.load(path, options);
+    }
+    let source = TableSource::open(path, options.limit, options.threads)?;
+    build(&source, options, &[], path)
+}
+
+/// Arrays of the layout, by their number.
+const FEATURES: usize = 0;
+const CODES: usize = 1;
+const LABELS: usize = 2;
+const TIMES: usize = 3;
+const KEYS: usize = 4;
+
+/// Reads the main table and appends the columns of the side tables.
+pub(super) fn build(
+    source: &TableSource,
+    options: &TabularOptions,
+    sides: &[Side],
+    path: &Path,
+) -> Result<Tabular> {
+    let roles = role_columns(source, options, sides)?;
+    let joined_features: usize = sides.iter().map(|side| side.feature_names.len()).sum();
+    let joined_codes: usize = sides.iter().map(|side| side.categories.len()).sum();
+    let width = roles.features.len() + joined_features;
+    let code_width = roles.categories.len() + joined_codes;
+    let layout = layout(source, options, &roles, width, code_width, sides.len());
+    let mut read = source.read(&layout, &options.read_options())?;
+    let rows = read.arrays.rows;
+    if rows == 0 {
+        return Err(DataError::NoRows {
+            path: path.to_owned(),
+        });
+    }
+    let mut arrays = std::mem::take(&mut read.arrays.arrays).into_iter();
+    let mut take = || arrays.next().unwrap_or(Array::Real(Vec::new()));
+    let (mut features, mut codes) = (take().into_real(), take().into_code());
+    let (labels, times, keys) = (take(), take().into_integer(), take().into_code());
+    let name_of = |column: &usize| source.names[*column].clone();
+    let mut feature_names: Vec<String> = roles.features.iter().map(name_of).collect();
+    let mut categories: Vec<Category> = roles
+        .categories
+        .iter()
+        .map(|&column| Category {
+            name: source.names[column].clone(),
+            values: read.arrays.dictionaries[column].clone(),
+        })
+        .collect();
+    join::append(
+        sides,
+        &roles,
+        &read.arrays.dictionaries,
+        join::Target {
+            features: &mut features,
+            codes: &mut codes,
+            keys: &keys,
+            width,
+            code_width,
+        },
+    );
+    for side in sides {
+        feature_names.extend(side.feature_names.iter().cloned());
+        categories.extend(side.categories.iter().cloned());
+    }
+    let mut table = Tabular {
+        rows,
+        features: features.into(),
+        feature_names,
+        codes: codes.into(),
+        categories,
+        labels: finish_labels(labels, &read.arrays.dictionaries[roles.label]),
+        label_name: source.names[roles.label].clone(),
+        timestamps_us: roles.time.map(|_| times.into()),
+        skipped: read.skipped,
+        rows_dropped: 0,
+    };
+    fill_missing(&mut table, options, path)?;
+    table.check()?;
+    Ok(table)
+}
+
+fn layout(
+    source: &TableSource,
+    options: &TabularOptions,
+    roles: &Roles,
+    width: usize,
+    code_width: usize,
+    sides: usize,
+) -> Layout {
+    let label_kind = if roles.class_label {
+        ColumnType::Category
+    } else {
+        ColumnType::Real
+    };
+    let mut layout = Layout {
+        slots: vec![None; source.names.len()],
+        arrays: vec![
+            (ColumnType::Real, width),
+            (ColumnType::Category, code_width),
+            (label_kind, 1),
+            (ColumnType::Time, usize::from(roles.time.is_some())),
+            (ColumnType::Category, roles.separate_keys.len().min(sides)),
+        ],
+    };
+    let mut put = |column: usize, array: usize, offset: usize, kind: ColumnType, required: bool| {
+        layout.slots[column] = Some(Slot {
+            array,
+            offset,
+            kind,
+            required,
+        });
+    };
+    for (offset, &column) in roles.features.iter().enumerate() {
+        let required = options.missing_of(&source.names[column]) == Missing::Error;
+        put(column, FEATURES, offset, ColumnType::Real, required);
+    }
+    for (offset, &column) in roles.categories.iter().enumerate() {
+        put(column, CODES, offset, ColumnType::Category, false);
+    }
+    for (offset, &column) in roles.separate_keys.iter().enumerate() {
+        put(column, KEYS, offset, ColumnType::Category, false);
+    }
+    put(roles.label, LABELS, 0, label_kind, true);
+    if let Some(time) = roles.time {
+        put(time, TIMES, 0, ColumnType::Time, true);
+    }
+    layout
+}
+
+/// Classes in natural order of their names, so that `0` is class 0 and `cat` comes before `dog`.
+fn finish_labels(labels: Array, dictionary: &TextList) -> Labels {
+    match labels {
+        Array::Code(codes) => {
+            let mut order: Vec<usize> = (0..dictionary.len()).collect();
+            order.sort_by(|&left, &right| natural_order(&dictionary.get(left), &dictionary.get(right)));
+            let mut class_of = vec![0i32; dictionary.len()];
+            (0..)
+                .zip(&order)
+                .for_each(|(class, &index)| class_of[index] = class);
+            let classes: Vec<i32> = codes
+                .iter()
+                .map(|&code| class_of[(code.max(1) - 1) as usize])
+                .collect();
+            Labels::Class {
+                classes: classes.into(),
+                names: order
+                    .iter()
+                    .map(|&index| dictionary.get(index).into_owned())
+                    .collect(),
+            }
+        }
+        Array::Real(values) => Labels::Real(values.into()),
+        Array::Integer(_) => Labels::default(),
+    }
+}
+
+fn fill_missing(table: &mut Tabular, options: &TabularOptions, path: &Path) -> Result<()> {
+    let policies: Vec<Missing> = table
+        .feature_names
+        .iter()
+        .map(|name| options.missing_of(name))
+        .collect();
+    missing::fill_columns(table.features.to_mut(), &policies).map_err(|(row, column)| {
+        DataError::NotFinite {
+            path: path.to_owned(),
+            row: row as u64 + 1,
+            column: table.feature_names[column].clone(),
+            value: "missing".into(),
+        }
+    })?;
+    if policies.contains(&Missing::Drop) {
+        table.drop_rows_with_missing(&policies);
+        if table.rows == 0 {
+            return Err(DataError::NoRows {
+                path: path.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! A table on disk, whatever its format: files, names and types, ready to be read into a [`Layout`].
+
+use crate::formats::csv::{self, CsvOptions, CsvSchema};
+use crate::formats::parquet::ParquetFile;
+use crate::formats::parquet_table;
+use crate::table::{BadRows, ColumnType, Layout, TableRead};
+use crate::{DataError, Result, parallel, shards};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    pub bad_rows: BadRows,
+    /// Keep infinite values instead of calling the row bad.
+    pub allow_infinite: bool,
+    pub threads: Option<usize>,
+}
+
+#[derive(Debug, Clone)]
+pub struct TableSource {
+    pub files: Vec<PathBuf>,
+    pub names: Vec<String>,
+    pub types: Vec<ColumnType>,
+    format: Format,
+}
+
+#[derive(Debug, Clone)]
+enum Format {
+    Csv { delimiter: u8 },
+    Parquet,
+}
+
+impl TableSource {
+    /// Finds the files at `path` and infers their schema.
+    pub fn open(path: &Path, limit: Option<usize>, threads: Option<usize>) -> Result<Self> {
+        let mut files = shards::find_tables(path)?;
+        files.truncate(limit.unwrap_or(usize::MAX).max(1));
+        Self::of_files(files, threads)
+    }
+
+    pub fn of_files(files: Vec<PathBuf>, threads: Option<usize>) -> Result<Self> {
+        let threads = parallel::threads(threads);
+        let parquet = |path: &PathBuf| {
+            path.extension()
+                .is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"))
+        };
+        if files.iter().all(parquet) {
+            let (names, types) = parquet_table::schema(&files, threads)?;
+            return Ok(Self {
+                files,
+                names,
+                types,
+                format: Format::Parquet,
+            });
+        }
+        if let Some(other) = files.iter().find(|path| parquet(path)) {
+            return Err(DataError::Corrupt {
+                path: other.clone(),
+                format: "CSV",
+                reason: "it lies among CSV files; a table has one format".into(),
+            });
+        }
+        let CsvSchema {
+            delimiter,
+            names,
+            types,
+        } = csv::infer(&files, None, threads)?;
+        Ok(Self {
+            files,
+            names,
+            types,
+            format: Format::Csv { delimiter },
+        })
+    }
+
+    pub fn format_name(&self) -> &'static str {
+        match self.format {
+            Format::Csv { .. } => "CSV",
+            Format::Parquet => "Parquet",
+        }
+    }
+
+    pub fn column(&self, name: &str) -> Result<usize> {
+        self.names
+            .iter()
+            .position(|known| known == name)
+            .ok_or_else(|| DataError::NoSuchColumn {
+                path: self.files[0].clone(),
+                column: name.to_owned(),
+                columns: self.names.clone(),
+            })
+    }
+
+    pub fn read(&self, layout: &Layout, options: &ReadOptions) -> Result<TableRead> {
+        match self.format {
+            Format::Csv { delimiter } => {
+                let schema = CsvSchema {
+                    delimiter,
+                    names: self.names.clone(),
+                    types: self.types.clone(),
+                };
+                let options = CsvOptions {
+                    bad_rows: options.bad_rows,
+                    allow_infinite: options.allow_infinite,
+                    threads: options.threads,
+                    block_bytes: None,
+                };
+                csv::read(&self.files, &schema, layout, &options)
+            }
+            Format::Parquet => parquet_table::read(&self.files, &self.names, layout, options),
+        }
+    }
+
+    /// How many rows there are if that is known without reading them.
+    pub fn rows_in_footers(&self) -> Option<usize> {
+        match self.format {
+            Format::Csv { .. } => None,
+            Format::Parquet => self
+                .files
+                .iter()
+                .map(|path| ParquetFile::open(path).ok().map(|file| file.rows()))
+                .sum::<Option<usize>>(),
+        }
+    }
+}
