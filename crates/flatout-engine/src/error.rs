@@ -1,5 +1,6 @@
 //! What can go wrong between describing a model and running it. Nothing here is about files: the engine opens none.
 
+use crate::cuda::CudaError;
 use flatout_core::{Explain, Message, explained, message};
 
 /// A shape as people write it.
@@ -51,6 +52,8 @@ pub enum EngineError {
     NothingToTrain,
     /// The plan has no loss: it can evaluate, not train.
     NoLoss,
+    /// The card or its software.
+    Cuda(CudaError),
     /// The buffers do not fit into memory.
     OutOfMemory { wanted_bytes: u64 },
 }
@@ -108,6 +111,7 @@ impl Explain for EngineError {
                 message!(en: "the loss depends on no parameter", zh: "损失不依赖任何参数")
             }
             Self::NoLoss => message!(en: "the plan has no loss to train on", zh: "计划中没有可训练的损失"),
+            Self::Cuda(error) => error.message(),
             Self::OutOfMemory { wanted_bytes } => {
                 let wanted = flatout_core::units::bytes(*wanted_bytes as f64);
                 message!(en: "not enough memory: a buffer of {wanted} could not be allocated", zh: "内存不足：无法分配 {wanted} 的缓冲区")
@@ -117,6 +121,7 @@ impl Explain for EngineError {
 
     fn hint(&self) -> Option<Message> {
         match self {
+            Self::Cuda(error) => error.hint(),
             Self::UnknownName {
                 nearest: Some(nearest),
                 ..
@@ -129,3 +134,12 @@ impl Explain for EngineError {
     }
 }
 explained!(EngineError);
+
+impl From<CudaError> for EngineError {
+    fn from(error: CudaError) -> Self {
+        match error {
+            CudaError::OutOfMemory { wanted_bytes, .. } => Self::OutOfMemory { wanted_bytes },
+            other => Self::Cuda(other),
+        }
+    }
+}

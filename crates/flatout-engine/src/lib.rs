@@ -62,11 +62,12 @@
 //! Gradient accumulation: `accumulate(1.0 / n)` for each of n micro-batches, then `update(rate)`; `step(rate)` is both.
 //!
 //! The map: [`model`] describes, [`compile`](Model::compile) decides gradients and their order, [`plan`] is the result as
-//! data, `ops/<op>/{shape, cpu}` is each operation, [`cpu`] walks the plan. The plan knows no device.
+//! data, `ops/<op>/{shape, cpu, cuda}` is each operation, [`cpu`] and [`cuda`] walk the plan. The plan knows no device.
 
 pub mod activation;
 mod compile;
 pub mod cpu;
+pub mod cuda;
 mod error;
 pub mod initialise;
 pub mod model;

@@ -1,10 +1,13 @@
 //! The operations, one folder each: `shape.rs` is what the plan knows (sizes, shape rule, the method of
-//! [`Model`](crate::Model) that adds it), `cpu.rs` how the CPU does it. A new operation is one folder and one line in the list.
+//! [`Model`](crate::Model) that adds it), `cpu.rs` how the CPU does it, `cuda.rs` (with its kernels in a `.cu`
+//! beside it) how the card does. A new operation is one folder and one line in the list.
 
 use crate::EngineError;
 use crate::cpu::gemm::GemmSpace;
 use crate::cpu::io::{CpuOperation, Io};
 use crate::cpu::real::Real;
+use crate::cuda::io::{CudaOperation, Io as CudaIo};
+use crate::cuda::{CudaError, Machine};
 
 pub mod clip;
 pub mod optimizer;
@@ -57,15 +60,38 @@ macro_rules! operations {
 
             pub(crate) fn cpu_forward<T: Real>(&self, io: &Io<T>) -> Result<(), EngineError> {
                 match self {
-                    $(Self::$operation(operation) => operation.forward(io)),*
+                    $(Self::$operation(operation) => CpuOperation::forward(operation, io)),*
                 }
             }
 
             pub(crate) fn cpu_backward<T: Real>(&self, io: &Io<T>) {
                 match self {
-                    $(Self::$operation(operation) => operation.backward(io)),*
+                    $(Self::$operation(operation) => CpuOperation::backward(operation, io)),*
                 }
             }
+
+            pub(crate) fn cuda_scratch(&self, machine: &Machine) -> Result<Vec<usize>, CudaError> {
+                match self {
+                    $(Self::$operation(operation) => CudaOperation::scratch(operation, machine)),*
+                }
+            }
+
+            pub(crate) fn cuda_forward(&self, io: &CudaIo) -> Result<(), CudaError> {
+                match self {
+                    $(Self::$operation(operation) => CudaOperation::forward(operation, io)),*
+                }
+            }
+
+            pub(crate) fn cuda_backward(&self, io: &CudaIo) -> Result<(), CudaError> {
+                match self {
+                    $(Self::$operation(operation) => CudaOperation::backward(operation, io)),*
+                }
+            }
+        }
+
+        /// The CUDA kernels of all operations.
+        pub(crate) fn cuda_kernels() -> Vec<&'static str> {
+            vec![optimizer::KERNELS, $(<$module::$operation as CudaOperation>::kernels()),*]
         }
     };
 }

@@ -1,6 +1,7 @@
 //! Rows of a trained table.
 
 mod cpu;
+mod cuda;
 mod shape;
 
 pub use shape::Embedding;

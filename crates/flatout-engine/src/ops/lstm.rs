@@ -3,6 +3,8 @@
 mod backward;
 mod cell;
 mod cpu;
+mod cuda;
 mod shape;
 
 pub use shape::{Lstm, SequenceOutput, Recurrent};
+pub(crate) use cuda::{RECURRENCE, persistent_variants};

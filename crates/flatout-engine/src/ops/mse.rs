@@ -1,6 +1,7 @@
 //! Mean squared error.
 
 mod cpu;
+mod cuda;
 mod shape;
 
 pub use shape::Mse;

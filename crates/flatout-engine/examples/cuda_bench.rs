@@ -1,0 +1,152 @@
+//! Steps a second on a card, for the works of benches/peers/torch_best.py: the data on the card, indices drawn by the host.
+//!
+//! `cuda_bench [lstm|mlp] [precision] [seconds]`
+
+#![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
+
+use flatout_engine::cuda::{CudaSession, Precision};
+use flatout_engine::{
+    Activation, DataType, EngineError, Model, Optimizer, Plan, Recurrent, SequenceOutput, Session, Table,
+};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// 500 stocks of 1,500 days, 20 features; 3 layers of 256; an embedding of 5,000 entries.
+fn lstm(batch: usize) -> Result<Plan, EngineError> {
+    let mut model = Model::new(batch);
+    let prices = model.table("rows", DataType::Real, &[20])?;
+    let labels = model.table("labels", DataType::Real, &[1])?;
+    let (start, stock) = (model.index_input("start")?, model.index_input("stock")?);
+    let window = model.gather_windows(prices, start, 60)?;
+    let target = model.gather_rows(labels, start)?;
+    let entity = model.embedding("embedding", stock, 5000, 64)?;
+    let stack = Recurrent {
+        hidden: 256,
+        layers: 3,
+        dropout: 0.0,
+        output: SequenceOutput::Last,
+    };
+    let state = model.lstm("lstm", window, Some(entity), stack)?;
+    let prediction = model.linear("head", state, 1, Activation::None)?;
+    let loss = model.mse(prediction, target)?;
+    model.compile(loss, Optimizer::default())
+}
+
+fn mlp(batch: usize) -> Result<Plan, EngineError> {
+    let mut model = Model::new(batch);
+    let rows = model.table("rows", DataType::Real, &[128])?;
+    let labels = model.table("labels", DataType::Real, &[1])?;
+    let start = model.index_input("start")?;
+    let mut values = model.gather_rows(rows, start)?;
+    let target = model.gather_rows(labels, start)?;
+    for layer in 0..4 {
+        values = model.linear(&format!("layer{layer}"), values, 1024, Activation::Relu)?;
+    }
+    let prediction = model.linear("head", values, 1, Activation::None)?;
+    let loss = model.mse(prediction, target)?;
+    model.compile(loss, Optimizer::default())
+}
+
+fn random(state: &mut u64) -> u64 {
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+fn measure(name: &str, plan: Plan, width: usize, windows: bool, precision: Precision, seconds: f64) {
+    let begun = Instant::now();
+    let (batch, flops) = (plan.batch(), plan.flops_per_step());
+    let mut session = CudaSession::new(plan, 0, precision, 1).unwrap();
+    let rows = 750_000usize;
+    let mut state = 1;
+    let table: Vec<f32> = (0..rows * width)
+        .map(|_| (random(&mut state) as f32 / 1e9) - 1.0)
+        .collect();
+    let labels: Vec<f32> = table.iter().step_by(width).copied().collect();
+    session.attach("rows", Table::F32(Arc::new(table))).unwrap();
+    session.attach("labels", Table::F32(Arc::new(labels))).unwrap();
+    let ready = begun.elapsed().as_secs_f64();
+    let batches: Vec<(Vec<i32>, Vec<i32>)> = (0..64)
+        .map(|_| {
+            let start: Vec<i32> = (0..batch)
+                .map(|_| (random(&mut state) % (rows as u64 - 60)) as i32)
+                .collect();
+            let stock = start.iter().map(|row| row / 1500).collect();
+            (start, stock)
+        })
+        .collect();
+    let mut count = 0usize;
+    let mut step = |session: &mut CudaSession| {
+        let (start, stock) = &batches[count % batches.len()];
+        session.set_indices("start", start).unwrap();
+        if windows {
+            session.set_indices("stock", stock).unwrap();
+        }
+        session.step(1e-3).unwrap();
+        count += 1;
+    };
+    step(&mut session);
+    session.wait().unwrap();
+    let first = begun.elapsed().as_secs_f64();
+    (0..20).for_each(|_| step(&mut session));
+    session.wait().unwrap();
+    let (timed, mut steps) = (Instant::now(), 0);
+    while timed.elapsed().as_secs_f64() < seconds {
+        (0..20).for_each(|_| step(&mut session));
+        session.wait().unwrap();
+        steps += 20;
+    }
+    let each = timed.elapsed().as_secs_f64() / f64::from(steps);
+    let loss = session.take_loss().unwrap();
+    println!(
+        "{name:24} {:5} {:12.0} samples/s {:8.3} ms {:7.1} TFLOP/s  ready {ready:.2} s, first step {first:.2} s, loss {loss:.5}, {:.2} GiB",
+        precision.name(),
+        batch as f64 / each,
+        each * 1e3,
+        flops / each / 1e12,
+        session.memory_bytes() as f64 / f64::from(1 << 30),
+    );
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let wanted = |name: &str| {
+        arguments
+            .first()
+            .is_none_or(|given| given == name || given == "all")
+    };
+    let precisions = match arguments.get(1).map(String::as_str) {
+        Some("f32") => vec![Precision::F32],
+        Some("tf32") => vec![Precision::Tf32],
+        Some("all") => vec![Precision::Bf16, Precision::Tf32, Precision::F32],
+        _ => vec![Precision::Bf16],
+    };
+    let seconds = arguments.get(2).and_then(|text| text.parse().ok()).unwrap_or(2.0);
+    for precision in precisions {
+        for batch in [512, 4096] {
+            if wanted("lstm") {
+                measure(
+                    &format!("lstm 3×256 batch {batch}"),
+                    lstm(batch).unwrap(),
+                    20,
+                    true,
+                    precision,
+                    seconds,
+                );
+            }
+        }
+        for batch in [512, 8192] {
+            if wanted("mlp") {
+                measure(
+                    &format!("mlp 4×1024 batch {batch}"),
+                    mlp(batch).unwrap(),
+                    128,
+                    false,
+                    precision,
+                    seconds,
+                );
+            }
+        }
+    }
+}

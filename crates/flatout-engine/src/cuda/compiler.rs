@@ -1,0 +1,129 @@
+//! Compiles kernels with NVRTC, once per card, version and text; the result is kept on disk.
+
+use super::error::CudaError;
+use cudarc::nvrtc::sys::{self, nvrtcResult};
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+use std::{fs, ptr};
+
+/// Kernels as machine code for `sm_<architecture>`.
+/// `fast` allows approximate functions: for activations of two bytes, whose rounding is coarser.
+pub fn compile(
+    name: &str,
+    text: &str,
+    architecture: u32,
+    defines: &[String],
+    fast: bool,
+) -> Result<Vec<u8>, CudaError> {
+    let mut options = vec![
+        format!("--gpu-architecture=sm_{architecture}"),
+        "--std=c++17".to_owned(),
+    ];
+    if fast {
+        options.push("--use_fast_math".to_owned());
+    }
+    options.extend(defines.iter().map(|define| format!("-D{define}")));
+    let kept = place(name, text, &options);
+    if let Some(image) = kept.as_deref().and_then(read) {
+        return Ok(image);
+    }
+    let image = run(name, text, &options)?;
+    if let Some(path) = kept {
+        keep(&path, &image);
+    }
+    Ok(image)
+}
+
+/// The version of the NVRTC in use.
+pub fn version() -> (i32, i32) {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: fills two numbers.
+    let _ = unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
+    (major, minor)
+}
+
+fn run(name: &str, text: &str, options: &[String]) -> Result<Vec<u8>, CudaError> {
+    let source = CString::new(text).unwrap_or_default();
+    let file = CString::new(format!("{name}.cu")).unwrap_or_default();
+    let options: Vec<CString> = options
+        .iter()
+        .filter_map(|option| CString::new(option.as_str()).ok())
+        .collect();
+    let pointers: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
+    let failed = |log: String| CudaError::Kernel {
+        name: name.to_owned(),
+        log,
+    };
+    let mut program = ptr::null_mut();
+    // SAFETY: all strings live until the program is destroyed; buffers have the sizes NVRTC asked for.
+    unsafe {
+        let made = sys::nvrtcCreateProgram(
+            &mut program,
+            source.as_ptr(),
+            file.as_ptr(),
+            0,
+            ptr::null(),
+            ptr::null(),
+        );
+        if made != nvrtcResult::NVRTC_SUCCESS {
+            return Err(failed(format!("{made:?}")));
+        }
+        let compiled = sys::nvrtcCompileProgram(program, pointers.len() as i32, pointers.as_ptr());
+        let result = if compiled == nvrtcResult::NVRTC_SUCCESS {
+            let mut size = 0;
+            sys::nvrtcGetCUBINSize(program, &mut size);
+            let mut image = vec![0u8; size];
+            sys::nvrtcGetCUBIN(program, image.as_mut_ptr().cast());
+            Ok(image)
+        } else {
+            let mut size = 0;
+            sys::nvrtcGetProgramLogSize(program, &mut size);
+            let mut log = vec![0u8; size];
+            sys::nvrtcGetProgramLog(program, log.as_mut_ptr().cast());
+            Err(failed(
+                String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned(),
+            ))
+        };
+        sys::nvrtcDestroyProgram(&mut program);
+        result
+    }
+}
+
+/// Where the result of exactly this compilation is kept.
+fn place(name: &str, text: &str, options: &[String]) -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
+    let (major, minor) = version();
+    let whole = format!("{major}.{minor}\n{}\n{text}", options.join(" "));
+    Some(
+        cache
+            .join("flatout/kernels")
+            .join(format!("{name}-{:016x}.cubin", fingerprint(whole.as_bytes()))),
+    )
+}
+
+/// FNV-1a: the same in every build, which the standard library's hasher does not promise.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// A kept result: its own fingerprint first, so that one cut short is compiled again.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let bytes = fs::read(path).ok()?;
+    let (mark, image) = bytes.split_at_checked(8)?;
+    (mark == fingerprint(image).to_le_bytes()).then(|| image.to_vec())
+}
+
+/// Written atomically; two processes that compile at once write the same.
+fn keep(path: &Path, image: &[u8]) {
+    let bytes = [fingerprint(image).to_le_bytes().as_slice(), image].concat();
+    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+    if made.is_err() || flatout_core::files::write_atomically(path, &bytes).is_err() {
+        log::debug!(
+            "the kernel cache {} cannot be written; kernels are compiled at each start",
+            path.display()
+        );
+    }
+}

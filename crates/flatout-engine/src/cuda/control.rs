@@ -1,0 +1,57 @@
+//! The two small structures that host and card share; the kernels' twin is in kernels/common.cu.
+
+/// Written by the host before each step.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Control {
+    pub valid_rows: i32,
+    pub loss_weight: f32,
+    pub learning_rate: f32,
+    /// rate / (1 − β₁ᵗ).
+    pub step_size: f32,
+    /// 1 / √(1 − β₂ᵗ).
+    pub correction: f32,
+    /// 1 − rate · decay.
+    pub keep: f32,
+    /// Micro-batches so far: the key of dropout's random numbers.
+    pub tick: u64,
+    pub seed: u64,
+}
+
+impl Control {
+    pub const BYTES: usize = size_of::<Self>();
+
+    pub fn bytes(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        let words = [
+            self.valid_rows.to_le_bytes(),
+            self.loss_weight.to_le_bytes(),
+            self.learning_rate.to_le_bytes(),
+            self.step_size.to_le_bytes(),
+            self.correction.to_le_bytes(),
+            self.keep.to_le_bytes(),
+        ];
+        for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word);
+        }
+        bytes[24..32].copy_from_slice(&self.tick.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.seed.to_le_bytes());
+        bytes
+    }
+}
+
+/// Written by the card, read when somebody asks.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Results {
+    /// Training, evaluation: sums over rows.
+    pub loss: [f64; 2],
+    pub rows: [f64; 2],
+    pub norm: f32,
+    pub factor: f32,
+    /// One more than an index that pointed outside its table; 0 for none.
+    pub bad_index: i32,
+    pub unused: i32,
+}
+
+const _: () = assert!(Control::BYTES == 40 && size_of::<Results>() == 48);

@@ -1,0 +1,220 @@
+//! A card made ready for one precision: its queue, its matrix products, its kernels.
+
+use super::blas::{Blas, Finish, Matrix, Number};
+use super::driver::{Argument, Device, Function, Module, Stream};
+use super::error::CudaError;
+use super::{compiler, libraries};
+use crate::ops;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// How activations are kept and products are made. Parameters, their gradients and all sums are f32 in each of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Precision {
+    F32,
+    /// f32 with the factors of products rounded to TF32.
+    Tf32,
+    #[default]
+    Bf16,
+    /// Needs a scaled loss; the caller scales it.
+    F16,
+}
+
+impl Precision {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Tf32 => "tf32",
+            Self::Bf16 => "bf16",
+            Self::F16 => "fp16",
+        }
+    }
+
+    pub fn number(self) -> Number {
+        match self {
+            Self::F32 | Self::Tf32 => Number::F32,
+            Self::Bf16 => Number::Bf16,
+            Self::F16 => Number::F16,
+        }
+    }
+}
+
+const COMMON: &str = include_str!("kernels/common.cu");
+const THREADS: usize = 256;
+
+pub struct Machine {
+    pub device: Device,
+    pub stream: Stream,
+    pub blas: Blas,
+    pub precision: Precision,
+    pub libraries: Vec<libraries::Found>,
+    modules: RefCell<HashMap<String, Module>>,
+    functions: RefCell<HashMap<String, Function>>,
+}
+
+impl Machine {
+    pub fn open(ordinal: usize, precision: Precision) -> Result<Self, CudaError> {
+        let libraries = libraries::open()?;
+        let device = Device::open(ordinal)?;
+        // TF32 and bf16 came with Ampere (8.0), f16 products with Volta (7.0).
+        let oldest = match precision {
+            Precision::F32 => (6, 0),
+            Precision::F16 => (7, 0),
+            Precision::Tf32 | Precision::Bf16 => (8, 0),
+        };
+        if device.capability < oldest {
+            return Err(CudaError::Precision {
+                precision: precision.name(),
+                capability: device.capability,
+            });
+        }
+        let machine = Self {
+            device,
+            stream: Stream::new()?,
+            blas: Blas::new(precision == Precision::Tf32)?,
+            precision,
+            libraries,
+            modules: RefCell::default(),
+            functions: RefCell::default(),
+        };
+        machine.load("plan", &plan_kernels(), &[])?;
+        Ok(machine)
+    }
+
+    pub fn architecture(&self) -> u32 {
+        self.device.capability.0 * 10 + self.device.capability.1
+    }
+
+    /// Compiles kernels, or finds them compiled, under a name of their own.
+    pub fn load(&self, name: &str, text: &str, defines: &[String]) -> Result<(), CudaError> {
+        if self.modules.borrow().contains_key(name) {
+            return Ok(());
+        }
+        let mut all = vec![format!("REAL={}", real_of(self.precision))];
+        all.extend_from_slice(defines);
+        let image = compiler::compile(
+            name,
+            text,
+            self.architecture(),
+            &all,
+            self.precision.number() != Number::F32,
+        )?;
+        self.modules
+            .borrow_mut()
+            .insert(name.to_owned(), Module::load(&image)?);
+        Ok(())
+    }
+
+    /// A kernel of a loaded module.
+    pub fn function(&self, module: &str, name: &str) -> Result<Function, CudaError> {
+        let key = format!("{module}/{name}");
+        if let Some(function) = self.functions.borrow().get(&key) {
+            return Ok(*function);
+        }
+        let modules = self.modules.borrow();
+        let missing = || CudaError::Kernel {
+            name: key.clone(),
+            log: "not loaded".to_owned(),
+        };
+        let function = modules.get(module).ok_or_else(missing)?.function(name)?;
+        self.functions.borrow_mut().insert(key, function);
+        Ok(function)
+    }
+
+    /// Launches a kernel of the plan over so many elements, one thread each (and more where there are many).
+    pub fn each(&self, name: &str, elements: usize, arguments: &[Argument]) -> Result<(), CudaError> {
+        let blocks = elements
+            .div_ceil(THREADS)
+            .clamp(1, 32 * self.device.multiprocessors as usize);
+        self.blocks(name, (blocks, 1), THREADS, arguments)
+    }
+
+    /// Launches a kernel of the plan on a grid of its own.
+    pub fn blocks(
+        &self,
+        name: &str,
+        grid: (usize, usize),
+        threads: usize,
+        arguments: &[Argument],
+    ) -> Result<(), CudaError> {
+        let function = self.function("plan", name)?;
+        // SAFETY: each operation hands its kernel what the kernel declares, over buffers that the session owns.
+        unsafe { function.launch(&self.stream, grid, threads, 0, arguments) }
+    }
+
+    pub(crate) fn multiply(
+        &self,
+        left: Matrix,
+        right: Matrix,
+        result: Matrix,
+        add: bool,
+    ) -> Result<(), CudaError> {
+        self.blas
+            .multiply(&self.stream, left, right, result, add, Finish::Nothing)
+    }
+
+    /// `result = left · right + bias`, and maybe a ReLU.
+    pub(crate) fn multiply_with_bias(
+        &self,
+        left: Matrix,
+        right: Matrix,
+        result: Matrix,
+        bias: u64,
+        relu: bool,
+    ) -> Result<(), CudaError> {
+        let finish = Finish::Bias { address: bias, relu };
+        self.blas
+            .multiply(&self.stream, left, right, result, false, finish)
+    }
+}
+
+fn real_of(precision: Precision) -> u32 {
+    match precision {
+        Precision::F32 | Precision::Tf32 => 0,
+        Precision::Bf16 => 1,
+        Precision::F16 => 2,
+    }
+}
+
+/// The kernels of all operations as one text, compiled together.
+fn plan_kernels() -> String {
+    let mut text = COMMON.to_owned();
+    for kernels in ops::cuda_kernels() {
+        text += kernels;
+    }
+    text
+}
+
+/// One compilation that a card may ask for.
+pub struct Kernel {
+    pub name: String,
+    pub text: String,
+    pub architecture: u32,
+    pub defines: Vec<String>,
+}
+
+/// All compilations for Ampere and Hopper: tests try them without a card.
+pub fn kernels() -> Vec<Kernel> {
+    let mut all = Vec::new();
+    for architecture in [80, 90] {
+        for real in 0..3 {
+            let (name, text) = ("plan".to_owned(), plan_kernels());
+            all.push(Kernel {
+                name,
+                text,
+                architecture,
+                defines: vec![format!("REAL={real}")],
+            });
+        }
+    }
+    for (name, defines) in ops::lstm::persistent_variants() {
+        let text = ops::lstm::RECURRENCE.to_owned();
+        all.push(Kernel {
+            name,
+            text,
+            architecture: 90,
+            defines,
+        });
+    }
+    all
+}

@@ -1,0 +1,220 @@
+//! The buffers of a plan on the card, allocated once: parameters, gradients and moments each as one stretch, so that the
+//! optimizer and the norm are one kernel over all of them; activations and their gradients in another.
+
+use super::blas::Number;
+use super::control::{Control, Results};
+use super::driver::{Block, Stream};
+use super::error::CudaError;
+use crate::plan::{Buffer, BufferId, DataType, Plan, Role};
+use crate::session::Table;
+
+/// Where one buffer lies.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Place {
+    pub address: u64,
+    /// The computing copy of a parameter; otherwise the same address.
+    pub computing: u64,
+    pub kind: Kind,
+    /// Rows of a table.
+    pub rows: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Kind {
+    /// The precision of activations.
+    #[default]
+    Real,
+    F32,
+    I32,
+    U8,
+}
+
+/// Tensors begin at multiples of this many bytes: the widest access of any kernel, and a cache line.
+const ALIGNMENT: usize = 256;
+
+pub struct Memory {
+    pub places: Vec<Place>,
+    /// Values in each of the stretches below.
+    pub trained_values: usize,
+    pub parameters: Block,
+    pub computing: Option<Block>,
+    pub gradients: Block,
+    pub moments: Vec<Block>,
+    /// Control, then all inputs: one copy a step fills it.
+    pub inputs: Block,
+    pub results: Block,
+    _others: Block,
+    tables: Vec<Option<Block>>,
+}
+
+fn aligned(bytes: usize) -> usize {
+    bytes.div_ceil(ALIGNMENT) * ALIGNMENT
+}
+
+impl Memory {
+    pub fn new(plan: &Plan, number: Number, stream: &Stream) -> Result<Self, CudaError> {
+        let buffers = plan.buffers();
+        let mut places = vec![Place::default(); buffers.len()];
+        let is_parameter = |buffer: &Buffer| buffer.role == Role::Parameter;
+        let trained_values = buffers
+            .iter()
+            .filter(|buffer| is_parameter(buffer))
+            .map(|b| aligned(b.len() * 4) / 4)
+            .sum();
+        let (parameters, gradients) = (Block::new(trained_values * 4)?, Block::new(trained_values * 4)?);
+        let computing = (number != Number::F32)
+            .then(|| Block::new(trained_values * number.bytes()))
+            .transpose()?;
+        let names = plan.optimizer().moment_names().len();
+        let count = if plan.trained().is_empty() { 0 } else { names };
+        let moments = (0..count)
+            .map(|_| Block::new(trained_values * 4))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut offset = 0;
+        for (index, buffer) in buffers
+            .iter()
+            .enumerate()
+            .filter(|(_, buffer)| is_parameter(buffer))
+        {
+            let address = parameters.address() + offset as u64 * 4;
+            let shadow = computing.as_ref().map_or(address, |block| {
+                block.address() + (offset * number.bytes()) as u64
+            });
+            places[index] = Place {
+                address,
+                computing: shadow,
+                kind: Kind::F32,
+                rows: 0,
+            };
+            if let Some(trained) = plan
+                .trained()
+                .iter()
+                .find(|trained| trained.parameter.index() == index)
+            {
+                let at = |block: &Block| {
+                    let address = block.address() + offset as u64 * 4;
+                    Place {
+                        address,
+                        computing: address,
+                        kind: Kind::F32,
+                        rows: 0,
+                    }
+                };
+                places[trained.gradient.index()] = at(&gradients);
+                for (moment, block) in trained.moments.iter().zip(&moments) {
+                    places[moment.index()] = at(block);
+                }
+            }
+            offset += aligned(buffer.len() * 4) / 4;
+        }
+        let (inputs, others) = Self::rest(plan, number, &mut places)?;
+        for block in [&parameters, &gradients, &inputs, &others]
+            .into_iter()
+            .chain(&moments)
+        {
+            stream.clear(block.address(), block.bytes())?;
+        }
+        let results = Block::new(size_of::<Results>())?;
+        stream.clear(results.address(), results.bytes())?;
+        stream.wait()?;
+        Ok(Self {
+            tables: buffers.iter().map(|_| None).collect(),
+            places,
+            trained_values,
+            parameters,
+            computing,
+            gradients,
+            moments,
+            inputs,
+            results,
+            _others: others,
+        })
+    }
+
+    /// Inputs behind the control block; activations, their gradients and other state in a block of their own.
+    fn rest(plan: &Plan, number: Number, places: &mut [Place]) -> Result<(Block, Block), CudaError> {
+        let kind = |id: usize, buffer: &Buffer| match buffer.data_type {
+            DataType::I32 => Kind::I32,
+            DataType::U8 => Kind::U8,
+            DataType::Real if buffer.role == Role::State || plan.loss().map(BufferId::index) == Some(id) => {
+                Kind::F32
+            }
+            DataType::Real => Kind::Real,
+        };
+        let bytes = |kind: Kind| match kind {
+            Kind::Real => number.bytes(),
+            Kind::F32 | Kind::I32 => 4,
+            Kind::U8 => 1,
+        };
+        let mut sizes = [aligned(Control::BYTES), 0];
+        let mut found = Vec::new();
+        for (index, buffer) in plan.buffers().iter().enumerate() {
+            if places[index].address != 0 || buffer.role == Role::Table {
+                continue;
+            }
+            let which = usize::from(buffer.role != Role::Input);
+            let kind = kind(index, buffer);
+            found.push((index, which, sizes[which], kind));
+            sizes[which] += aligned(buffer.len() * bytes(kind));
+        }
+        let blocks = (Block::new(sizes[0])?, Block::new(sizes[1])?);
+        for (index, which, offset, kind) in found {
+            let block = if which == 0 { &blocks.0 } else { &blocks.1 };
+            let address = block.address() + offset as u64;
+            places[index] = Place {
+                address,
+                computing: address,
+                kind,
+                rows: 0,
+            };
+        }
+        Ok(blocks)
+    }
+
+    pub fn place(&self, id: BufferId) -> Place {
+        self.places[id.index()]
+    }
+
+    /// Copies a table onto the card.
+    pub fn attach(
+        &mut self,
+        id: BufferId,
+        width: usize,
+        table: &Table,
+        stream: &Stream,
+    ) -> Result<(), CudaError> {
+        fn copy<T: Copy>(values: &[T], stream: &Stream) -> Result<Block, CudaError> {
+            let block = Block::new(size_of_val(values))?;
+            stream.write(block.address(), values)?;
+            Ok(block)
+        }
+        // The old one goes first: both might not fit.
+        self.tables[id.index()] = None;
+        let (block, kind) = match table {
+            Table::F32(values) => (copy((**values).as_ref(), stream)?, Kind::F32),
+            Table::I32(values) => (copy((**values).as_ref(), stream)?, Kind::I32),
+            Table::U8(values) => (copy((**values).as_ref(), stream)?, Kind::U8),
+        };
+        let address = block.address();
+        self.places[id.index()] = Place {
+            address,
+            computing: address,
+            kind,
+            rows: table.len() / width.max(1),
+        };
+        self.tables[id.index()] = Some(block);
+        Ok(())
+    }
+
+    pub fn bytes(&self) -> u64 {
+        let blocks = [
+            &self.parameters,
+            &self.gradients,
+            &self.inputs,
+            &self._others,
+            &self.results,
+        ];
+        let all = blocks.into_iter().chain(&self.computing).chain(&self.moments);
+        all.map(|block| block.bytes() as u64).sum()
+    }
+}

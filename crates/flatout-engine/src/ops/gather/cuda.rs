@@ -1,0 +1,38 @@
+//! One kernel: the table stays on the card, only indices come in.
+
+use super::Gather;
+use crate::cuda::io::{CudaOperation, Io};
+use crate::cuda::{Argument, CudaError, Kind};
+
+impl CudaOperation for Gather {
+    fn kernels() -> &'static str {
+        include_str!("gather.cu")
+    }
+
+    fn forward(&self, io: &Io) -> Result<(), CudaError> {
+        let table = io.table(0);
+        let mut arguments = vec![
+            Argument::Address(table.address),
+            Argument::Address(io.input(1)),
+            Argument::Address(io.output(0)),
+            Argument::Long(table.rows as i64),
+            Argument::Word(self.batch as i32),
+            Argument::Word(self.width as i32),
+            Argument::Word(self.length() as i32),
+            io.results(),
+        ];
+        let kernel = match table.kind {
+            Kind::I32 => "gather_i32",
+            Kind::U8 => {
+                arguments.extend([Argument::Float(self.scale as f32), Argument::Float(self.shift as f32)]);
+                "gather_u8"
+            }
+            Kind::F32 | Kind::Real => "gather_f32",
+        };
+        io.machine.each(kernel, self.length() * self.batch * self.width, &arguments)
+    }
+
+    fn backward(&self, _io: &Io) -> Result<(), CudaError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,421 @@
+//! The input of all time steps is projected by one product a layer; the recurrence is the persistent kernel where the card and
+//! the size allow it, else one product and one kernel a step; the weight gradients are one product each again.
+
+mod recurrence;
+
+use super::{Lstm, SequenceOutput};
+use crate::cuda::io::{CudaOperation, Io};
+use crate::cuda::{Argument, CudaError, Machine, Matrix, Number, Precision};
+use crate::ops::concat::copy_columns;
+use recurrence::Persistent;
+pub(crate) use recurrence::{RECURRENCE, variants as persistent_variants};
+
+/// The scratch blocks of a stack, by position.
+struct Layout {
+    layers: usize,
+}
+
+impl Layout {
+    const JOINED: usize = 0;
+    const A_LAYER: usize = 8;
+
+    fn of(layer: usize, which: usize) -> usize {
+        1 + layer * Self::A_LAYER + which
+    }
+    fn gates(layer: usize) -> usize {
+        Self::of(layer, 0)
+    }
+    fn cells(layer: usize) -> usize {
+        Self::of(layer, 1)
+    }
+    fn hidden(layer: usize) -> usize {
+        Self::of(layer, 2)
+    }
+    fn dropped(layer: usize) -> usize {
+        Self::of(layer, 3)
+    }
+    fn weight(layer: usize) -> usize {
+        Self::of(layer, 4)
+    }
+    fn bias(layer: usize) -> usize {
+        Self::of(layer, 5)
+    }
+    fn packed_forward(layer: usize) -> usize {
+        Self::of(layer, 6)
+    }
+    fn packed_backward(layer: usize) -> usize {
+        Self::of(layer, 7)
+    }
+    fn tail(&self, which: usize) -> usize {
+        Self::of(self.layers, which)
+    }
+    fn upstream(&self) -> usize {
+        self.tail(0)
+    }
+    fn weight_gradient(&self) -> usize {
+        self.tail(1)
+    }
+    fn bias_parts(&self) -> usize {
+        self.tail(2)
+    }
+    fn time_sum(&self) -> usize {
+        self.tail(3)
+    }
+    fn d_input(&self) -> usize {
+        self.tail(4)
+    }
+    fn d_hidden(&self) -> usize {
+        self.tail(5)
+    }
+    fn d_cell(&self) -> usize {
+        self.tail(6)
+    }
+}
+
+/// Rows of the sums that the bias gradient is made of in the stepwise recurrence.
+const BIAS_PARTS: usize = 64;
+
+impl CudaOperation for Lstm {
+    fn kernels() -> &'static str {
+        include_str!("lstm.cu")
+    }
+
+    fn scratch(&self, machine: &Machine) -> Result<Vec<usize>, CudaError> {
+        let persistent = self.persistent(machine);
+        if let Some(persistent) = &persistent {
+            persistent.load(machine)?;
+        }
+        let (value, rows) = (machine.precision.number().bytes(), self.steps * self.batch);
+        let padded = self.padded(machine);
+        let sequence = rows * padded * value;
+        let mut sizes = vec![rows * self.stride(0, machine) * value];
+        for layer in 0..self.stack.layers {
+            let cells = persistent.as_ref().map_or(sequence, |p| p.cell_bytes(self.steps, self.batch));
+            let fragments = persistent.as_ref().map_or(0, Persistent::packed_bytes);
+            sizes.extend([
+                rows * 4 * padded * value,
+                cells,
+                sequence,
+                if self.drops(layer) { sequence } else { 0 },
+                4 * padded * self.stride(layer, machine) * value,
+                4 * padded * value,
+                fragments,
+                fragments,
+            ]);
+        }
+        let widest = (0..self.stack.layers).map(|layer| self.stride(layer, machine)).max().unwrap_or(0).max(padded);
+        let parts = persistent.as_ref().map_or(BIAS_PARTS, |p| p.tiles(self.batch));
+        sizes.extend([
+            sequence,
+            4 * padded * widest * 4,
+            parts * 4 * padded * 4,
+            self.batch * 4 * padded * value,
+            rows * self.stride(0, machine) * value,
+            self.batch * padded * value,
+            self.batch * padded * 4,
+        ]);
+        Ok(sizes)
+    }
+
+    fn forward(&self, io: &Io) -> Result<(), CudaError> {
+        self.join(io)?;
+        for layer in 0..self.stack.layers {
+            self.prepare(io, layer)?;
+            self.project_on_card(io, layer)?;
+            match self.persistent(io.machine) {
+                Some(persistent) => persistent.forward(self, io, layer)?,
+                None => self.step_by_step(io, layer)?,
+            }
+            if self.drops(layer) && io.training {
+                self.dropout(io, layer, Layout::hidden(layer), Layout::dropped(layer))?;
+            }
+        }
+        let last = io.scratch(Layout::hidden(self.stack.layers - 1));
+        let (size, padded, value) = (self.stack.hidden, self.padded(io.machine), io.number().bytes());
+        let (first, rows) = match self.stack.output {
+            SequenceOutput::Last => ((self.steps - 1) * self.batch, self.batch),
+            SequenceOutput::All => (0, self.steps * self.batch),
+        };
+        let source = last + (first * padded * value) as u64;
+        copy_columns(io, rows, size, (source, padded, 0), (io.output(0), size, 0), false)
+    }
+
+    fn backward(&self, io: &Io) -> Result<(), CudaError> {
+        let Some(gradient) = io.output_gradient(0) else { return Ok(()) };
+        let layout = self.layout_on_card();
+        let (size, padded) = (self.stack.hidden, self.padded(io.machine));
+        let last_only = self.stack.output == SequenceOutput::Last;
+        let mut upstream = gradient;
+        if padded != size {
+            let rows = if last_only { self.batch } else { self.steps * self.batch };
+            io.machine.stream.clear(io.scratch(layout.upstream()), rows * padded * io.number().bytes())?;
+            copy_columns(io, rows, size, (gradient, size, 0), (io.scratch(layout.upstream()), padded, 0), false)?;
+            upstream = io.scratch(layout.upstream());
+        }
+        for layer in (0..self.stack.layers).rev() {
+            let last_only = last_only && layer + 1 == self.stack.layers;
+            match self.persistent(io.machine) {
+                Some(persistent) => persistent.backward(self, io, layer, upstream, last_only)?,
+                None => self.step_by_step_back(io, layer, upstream, last_only)?,
+            }
+            self.weight_gradients_on_card(io, layer)?;
+            if layer > 0 {
+                let (rows, columns) = (self.steps * self.batch, 4 * padded);
+                let gates = io.matrix(io.scratch(Layout::gates(layer)), rows, columns);
+                let weight = io.matrix(io.scratch(Layout::weight(layer)), columns, padded);
+                upstream = io.scratch(layout.upstream());
+                io.machine.multiply(gates, weight, io.matrix(upstream, rows, padded), false)?;
+                if self.drops(layer - 1) {
+                    self.dropout(io, layer - 1, layout.upstream(), layout.upstream())?;
+                }
+            }
+        }
+        self.input_gradients_on_card(io)
+    }
+}
+
+impl Lstm {
+    fn layout_on_card(&self) -> Layout {
+        Layout { layers: self.stack.layers }
+    }
+
+    /// The persistent kernel, where this card has it for this size and precision.
+    fn persistent(&self, machine: &Machine) -> Option<Persistent> {
+        let allowed = machine.precision == Precision::Bf16 && machine.architecture() >= 90;
+        allowed.then(|| Persistent::of(self.stack.hidden)).flatten()
+    }
+
+    /// Hidden units with padding.
+    fn padded(&self, machine: &Machine) -> usize {
+        self.persistent(machine).map_or(self.stack.hidden, |persistent| persistent.hidden)
+    }
+
+    /// Values from row to row of a layer's input: a multiple of 16 bytes, which the products want.
+    fn stride(&self, layer: usize, machine: &Machine) -> usize {
+        if layer == 0 { (self.inputs + self.constants).next_multiple_of(8) } else { self.padded(machine) }
+    }
+
+    fn order(&self, machine: &Machine) -> [Argument; 3] {
+        let permuted = i32::from(self.persistent(machine).is_some());
+        [
+            Argument::Word(self.stack.hidden as i32),
+            Argument::Word(self.padded(machine) as i32),
+            Argument::Word(permuted),
+        ]
+    }
+
+    /// Address of what feeds a layer.
+    fn layer_input(&self, io: &Io, layer: usize) -> u64 {
+        match layer {
+            0 => io.scratch(Layout::JOINED),
+            _ if self.drops(layer - 1) && io.training => io.scratch(Layout::dropped(layer - 1)),
+            _ => io.scratch(Layout::hidden(layer - 1)),
+        }
+    }
+
+    fn join(&self, io: &Io) -> Result<(), CudaError> {
+        let (rows, stride) = (self.steps * self.batch, self.stride(0, io.machine));
+        let constant = if self.constants > 0 { io.input(1) } else { 0 };
+        let arguments = [
+            Argument::Address(io.input(0)),
+            Argument::Address(constant),
+            Argument::Address(io.scratch(Layout::JOINED)),
+            Argument::Long(rows as i64),
+            Argument::Word(self.batch as i32),
+            Argument::Word(self.inputs as i32),
+            Argument::Word(self.constants as i32),
+            Argument::Word(stride as i32),
+        ];
+        io.machine.each("lstm_join", rows * stride, &arguments)
+    }
+
+    /// The layer's weights in the order and width of the products.
+    fn prepare(&self, io: &Io, layer: usize) -> Result<(), CudaError> {
+        let [size, padded, permuted] = self.order(io.machine);
+        let (stride, columns) = (self.stride(layer, io.machine), self.widths(layer).0);
+        let values = 4 * self.padded(io.machine) * stride;
+        let arguments = [
+            Argument::Address(io.master(4 * layer)),
+            Argument::Address(io.scratch(Layout::weight(layer))),
+            size,
+            padded,
+            Argument::Word(columns as i32),
+            Argument::Word(stride as i32),
+            permuted,
+        ];
+        io.machine.each("lstm_weight", values, &arguments)?;
+        let arguments = [
+            Argument::Address(io.master(4 * layer + 2)),
+            Argument::Address(io.master(4 * layer + 3)),
+            Argument::Address(io.scratch(Layout::bias(layer))),
+            size,
+            padded,
+            permuted,
+        ];
+        io.machine.each("lstm_bias", 4 * self.padded(io.machine), &arguments)
+    }
+
+    /// Gates of all time steps = input · W_ihᵀ + b.
+    fn project_on_card(&self, io: &Io, layer: usize) -> Result<(), CudaError> {
+        let (rows, columns, stride) = (self.steps * self.batch, 4 * self.padded(io.machine), self.stride(layer, io.machine));
+        let input = io.matrix(self.layer_input(io, layer), rows, stride);
+        let weight = io.matrix(io.scratch(Layout::weight(layer)), columns, stride).transposed();
+        let gates = io.matrix(io.scratch(Layout::gates(layer)), rows, columns);
+        io.machine.multiply_with_bias(input, weight, gates, io.scratch(Layout::bias(layer)), false)
+    }
+
+    fn dropout(&self, io: &Io, layer: usize, source: usize, target: usize) -> Result<(), CudaError> {
+        let (rows, padded) = (self.steps * self.batch, self.padded(io.machine));
+        let rate = self.stack.dropout;
+        // The key of cpu/io.rs.
+        let purpose = ((io.index as u64) << 8 | layer as u64) ^ 1 << 63;
+        let arguments = [
+            Argument::Address(io.scratch(source)),
+            Argument::Address(io.scratch(target)),
+            Argument::Long(rows as i64),
+            Argument::Word(self.stack.hidden as i32),
+            Argument::Word(padded as i32),
+            Argument::Long(purpose as i64),
+            Argument::Long((rate * 4_294_967_296.0) as i64),
+            Argument::Float((1.0 / (1.0 - rate)) as f32),
+            io.control(),
+        ];
+        io.machine.each("lstm_dropout", rows * padded, &arguments)
+    }
+
+    fn step_by_step(&self, io: &Io, layer: usize) -> Result<(), CudaError> {
+        let (size, batch, value) = (self.stack.hidden, self.batch, io.number().bytes());
+        let at = |block: usize, step: usize, width: usize| io.scratch(block) + (step * batch * width * value) as u64;
+        for step in 0..self.steps {
+            let gates = at(Layout::gates(layer), step, 4 * size);
+            let before = step.saturating_sub(1);
+            if step > 0 {
+                let hidden = io.matrix(at(Layout::hidden(layer), before, size), batch, size);
+                let weight = io.matrix(io.parameter(4 * layer + 1), 4 * size, size).transposed();
+                io.machine.multiply(hidden, weight, io.matrix(gates, batch, 4 * size), true)?;
+            }
+            let arguments = [
+                Argument::Address(gates),
+                Argument::Address(at(Layout::cells(layer), before, size)),
+                Argument::Address(at(Layout::cells(layer), step, size)),
+                Argument::Address(at(Layout::hidden(layer), step, size)),
+                Argument::Long(batch as i64),
+                Argument::Word(size as i32),
+                Argument::Word(i32::from(step == 0)),
+            ];
+            io.machine.each("lstm_cell", batch * size, &arguments)?;
+        }
+        Ok(())
+    }
+
+    fn step_by_step_back(&self, io: &Io, layer: usize, upstream: u64, last_only: bool) -> Result<(), CudaError> {
+        let (size, batch, value, layout) = (self.stack.hidden, self.batch, io.number().bytes(), self.layout_on_card());
+        let at = |block: usize, step: usize, width: usize| io.scratch(block) + (step * batch * width * value) as u64;
+        let d_hidden = io.scratch(layout.d_hidden());
+        for step in (0..self.steps).rev() {
+            let last = step + 1 == self.steps;
+            let gates = at(Layout::gates(layer), step, 4 * size);
+            let above = match last_only {
+                true if last => upstream,
+                true => 0,
+                false => upstream + (step * batch * size * value) as u64,
+            };
+            let arguments = [
+                Argument::Address(gates),
+                Argument::Address(at(Layout::cells(layer), step.saturating_sub(1), size)),
+                Argument::Address(at(Layout::cells(layer), step, size)),
+                Argument::Address(if last { 0 } else { d_hidden }),
+                Argument::Address(above),
+                Argument::Address(io.scratch(layout.d_cell())),
+                Argument::Long(batch as i64),
+                Argument::Word(size as i32),
+                Argument::Word(i32::from(step == 0)),
+                Argument::Word(i32::from(last)),
+            ];
+            io.machine.each("lstm_cell_backward", batch * size, &arguments)?;
+            if step > 0 {
+                let weight = io.matrix(io.parameter(4 * layer + 1), 4 * size, size);
+                let target = io.matrix(d_hidden, batch, size);
+                io.machine.multiply(io.matrix(gates, batch, 4 * size), weight, target, false)?;
+            }
+        }
+        let rows = self.steps * batch;
+        let arguments = [
+            Argument::Address(io.scratch(Layout::gates(layer))),
+            Argument::Address(0),
+            Argument::Address(0),
+            Argument::Address(io.scratch(layout.bias_parts())),
+            Argument::Long(rows as i64),
+            Argument::Word(4 * size as i32),
+            Argument::Word(0),
+        ];
+        io.machine.blocks("linear_before", ((4 * size).div_ceil(32), BIAS_PARTS), 256, &arguments)
+    }
+
+    fn weight_gradients_on_card(&self, io: &Io, layer: usize) -> Result<(), CudaError> {
+        let [size, padded, permuted] = self.order(io.machine);
+        let layout = self.layout_on_card();
+        let (rows, units, value) = (self.steps * self.batch, self.padded(io.machine), io.number().bytes());
+        let (columns, stride) = (4 * units, self.stride(layer, io.machine));
+        let gates = io.matrix(io.scratch(Layout::gates(layer)), rows, columns);
+        let buffer = io.scratch(layout.weight_gradient());
+        let add = |target: u64, width: usize, stride: usize| {
+            let arguments = [
+                Argument::Address(buffer),
+                Argument::Address(target),
+                size,
+                padded,
+                Argument::Word(width as i32),
+                Argument::Word(stride as i32),
+                permuted,
+            ];
+            io.machine.each("lstm_weight_gradient", columns * stride, &arguments)
+        };
+        let input = io.matrix(self.layer_input(io, layer), rows, stride);
+        io.machine.multiply(gates.transposed(), input, Matrix::new(buffer, columns, stride, Number::F32), false)?;
+        add(io.parameter_gradient(4 * layer), self.widths(layer).0, stride)?;
+        if self.steps > 1 {
+            let later = rows - self.batch;
+            let after = io.scratch(Layout::gates(layer)) + (self.batch * columns * value) as u64;
+            let gates = io.matrix(after, later, columns);
+            let hidden = io.matrix(io.scratch(Layout::hidden(layer)), later, units);
+            io.machine.multiply(gates.transposed(), hidden, Matrix::new(buffer, columns, units, Number::F32), false)?;
+            add(io.parameter_gradient(4 * layer + 1), self.stack.hidden, units)?;
+        }
+        let parts = self.persistent(io.machine).map_or(BIAS_PARTS, |persistent| persistent.tiles(self.batch));
+        let arguments = [
+            Argument::Address(io.scratch(layout.bias_parts())),
+            Argument::Word(parts as i32),
+            Argument::Address(io.parameter_gradient(4 * layer + 2)),
+            Argument::Address(io.parameter_gradient(4 * layer + 3)),
+            size,
+            padded,
+            permuted,
+        ];
+        io.machine.each("lstm_bias_gradient", columns, &arguments)
+    }
+
+    /// Gradients of what was joined. A constant's is the product of the gates' sum over time: one small product.
+    fn input_gradients_on_card(&self, io: &Io) -> Result<(), CudaError> {
+        let layout = self.layout_on_card();
+        let (columns, stride) = (4 * self.padded(io.machine), self.stride(0, io.machine));
+        let (gates, weight) = (io.scratch(Layout::gates(0)), io.matrix(io.scratch(Layout::weight(0)), columns, stride));
+        let target = io.scratch(layout.d_input());
+        if let Some((gradient, add)) = io.input_gradient(0) {
+            let rows = self.steps * self.batch;
+            io.machine.multiply(io.matrix(gates, rows, columns), weight, io.matrix(target, rows, stride), false)?;
+            copy_columns(io, rows, self.inputs, (target, stride, 0), (gradient, self.inputs, 0), add)?;
+        }
+        let Some((gradient, add)) = io.input_gradient(1) else { return Ok(()) };
+        let sums = io.scratch(layout.time_sum());
+        let arguments = [
+            Argument::Address(gates),
+            Argument::Address(sums),
+            Argument::Word(self.steps as i32),
+            Argument::Long((self.batch * columns) as i64),
+        ];
+        io.machine.each("lstm_sum_time", self.batch * columns, &arguments)?;
+        io.machine.multiply(io.matrix(sums, self.batch, columns), weight, io.matrix(target, self.batch, stride), false)?;
+        copy_columns(io, self.batch, self.constants, (target, stride, self.inputs), (gradient, self.constants, 0), add)
+    }
+}

@@ -1,0 +1,388 @@
+// The LSTM recurrence in bf16, persistent over time. One thread-block cluster carries ROWS sequences through all time
+// steps of one layer. Each block owns UNITS hidden units (all four gates of them) and keeps its slice of the recurrent
+// matrix in registers for the whole launch; per step only h (forward) or partial dh (backward) crosses the cluster.
+//
+// Compiled with -DHIDDEN=… (a multiple of UNITS) -DWARPS=… (4 or 8) -DTILES=… (16-row tiles a cluster).
+// The input projection X·W_ihᵀ + b of all time steps is one matrix product made before; the weight gradients are made after.
+//
+// Gate columns are stored permuted: column p of [T, B, 4·HIDDEN] is gate (p % 8) / 2 of unit (p / 8)·2 + p % 2, so that
+// what one thread needs of a row (two units, four gates) is one 16-byte access.
+
+typedef unsigned short bf16;
+typedef unsigned int u32;
+
+#define UNITS (8 * WARPS)
+#define CLUSTER (HIDDEN / UNITS)
+#define ROWS (16 * TILES)
+#define THREADS (32 * WARPS)
+#define GATES (4 * HIDDEN)
+#define K_TILES (HIDDEN / 16)
+// Columns of dh that one warp of the backward kernel makes, in tiles of 8.
+#define N_TILES (HIDDEN / WARPS / 8)
+// 16 bytes of padding a row keep ldmatrix free of bank conflicts.
+#define H_PITCH (HIDDEN + 8)
+#define U_PITCH (UNITS + 8)
+
+__device__ __forceinline__ u32 pack(float low, float high) {
+    u32 both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+}
+__device__ __forceinline__ float low(u32 both) { return __uint_as_float(both << 16); }
+__device__ __forceinline__ float high(u32 both) { return __uint_as_float(both & 0xffff0000u); }
+__device__ __forceinline__ float tanh_fast(float x) {
+    float y;
+    asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ __forceinline__ float sigmoid_fast(float x) { return fmaf(tanh_fast(0.5f * x), 0.5f, 0.5f); }
+
+__device__ __forceinline__ u32 shared_address(const void* pointer) { return (u32)__cvta_generic_to_shared(pointer); }
+__device__ __forceinline__ u32 peer_address(u32 address, u32 rank) {
+    u32 peer;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(peer) : "r"(address), "r"(rank));
+    return peer;
+}
+// Writes into a block of the cluster and counts the bytes on its barrier there: arrival is the signal, no fence is needed.
+__device__ __forceinline__ void send(u32 address, u32 barrier, uint4 value) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(address), "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(barrier) : "memory");
+}
+__device__ __forceinline__ void send(u32 address, u32 barrier, uint2 value) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(address), "r"(value.x), "r"(value.y), "r"(barrier) : "memory");
+}
+__device__ __forceinline__ void send(u32 address, u32 barrier, u32 value) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(address), "r"(value), "r"(barrier) : "memory");
+}
+__device__ __forceinline__ void barrier_init(u32 barrier) { asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory"); }
+__device__ __forceinline__ void barrier_expect(u32 barrier, u32 bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void barrier_wait(u32 barrier, u32 parity) {
+    asm volatile(
+        "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.acquire.cta.shared::cta.b64 done, [%0], %1;\n@!done bra again;\n}" ::"r"(barrier), "r"(parity) : "memory");
+}
+__device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+
+__device__ __forceinline__ void load_rows(u32 a[4], u32 address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(address));
+}
+__device__ __forceinline__ void multiply(float c[4], const u32 a[4], u32 b0, u32 b1) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// Of two (or four) words a lane, word s of the lanes of a quad becomes words of the lane s: pieces of rows become whole rows.
+__device__ __forceinline__ void transpose(u32& r0, u32& r1, u32 quad) {
+    const bool odd = quad & 1;
+    const u32 other = __shfl_xor_sync(0xffffffffu, odd ? r0 : r1, 1);
+    if (odd) r0 = other; else r1 = other;
+}
+__device__ __forceinline__ uint4 transpose(u32 r0, u32 r1, u32 r2, u32 r3, u32 quad) {
+    transpose(r0, r1, quad);
+    transpose(r2, r3, quad);
+    const bool up = quad & 2;
+    const u32 first = __shfl_xor_sync(0xffffffffu, up ? r0 : r2, 2), second = __shfl_xor_sync(0xffffffffu, up ? r1 : r3, 2);
+    return up ? make_uint4(first, second, r2, r3) : make_uint4(r0, r1, first, second);
+}
+
+struct Lane {
+    u32 warp, lane, quad, group, rank, first_row;
+    __device__ Lane() {
+        warp = threadIdx.x / 32; lane = threadIdx.x % 32; quad = lane % 4; group = lane / 4;
+        rank = blockIdx.x; first_row = blockIdx.y * ROWS;
+    }
+    // The first of the two units this thread owns.
+    __device__ u32 unit() const { return rank * UNITS + warp * 8 + quad * 2; }
+};
+
+__device__ __forceinline__ float weight_at(const float* weights, u32 gate, u32 unit, u32 column, int size) {
+    return unit < size && column < size ? weights[((size_t)gate * size + unit) * size + column] : 0.f;
+}
+
+// The recurrent matrix [4·size, size], f32 as PyTorch orders it, into the registers' order of the two kernels below:
+// [block of the cluster][warp][k tile][lane][fragment]. One thread a pair of values, HIDDEN·HIDDEN·2 threads.
+// `size` is the layer's own width: what HIDDEN has more is padding, which stays zero throughout.
+extern "C" __global__ void lstm_pack(const float* __restrict__ weights, u32* __restrict__ forward, u32* __restrict__ backward, int size) {
+    const u32 at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= 2 * HIDDEN * HIDDEN) return;
+    {
+        const u32 half = at % 2, gate = at / 2 % 4, lane = at / 8 % 32, k = at / 256 % K_TILES, warp = at / 256 / K_TILES;
+        const u32 unit = warp * 8 + lane / 4, column = k * 16 + half * 8 + lane % 4 * 2;
+        forward[at] = pack(weight_at(weights, gate, unit, column, size), weight_at(weights, gate, unit, column + 1, size));
+    }
+    {
+        const u32 half = at % 2, n = at / 2 % N_TILES, lane = at / (2 * N_TILES) % 32, k = at / (64 * N_TILES) % (UNITS / 4);
+        const u32 warp = at / (64 * N_TILES) / (UNITS / 4) % WARPS, rank = at / (64 * N_TILES) / (UNITS / 4) / WARPS;
+        const u32 p = k * 16 + half * 8 + lane % 4 * 2, gate = p % 8 / 2, unit = rank * UNITS + p / 8 * 2;
+        const u32 column = warp * (HIDDEN / WARPS) + n * 8 + lane / 4;
+        backward[at] = pack(weight_at(weights, gate, unit, column, size), weight_at(weights, gate, unit + 1, column, size));
+    }
+}
+
+// weights: packed. gates in: the input projection, out: the activated gates. cells, hidden: [T, batch, HIDDEN].
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS) lstm_forward(
+    const u32* __restrict__ weights, bf16* __restrict__ gates, bf16* __restrict__ cells, bf16* __restrict__ hidden, int steps, int batch) {
+    struct Shared {
+        bf16 h[2][TILES][16][H_PITCH];
+        unsigned long long arrived[2][TILES];
+    };
+    extern __shared__ __align__(16) char dynamic[];
+    Shared& shared = *(Shared*)dynamic;
+    auto& h = shared.h;
+    const Lane me;
+    u32 w[K_TILES][4][2];
+    const uint4* fragments = (const uint4*)weights + ((me.rank * WARPS + me.warp) * K_TILES * 32 + me.lane) * 2;
+#pragma unroll
+    for (int k = 0; k < K_TILES; ++k) {
+        const uint4 first = fragments[k * 64], second = fragments[k * 64 + 1];
+        w[k][0][0] = first.x; w[k][0][1] = first.y; w[k][1][0] = first.z; w[k][1][1] = first.w;
+        w[k][2][0] = second.x; w[k][2][1] = second.y; w[k][3][0] = second.z; w[k][3][1] = second.w;
+    }
+    float c[TILES][2][2];
+    uint4 next[TILES][2];
+#pragma unroll
+    for (int m = 0; m < TILES; ++m)
+#pragma unroll
+        for (int s = 0; s < 2; ++s) {
+            c[m][s][0] = c[m][s][1] = 0.f;
+            const u32 row = me.first_row + m * 16 + s * 8 + me.group;
+            next[m][s] = row < batch ? *(const uint4*)(gates + (size_t)row * GATES + me.unit() * 4) : make_uint4(0, 0, 0, 0);
+        }
+    const u32 a_base = shared_address(&h[0][0][me.lane % 16][(me.lane / 16) * 8]), barriers = shared_address(shared.arrived);
+    const u32 bytes = 16 * HIDDEN * 2;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < 2 * TILES; ++i) barrier_init(barriers + i * 8);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        for (int m = 0; m < TILES; ++m) barrier_expect(barriers + (TILES + m) * 8, bytes);
+    }
+    cluster_arrive();  // nobody writes into a block that has not started
+    cluster_wait();
+    for (int t = 0; t < steps; ++t)
+        // The tiles are independent: while one's h is on its way through the cluster, the next one computes.
+#pragma unroll
+        for (int m = 0; m < TILES; ++m) {
+            const u32 now = t & 1, then = now ^ 1;
+            float sum[4][4] = {};
+            if (t > 0) {
+                barrier_wait(barriers + (now * TILES + m) * 8, ((t - 1) / 2) & 1);
+#pragma unroll
+                for (int k = 0; k < K_TILES; ++k) {
+                    u32 a[4];
+                    load_rows(a, a_base + now * (u32)sizeof(h[0]) + (m * 16 * H_PITCH + k * 16) * 2);
+#pragma unroll
+                    for (int g = 0; g < 4; ++g) multiply(sum[g], a, w[k][g][0], w[k][g][1]);
+                }
+            }
+            if (threadIdx.x == 0 && t + 2 < steps) barrier_expect(barriers + (now * TILES + m) * 8, bytes);
+            u32 out[2];
+            uint4 saved[2];
+#pragma unroll
+            for (int s = 0; s < 2; ++s) {
+                const u32 in[4] = {next[m][s].x, next[m][s].y, next[m][s].z, next[m][s].w};
+                float out_h[2], act[4][2];
+#pragma unroll
+                for (int j = 0; j < 2; ++j) {
+                    const int e = s * 2 + j;
+                    act[0][j] = sigmoid_fast(sum[0][e] + (j ? high(in[0]) : low(in[0])));
+                    act[1][j] = sigmoid_fast(sum[1][e] + (j ? high(in[1]) : low(in[1])));
+                    act[2][j] = tanh_fast(sum[2][e] + (j ? high(in[2]) : low(in[2])));
+                    act[3][j] = sigmoid_fast(sum[3][e] + (j ? high(in[3]) : low(in[3])));
+                    c[m][s][j] = fmaf(act[1][j], c[m][s][j], act[0][j] * act[2][j]);
+                    out_h[j] = act[3][j] * tanh_fast(c[m][s][j]);
+                }
+                out[s] = pack(out_h[0], out_h[1]);
+                saved[s] = make_uint4(pack(act[0][0], act[0][1]), pack(act[1][0], act[1][1]), pack(act[2][0], act[2][1]), pack(act[3][0], act[3][1]));
+            }
+            // A piece of one row of h in the registers of one lane: to every block of the cluster, and to memory.
+            transpose(out[0], out[1], me.quad);
+            const uint2 piece = make_uint2(out[0], out[1]);
+            const u32 row = (me.quad & 1) * 8 + me.group, column = me.rank * UNITS + me.warp * 8 + (me.quad / 2) * 4;
+            if (t + 1 < steps) {
+                const u32 target = shared_address(&h[then][m][row][column]), barrier = barriers + (then * TILES + m) * 8;
+#pragma unroll
+                for (u32 i = 0; i < CLUSTER; ++i) {
+                    const u32 peer = (i + me.rank) % CLUSTER;
+                    send(peer_address(target, peer), peer_address(barrier, peer), piece);
+                }
+            }
+            const u32 first = me.first_row + m * 16;
+            if (first + row < batch) *(uint2*)(hidden + ((size_t)t * batch + first + row) * HIDDEN + column) = piece;
+            uint2* cell = (uint2*)cells + ((((size_t)t * gridDim.y + blockIdx.y) * TILES + m) * CLUSTER + me.rank) * THREADS + threadIdx.x;
+            *cell = make_uint2(pack(c[m][0][0], c[m][0][1]), pack(c[m][1][0], c[m][1][1]));
+#pragma unroll
+            for (int s = 0; s < 2; ++s) {
+                const u32 at = first + s * 8 + me.group;
+                bf16* place = gates + ((size_t)t * batch + at) * GATES + me.unit() * 4;
+                if (at < batch) {
+                    *(uint4*)place = saved[s];
+                    if (t + 1 < steps) next[m][s] = *(const uint4*)(place + (size_t)batch * GATES);
+                }
+            }
+        }
+    // A block must not end while others may still write into it.
+    cluster_arrive();
+    cluster_wait();
+}
+
+// weights: as above. gates in: the activated gates, out: the gradient of the gates before activation.
+// d_hidden: the gradient of the layer's output, for every step, or (last_only) for the last one alone: [batch, HIDDEN].
+// bias_parts: [blocks in y, 4·HIDDEN] f32: this tile's sum of the gate gradients, permuted as the gates.
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS) lstm_backward(
+    const u32* __restrict__ weights, bf16* __restrict__ gates, const bf16* __restrict__ cells, const bf16* __restrict__ d_hidden,
+    float* __restrict__ bias_parts, int steps, int batch, int last_only) {
+    // What each block of the cluster adds to dh of this block's units, double-buffered.
+    struct Shared {
+        bf16 received[2][TILES][CLUSTER][16][U_PITCH];
+        bf16 own[2][16][4 * UNITS + 8];
+        unsigned long long arrived[2][TILES];
+    };
+    extern __shared__ __align__(16) char dynamic[];
+    Shared& shared = *(Shared*)dynamic;
+    auto& received = shared.received;
+    auto& own = shared.own;
+    const Lane me;
+    // This block multiplies its own gate gradients [ROWS, 4·UNITS] with its rows of the matrix [4·UNITS, HIDDEN];
+    // a warp makes HIDDEN / WARPS columns of the result.
+    const int n_tiles = N_TILES, k_tiles = UNITS / 4;
+    u32 w[k_tiles][n_tiles][2];
+    const u32* fragments = weights + ((me.rank * WARPS + me.warp) * k_tiles * 32 + me.lane) * n_tiles * 2;
+#pragma unroll
+    for (int k = 0; k < k_tiles; ++k)
+#pragma unroll
+        for (int n = 0; n < n_tiles; ++n) {
+            const uint2 two = *(const uint2*)(fragments + k * 64 * n_tiles + n * 2);
+            w[k][n][0] = two.x; w[k][n][1] = two.y;
+        }
+    float dc[TILES][2][2], bias[4][2] = {};
+    uint4 next_gates[TILES][2];
+    u32 next_dh[TILES][2];         // from the layer above
+    uint2 cell[TILES], before[TILES];  // of this step and of the one before
+    const size_t cell_stride = (size_t)gridDim.y * TILES * CLUSTER * THREADS;
+    const uint2* my_cells = (const uint2*)cells + ((size_t)blockIdx.y * TILES * CLUSTER + me.rank) * THREADS + threadIdx.x;
+#pragma unroll
+    for (int m = 0; m < TILES; ++m) {
+        cell[m] = my_cells[(steps - 1) * cell_stride + m * CLUSTER * THREADS];
+        before[m] = steps > 1 ? my_cells[(steps - 2) * cell_stride + m * CLUSTER * THREADS] : make_uint2(0, 0);
+#pragma unroll
+        for (int s = 0; s < 2; ++s) {
+            dc[m][s][0] = dc[m][s][1] = 0.f;
+            const u32 row = me.first_row + m * 16 + s * 8 + me.group;
+            const bool there = row < batch;
+            const size_t last = (size_t)(steps - 1) * batch + row;
+            next_gates[m][s] = there ? *(const uint4*)(gates + last * GATES + me.unit() * 4) : make_uint4(0, 0, 0, 0);
+            next_dh[m][s] = there ? *(const u32*)(d_hidden + (last_only ? (size_t)row : last) * HIDDEN + me.unit()) : 0;
+        }
+    }
+    const u32 a_base = shared_address(&own[0][me.lane % 16][(me.lane / 16) * 8]), barriers = shared_address(shared.arrived);
+    const u32 bytes = CLUSTER * 16 * UNITS * 2;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < 2 * TILES; ++i) barrier_init(barriers + i * 8);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        if (steps > 1)
+            for (int m = 0; m < TILES; ++m) barrier_expect(barriers + (((steps - 1) & 1) * TILES + m) * 8, bytes);
+    }
+    cluster_arrive();
+    cluster_wait();
+    u32 buffer = 0;  // of `own`: alternates, so that a slow warp may still read the other one
+    for (int t = steps - 1; t >= 0; --t)
+#pragma unroll
+        for (int m = 0; m < TILES; ++m, buffer ^= 1) {
+            const u32 now = t & 1, then = now ^ 1;
+            if (t + 1 < steps) barrier_wait(barriers + (then * TILES + m) * 8, ((steps - 2 - t) / 2) & 1);
+            // What is sent in the step before arrives in this barrier's next phase.
+            if (threadIdx.x == 0 && t > 1) barrier_expect(barriers + (then * TILES + m) * 8, bytes);
+            const u32 column = me.warp * 8 + me.quad * 2, first = me.first_row + m * 16;
+            const uint2 cell_now = cell[m], cell_before = before[m];
+            cell[m] = cell_before;
+            before[m] = t > 1 ? my_cells[(t - 2) * cell_stride + m * CLUSTER * THREADS] : make_uint2(0, 0);
+#pragma unroll
+            for (int s = 0; s < 2; ++s) {
+                const u32 row = s * 8 + me.group, at = first + row;
+                float dh[2] = {low(next_dh[m][s]), high(next_dh[m][s])};
+                if (t + 1 < steps) {
+#pragma unroll
+                    for (int peer = 0; peer < CLUSTER; ++peer) {
+                        const u32 part = *(const u32*)&received[then][m][peer][row][column];
+                        dh[0] += low(part);
+                        dh[1] += high(part);
+                    }
+                }
+                const u32 in[4] = {next_gates[m][s].x, next_gates[m][s].y, next_gates[m][s].z, next_gates[m][s].w};
+                const u32 cells_now = s ? cell_now.y : cell_now.x, cells_before = s ? cell_before.y : cell_before.x;
+                float d[4][2];
+#pragma unroll
+                for (int j = 0; j < 2; ++j) {
+                    const float i = j ? high(in[0]) : low(in[0]), f = j ? high(in[1]) : low(in[1]);
+                    const float g = j ? high(in[2]) : low(in[2]), o = j ? high(in[3]) : low(in[3]);
+                    const float tc = tanh_fast(j ? high(cells_now) : low(cells_now));
+                    const float dcell = fmaf(dh[j] * o, 1.f - tc * tc, dc[m][s][j]);
+                    d[0][j] = dcell * g * i * (1.f - i);
+                    d[1][j] = dcell * (j ? high(cells_before) : low(cells_before)) * f * (1.f - f);
+                    d[2][j] = dcell * i * (1.f - g * g);
+                    d[3][j] = dh[j] * tc * o * (1.f - o);
+                    dc[m][s][j] = dcell * f;
+                }
+                const uint4 out = make_uint4(pack(d[0][0], d[0][1]), pack(d[1][0], d[1][1]), pack(d[2][0], d[2][1]), pack(d[3][0], d[3][1]));
+                *(uint4*)&own[buffer][row][column * 4] = out;
+                if (at < batch) {
+                    *(uint4*)(gates + ((size_t)t * batch + at) * GATES + me.unit() * 4) = out;
+#pragma unroll
+                    for (int g = 0; g < 4; ++g) {
+                        bias[g][0] += d[g][0];
+                        bias[g][1] += d[g][1];
+                    }
+                    if (t > 0) {
+                        const size_t place = (size_t)(t - 1) * batch + at;
+                        next_gates[m][s] = *(const uint4*)(gates + place * GATES + me.unit() * 4);
+                        next_dh[m][s] = last_only ? 0 : *(const u32*)(d_hidden + place * HIDDEN + me.unit());
+                    }
+                }
+            }
+            if (t == 0) continue;
+            __syncthreads();
+            float sum[n_tiles][4] = {};
+#pragma unroll
+            for (int k = 0; k < k_tiles; ++k) {
+                u32 a[4];
+                load_rows(a, a_base + buffer * (u32)sizeof(own[0]) + k * 32);
+#pragma unroll
+                for (int n = 0; n < n_tiles; ++n) multiply(sum[n], a, w[k][n][0], w[k][n][1]);
+            }
+            const u32 barrier = barriers + (now * TILES + m) * 8;
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const u32 row = half * 8 + me.group;
+#if N_TILES % 4 == 0
+#pragma unroll
+                for (int n = 0; n < n_tiles; n += 4) {
+                    u32 words[4];
+#pragma unroll
+                    for (int i = 0; i < 4; ++i) words[i] = pack(sum[n + i][half * 2], sum[n + i][half * 2 + 1]);
+                    const uint4 piece = transpose(words[0], words[1], words[2], words[3], me.quad);
+                    const u32 to = me.warp * (HIDDEN / WARPS) + (n + me.quad) * 8, peer = to / UNITS;
+                    send(peer_address(shared_address(&received[now][m][me.rank][row][to % UNITS]), peer), peer_address(barrier, peer), piece);
+                }
+#else
+#pragma unroll
+                for (int n = 0; n < n_tiles; ++n) {
+                    const u32 to = me.warp * (HIDDEN / WARPS) + n * 8 + me.quad * 2, peer = to / UNITS;
+                    const u32 piece = pack(sum[n][half * 2], sum[n][half * 2 + 1]);
+                    send(peer_address(shared_address(&received[now][m][me.rank][row][to % UNITS]), peer), peer_address(barrier, peer), piece);
+                }
+#endif
+            }
+        }
+    cluster_arrive();
+    cluster_wait();
+    // Rows of one unit lie in the lanes of equal quad: fold them, one lane writes.
+#pragma unroll
+    for (int g = 0; g < 4; ++g)
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+            float value = bias[g][j];
+            for (int apart = 4; apart < 32; apart *= 2) value += __shfl_xor_sync(0xffffffffu, value, apart);
+            if (me.group == 0) bias_parts[(size_t)blockIdx.y * GATES + me.unit() * 4 + g * 2 + j] = value;
+        }
+}

@@ -1,0 +1,72 @@
+//! The norm, the clip and the rule over all parameters at once: they lie in one stretch.
+
+use super::Rule;
+use crate::cuda::{Argument, Block, CudaError, Machine, Memory};
+use crate::plan::Plan;
+
+/// Sums of squares that the norm is made of, one a block.
+pub(crate) const NORM_PARTS: usize = 512;
+
+pub(crate) const KERNELS: &str = include_str!("optimizer.cu");
+
+/// Puts one update into the queue.
+pub(crate) fn enqueue(
+    plan: &Plan,
+    machine: &Machine,
+    memory: &Memory,
+    parts: &Block,
+) -> Result<(), CudaError> {
+    let optimizer = plan.optimizer();
+    let count = Argument::Long(memory.trained_values as i64);
+    let (parameters, gradients) = (memory.parameters.address(), memory.gradients.address());
+    let results = Argument::Address(memory.results.address());
+    let arguments = [
+        Argument::Address(gradients),
+        count,
+        Argument::Address(parts.address()),
+    ];
+    machine.blocks("norm_parts", (NORM_PARTS, 1), 256, &arguments)?;
+    let limit = optimizer.clip_norm.map_or(0.0, |limit| limit as f32);
+    let arguments = [
+        Argument::Address(parts.address()),
+        Argument::Word(NORM_PARTS as i32),
+        Argument::Float(limit),
+        results,
+    ];
+    machine.blocks("norm_whole", (1, 1), 512, &arguments)?;
+    let computing = Argument::Address(memory.computing.as_ref().map_or(0, Block::address));
+    let control = Argument::Address(memory.inputs.address());
+    let moment = |index: usize| Argument::Address(memory.moments.get(index).map_or(0, Block::address));
+    let decay = optimizer.weight_decay as f32;
+    if optimizer.rule == Rule::Sgd {
+        let arguments = [
+            Argument::Address(parameters),
+            Argument::Address(gradients),
+            moment(0),
+            computing,
+            count,
+            Argument::Float(optimizer.beta1 as f32),
+            Argument::Float(decay),
+            control,
+            results,
+        ];
+        return machine.each("descend", memory.trained_values, &arguments);
+    }
+    let decoupled = optimizer.rule == Rule::AdamW;
+    let arguments = [
+        Argument::Address(parameters),
+        Argument::Address(gradients),
+        moment(0),
+        moment(1),
+        computing,
+        count,
+        Argument::Float(optimizer.beta1 as f32),
+        Argument::Float(optimizer.beta2 as f32),
+        Argument::Float(optimizer.epsilon as f32),
+        Argument::Float(if decoupled { 0.0 } else { decay }),
+        Argument::Word(i32::from(decoupled)),
+        control,
+        results,
+    ];
+    machine.each("adam", memory.trained_values, &arguments)
+}
