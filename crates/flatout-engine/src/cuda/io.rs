@@ -7,7 +7,7 @@ use super::machine::Machine;
 use super::memory::{Memory, Place};
 use crate::plan::Node;
 
-/// The CUDA side of an operation. Everything it does is put into the machine's queue: nothing waits, nothing allocates.
+/// The CUDA side of an operation; one that has none yet is `impl CudaOperation for X {}`, and says so when asked. Everything it does is put into the machine's queue: nothing waits, nothing allocates.
 pub(crate) trait CudaOperation {
     /// Its kernels, compiled with those of all others behind kernels/common.cu.
     fn kernels() -> &'static str
@@ -22,9 +22,17 @@ pub(crate) trait CudaOperation {
         Ok(Vec::new())
     }
 
-    fn forward(&self, io: &Io) -> Result<(), CudaError>;
+    fn forward(&self, io: &Io) -> Result<(), CudaError> {
+        Err(CudaError::Operation {
+            operation: io.node.op.name(),
+        })
+    }
 
-    fn backward(&self, io: &Io) -> Result<(), CudaError>;
+    fn backward(&self, io: &Io) -> Result<(), CudaError> {
+        Err(CudaError::Operation {
+            operation: io.node.op.name(),
+        })
+    }
 }
 
 pub(crate) struct Io<'a> {
