@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 SEED = 8
-EPOCHS = 5
+EPOCHS = 4
 BATCH_SIZE = 128
 TRAIN_DAYS, VALID_DAYS = 6400, 512   # 训练、验证样本数
 HISTORY = 28                         # 用过去四周

@@ -1,4 +1,4 @@
-"""Intent encoder for the help desk, with a watch over every layer's health."""
+"""Intent encoder for the help desk, with a watch over every layer and every intent."""
 import sys
 import time
 from collections import defaultdict
@@ -24,7 +24,7 @@ class Requests(Dataset):
 
 
 class Encoder(nn.Module):
-    def __init__(self, vocabulary, intents, width=512, depth=16, heads=8):
+    def __init__(self, vocabulary, intents, width=1024, depth=6, heads=16):
         super().__init__()
         self.embed = nn.Embedding(vocabulary, width)
         layer = nn.TransformerEncoderLayer(
@@ -38,14 +38,17 @@ class Encoder(nn.Module):
 
 
 class HealthWatch:
-    """Gradient norm, and its ratio to the weight's norm, of every parameter: vanishing layers show here."""
+    """Gradient norm, and its ratio to the weight's norm, of every parameter, and the hits of every intent."""
 
     def __init__(self, model):
         self.named = list(model.named_parameters())
         self.history = defaultdict(list)
+        self.hits = defaultdict(int)
 
-    def observe(self, loss):
+    def observe(self, loss, scores, intent):
         self.history["loss"].append(loss.item())
+        for guess, wanted in zip(scores.argmax(dim=1), intent):
+            self.hits[wanted.item()] += int(guess == wanted)
         for name, parameter in self.named:
             gradient = parameter.grad.norm().item()
             weight = parameter.detach().norm().item()
@@ -56,7 +59,7 @@ class HealthWatch:
 
 
 class Trainer:
-    def __init__(self, epochs=6, batches=80, batch_size=256, length=128, vocabulary=8000, intents=32):
+    def __init__(self, epochs=5, batches=80, batch_size=128, length=128, vocabulary=8000, intents=32):
         if not torch.cuda.is_available():
             sys.exit("this training needs a CUDA device")
         torch.manual_seed(9)
@@ -76,10 +79,11 @@ class Trainer:
 
     def step(self, tokens, intent):
         with torch.autocast("cuda", dtype=torch.bfloat16):
-            loss = nn.functional.cross_entropy(self.model(tokens), intent)
+            scores = self.model(tokens)
+            loss = nn.functional.cross_entropy(scores, intent)
         self.optimizer.zero_grad()
         loss.backward()
-        self.watch.observe(loss)
+        self.watch.observe(loss, scores, intent)
         self.optimizer.step()
 
     def fit(self):
@@ -91,7 +95,7 @@ class Trainer:
             per_step = (time.perf_counter() - began) / len(self.loader)
             print(
                 f"epoch {epoch} loss {self.watch.history['loss'][-1]:.4f} weakest {self.watch.weakest()}"
-                f" {1000 * per_step:.1f} ms a step",
+                f" hits {sum(self.watch.hits.values())} {1000 * per_step:.1f} ms a step",
                 flush=True,
             )
 

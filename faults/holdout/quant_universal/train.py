@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 def parse_args():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=11)
+    parser.add_argument("--epochs", type=int, default=9)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--window", type=int, default=16)
     parser.add_argument("--parts", type=int, default=48)
