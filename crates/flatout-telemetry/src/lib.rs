@@ -1,6 +1,7 @@
 //! What the GPU, the host and the training program do.
 //!
 //! - [`sample`]: what one tick holds; every value optional, because unknown is never 0.
+//! - [`import`]: logs of other tools as samples.
 //! - [`log_csv`]: samples as CSV, for other tools.
 //! - [`sources`]: where samples come from; [`scope`]: which GPUs.
 //! - [`sampler`]: reads all sources on a schedule.
@@ -9,6 +10,7 @@
 //!
 //! One direction: sources make samples, samples go into a record, others read the record. Nothing here judges.
 
+pub mod import;
 pub mod log_csv;
 pub mod prometheus;
 pub mod record;

@@ -1,0 +1,129 @@
+//! Numbers of a log's fields, quickly: `45`, `45 %`, `72.50 W`, `1234MiB`; anything else (`[N/A]`, `-`, `ERR!`) is unknown.
+
+const POWERS: [f64; 20] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
+    1e19,
+];
+
+/// The number at the start of a field, blanks before it and a unit behind it passed over.
+pub fn parse(field: &[u8]) -> Option<f64> {
+    let field = field.trim_ascii_start();
+    let (negative, digits) = match field.first()? {
+        b'-' => (true, &field[1..]),
+        b'+' => (false, &field[1..]),
+        _ => (false, field),
+    };
+    let mut mantissa = 0u64;
+    let mut seen = 0usize;
+    let mut decimals = None;
+    let mut at = 0;
+    while let Some(byte) = digits.get(at) {
+        match byte {
+            b'0'..=b'9' => {
+                seen += 1;
+                // Nineteen digits fit; a log's numbers have fewer, and what has more is read the careful way.
+                if seen > 19 {
+                    return careful(field);
+                }
+                mantissa = mantissa * 10 + u64::from(byte - b'0');
+                if let Some(decimals) = decimals.as_mut() {
+                    *decimals += 1;
+                }
+            }
+            b'.' if decimals.is_none() => decimals = Some(0usize),
+            b'e' | b'E' => return careful(field),
+            _ => break,
+        }
+        at += 1;
+    }
+    if seen == 0 || !unit_follows(&digits[at..]) {
+        return None;
+    }
+    // Exact while the mantissa fits into 53 bits and the power is exact, which is what logs hold.
+    let value = mantissa as f64 / POWERS[decimals.unwrap_or(0)];
+    Some(if negative { -value } else { value })
+}
+
+/// `12:30` and `2024/05/21` are no numbers with a unit, nor is a UUID that begins with a digit.
+fn unit_follows(rest: &[u8]) -> bool {
+    match rest.trim_ascii_start().first() {
+        None | Some(b'%' | b'[') => true,
+        Some(byte) => {
+            byte.is_ascii_alphabetic() && !rest.iter().any(|byte| byte.is_ascii_digit() || *byte == b'-')
+        }
+    }
+}
+
+fn careful(field: &[u8]) -> Option<f64> {
+    let end = field
+        .iter()
+        .position(|byte| !(byte.is_ascii_digit() || b"+-.eE".contains(byte)))
+        .unwrap_or(field.len());
+    let value: f64 = std::str::from_utf8(&field[..end]).ok()?.parse().ok()?;
+    value.is_finite().then_some(value)
+}
+
+/// A whole number without a sign, the whole field.
+pub fn whole(field: &[u8]) -> Option<u32> {
+    std::str::from_utf8(field.trim_ascii()).ok()?.parse().ok()
+}
+
+/// `0x0000000000000004`.
+pub fn hexadecimal(field: &[u8]) -> Option<u64> {
+    let digits = field.trim_ascii().strip_prefix(b"0x")?;
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn fields_as_logs_have_them() {
+        for (text, value) in [
+            ("45", 45.0),
+            (" 45 %", 45.0),
+            ("72.50 W", 72.5),
+            ("1234MiB", 1234.0),
+            (" 0.05", 0.05),
+            ("-3", -3.0),
+            ("1.5e3", 1500.0),
+        ] {
+            assert_eq!(parse(text.as_bytes()), Some(value), "{text}");
+        }
+        for text in [
+            "",
+            " ",
+            "-",
+            "[N/A]",
+            "N/A",
+            "[Not Supported]",
+            "ERR!",
+            ".",
+            "12:30",
+            "2024/05/21",
+            "8932f937-aa",
+            "1e999",
+        ] {
+            assert_eq!(parse(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(hexadecimal(b" 0x0000000000000004"), Some(4));
+        assert_eq!(hexadecimal(b"4"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_same_as_the_careful_way(value in -1e9f64..1e9, decimals in 0usize..6) {
+            let text = format!("{value:.decimals$}");
+            let expected: f64 = text.parse().unwrap();
+            prop_assert_eq!(parse(text.as_bytes()), Some(expected));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            let _ = parse(&bytes);
+            let _ = (whole(&bytes), hexadecimal(&bytes));
+        }
+    }
+}
