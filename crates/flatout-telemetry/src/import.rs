@@ -178,7 +178,7 @@ pub struct Importer {
 
 enum Body {
     Table(Box<table::TableReader>),
-    Gpustat(gpustat::GpustatReader),
+    Gpustat(Box<gpustat::GpustatReader>),
 }
 
 impl Importer {
@@ -220,7 +220,7 @@ impl Importer {
             let reader = gpustat::GpustatReader::new(lines, first);
             return Ok(Self {
                 format: Format::Gpustat,
-                body: Body::Gpustat(reader),
+                body: Body::Gpustat(Box::new(reader)),
             });
         }
         let (format, header) = header(first_line, path, options)?;
