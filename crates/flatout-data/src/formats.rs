@@ -1,6 +1,8 @@
 //! File formats: each a module that turns files into values at given rows. None of them knows what the values are for.
 
 pub mod csv;
+pub mod image;
+pub mod npy;
 pub mod parquet;
 pub mod parquet_table;
 pub mod parquet_write;

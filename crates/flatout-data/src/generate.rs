@@ -1,6 +1,8 @@
 //! Synthetic data like that of real training jobs: learnable, reproducible to the byte, with a best score that is known
 //! because the signal was planted. A `recipe.json` beside the data holds the recipe and that score.
 
+pub mod captcha;
+pub mod images;
 pub mod interactions;
 pub mod score;
 pub mod stocks;
@@ -21,6 +23,8 @@ const SCHEMA_VERSION: u32 = 1;
 pub enum Recipe {
     Stocks(stocks::Stocks),
     Interactions(interactions::Interactions),
+    Images(images::ImageClasses),
+    Captcha(captcha::Captcha),
 }
 
 /// What was generated; the content of `recipe.json`.
@@ -58,6 +62,8 @@ impl Recipe {
         let generated = match self {
             Self::Stocks(stocks) => stocks.generate(folder, threads)?,
             Self::Interactions(interactions) => interactions.generate(folder, threads)?,
+            Self::Images(images) => images.generate(folder, threads)?,
+            Self::Captcha(captcha) => captcha.generate(folder, threads)?,
         };
         // Last, so that a folder with a recipe is a complete one.
         let mut text = serde_json::to_string_pretty(&generated).unwrap_or_default();

@@ -38,7 +38,7 @@
 //! | [`dataset`] | the three shapes in memory |
 //! | [`split`], [`standardise`] | parts without leaks |
 //! | [`order`] | the shuffle: a computed permutation of (seed, epoch) |
-//! | [`batch`], [`source`] | what a batch is; gathering it |
+//! | [`batch`], [`source`], [`file_source`] | what a batch is; gathering it from memory, or decoding it from files |
 //! | [`prefetch`] | threads, queue, back-pressure, the controller |
 //! | [`formats`], [`load`] | files to columns |
 //! | [`generate`] | synthetic data with a known best score |
@@ -48,6 +48,7 @@ pub mod batch;
 pub mod block;
 pub mod dataset;
 pub mod error;
+pub mod file_source;
 pub mod formats;
 pub mod generate;
 mod image_source;
@@ -70,6 +71,8 @@ pub use batch::{BatchMemory, BatchSlices, Draw, FillTime, Filled, HostBatch, Sam
 pub use block::Block;
 pub use dataset::{Category, Entity, ImageTargets, Images, Labels, Panel, PanelSplit, Tabular, Windows};
 pub use error::{DataError, Result};
+pub use file_source::ImageFileSource;
+pub use load::images::{ImageOptions, load_images};
 pub use load::join::{JoinRecipe, SideTable};
 pub use load::missing::Missing;
 pub use load::panel::{PanelOptions, load_panel};

@@ -1,5 +1,6 @@
 //! From paths to data sets.
 
+pub mod images;
 pub mod join;
 pub mod kuairand;
 pub mod missing;

@@ -3,6 +3,8 @@
 use crate::context::Context;
 use clap::{Args, Subcommand};
 use flatout_core::{Message, Result, message};
+use flatout_data::generate::captcha::Captcha;
+use flatout_data::generate::images::ImageClasses;
 use flatout_data::generate::interactions::Interactions;
 use flatout_data::generate::stocks::Stocks;
 use flatout_data::generate::{Generated, Recipe};
@@ -12,7 +14,9 @@ use std::process::ExitCode;
 pub const EXAMPLES: &str = "Examples:
   flatout generate stocks --out data/stocks
   flatout generate stocks --out data/small --size 20 --days 300 --seed 7
-  flatout generate interactions --out data/clicks --size 1000000";
+  flatout generate interactions --out data/clicks --size 1000000
+  flatout generate images --out data/shapes
+  flatout generate captcha --out data/captcha --size 500 --json";
 
 #[derive(Args)]
 pub struct Arguments {
@@ -44,6 +48,22 @@ enum Kind {
         #[arg(long, default_value_t = Interactions::default().interactions)]
         size: usize,
     },
+    /// Grey 128×128 pictures of eight shapes, one folder a class
+    Images {
+        #[command(flatten)]
+        common: Common,
+        /// Number of pictures
+        #[arg(long, default_value_t = ImageClasses::default().images)]
+        size: usize,
+    },
+    /// Slider captchas with the positions of gap and slider in labels.csv
+    Captcha {
+        #[command(flatten)]
+        common: Common,
+        /// Number of pictures
+        #[arg(long, default_value_t = Captcha::default().images)]
+        size: usize,
+    },
 }
 
 #[derive(Args)]
@@ -72,6 +92,14 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         Kind::Interactions { common, size } => {
             let recipe = Recipe::Interactions(Interactions::of_size(size, common.seed));
             (common, recipe)
+        }
+        Kind::Images { common, size } => {
+            let seed = common.seed;
+            (common, Recipe::Images(ImageClasses { images: size, seed, ..ImageClasses::default() }))
+        }
+        Kind::Captcha { common, size } => {
+            let seed = common.seed;
+            (common, Recipe::Captcha(Captcha { images: size, seed }))
         }
     };
     let generated = recipe.generate(&common.out, None)?;

@@ -1,0 +1,163 @@
+//! NumPy's `.npy`: one array of numbers in C order, little-endian.
+
+use crate::{DataError, Result};
+use std::path::Path;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct NpyArray {
+    pub shape: Vec<usize>,
+    pub values: NpyValues,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum NpyValues {
+    Byte(Vec<u8>),
+    Real(Vec<f32>),
+    Integer(Vec<i64>),
+}
+
+impl NpyArray {
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(|source| DataError::reading(path, source))?;
+        Self::parse(&bytes).map_err(|reason| DataError::Corrupt {
+            path: path.to_owned(),
+            format: "NumPy",
+            reason,
+        })
+    }
+
+    pub fn parse(bytes: &[u8]) -> std::result::Result<Self, String> {
+        let rest = bytes.strip_prefix(b"\x93NUMPY").ok_or("not an .npy file")?;
+        let (header_length, start) = match rest {
+            [1, _, low, high, ..] => (usize::from(u16::from_le_bytes([*low, *high])), 4),
+            [2 | 3, _, a, b, c, d, ..] => (u32::from_le_bytes([*a, *b, *c, *d]) as usize, 6),
+            _ => return Err("an unknown version".into()),
+        };
+        let header = rest
+            .get(start..start + header_length)
+            .ok_or("its header is cut short")?;
+        let header = std::str::from_utf8(header).map_err(|_| "its header is not text")?;
+        let data = &rest[start + header_length..];
+        if field(header, "fortran_order")?.starts_with("True") {
+            return Err("arrays in Fortran order are not supported; save np.ascontiguousarray(a)".into());
+        }
+        let shape = parse_shape(field(header, "shape")?)?;
+        let count = shape
+            .iter()
+            .try_fold(1usize, |count, &side| count.checked_mul(side))
+            .ok_or("its shape is too large")?;
+        let kind = field(header, "descr")?.trim_start_matches(['\'', '"']);
+        let kind = &kind[..kind.find(['\'', '"']).unwrap_or(kind.len())];
+        Ok(Self {
+            shape,
+            values: parse_values(kind, data, count)?,
+        })
+    }
+
+    /// The values as `f32`.
+    pub fn into_f32(self) -> Vec<f32> {
+        match self.values {
+            NpyValues::Byte(values) => values.into_iter().map(f32::from).collect(),
+            NpyValues::Real(values) => values,
+            NpyValues::Integer(values) => values.into_iter().map(|value| value as f32).collect(),
+        }
+    }
+}
+
+/// The text behind `'name':`.
+fn field<'a>(header: &'a str, name: &str) -> std::result::Result<&'a str, String> {
+    let place = header
+        .find(&format!("'{name}'"))
+        .ok_or_else(|| format!("its header has no `{name}`"))?;
+    let rest = &header[place + name.len() + 2..];
+    Ok(rest.trim_start().trim_start_matches(':').trim_start())
+}
+
+fn parse_shape(text: &str) -> std::result::Result<Vec<usize>, String> {
+    let inner = text
+        .strip_prefix('(')
+        .and_then(|text| text.split(')').next())
+        .ok_or("its shape is not a tuple")?;
+    let sides = inner.split(',').map(str::trim).filter(|side| !side.is_empty());
+    sides
+        .map(|side| side.parse().map_err(|_| format!("its shape has `{side}`")))
+        .collect()
+}
+
+fn parse_values(kind: &str, data: &[u8], count: usize) -> std::result::Result<NpyValues, String> {
+    let whole = |size: usize| -> std::result::Result<&[u8], String> {
+        let needed = count.checked_mul(size).ok_or("its shape is too large")?;
+        data.get(..needed)
+            .ok_or_else(|| format!("it has {} bytes of data, its shape needs {needed}", data.len()))
+    };
+    macro_rules! numbers {
+        ($type:ty, $to:ty) => {
+            whole(size_of::<$type>())?
+                .chunks_exact(size_of::<$type>())
+                .map(|bytes| {
+                    bytes
+                        .try_into()
+                        .map_or(0 as $to, |bytes| <$type>::from_le_bytes(bytes) as $to)
+                })
+                .collect()
+        };
+    }
+    Ok(match kind {
+        "|u1" | "<u1" => NpyValues::Byte(whole(1)?.to_vec()),
+        "|b1" => NpyValues::Byte(whole(1)?.to_vec()),
+        "|i1" | "<i1" => NpyValues::Integer(numbers!(i8, i64)),
+        "<f4" => NpyValues::Real(numbers!(f32, f32)),
+        "<f8" => NpyValues::Real(numbers!(f64, f32)),
+        "<i2" => NpyValues::Integer(numbers!(i16, i64)),
+        "<u2" => NpyValues::Integer(numbers!(u16, i64)),
+        "<i4" => NpyValues::Integer(numbers!(i32, i64)),
+        "<u4" => NpyValues::Integer(numbers!(u32, i64)),
+        "<i8" => NpyValues::Integer(numbers!(i64, i64)),
+        other => return Err(format!("values of type `{other}` are not supported")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn file(kind: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+        let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n");
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        bytes.extend(data);
+        bytes
+    }
+
+    #[test]
+    fn reads_what_numpy_writes() {
+        let array = NpyArray::parse(&file("<f4", "(1, 2)", &[0, 0, 128, 63, 0, 0, 0, 64])).unwrap();
+        assert_eq!(
+            (array.shape, array.values),
+            (vec![1, 2], NpyValues::Real(vec![1.0, 2.0]))
+        );
+        let array = NpyArray::parse(&file("<i8", "(1,)", &[255; 8])).unwrap();
+        assert_eq!(array.values, NpyValues::Integer(vec![-1]));
+        assert!(
+            NpyArray::parse(&file("<f4", "(3, 2)", &[0; 8]))
+                .unwrap_err()
+                .contains("needs 24")
+        );
+        assert!(
+            NpyArray::parse(&file("|O", "(1,)", &[0; 8]))
+                .unwrap_err()
+                .contains("|O")
+        );
+        assert!(NpyArray::parse(&file("<f8", "(99999999999, 99999999999)", &[])).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(bytes: Vec<u8>, shape in "[(0-9, )]{0,12}") {
+            let _ = NpyArray::parse(&bytes);
+            let _ = NpyArray::parse(&file("<f4", &shape, &bytes));
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Pictures: a folder with one sub-folder a class, or a folder with a table of labels, or an `.npy` of pixels.
+
+use crate::dataset::{ImageTargets, Images};
+use crate::formats::image::{IMAGE_ENDINGS, ImageDecoder, ImageShape};
+use crate::formats::npy::{NpyArray, NpyValues};
+use crate::paths::{list_folder, natural_order};
+use crate::table::{Array, ColumnType, Layout};
+use crate::table_source::{ReadOptions, TableSource};
+use crate::{DataError, Result, parallel};
+use flatout_core::message;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+#[derive(Debug, Clone, Default)]
+pub struct ImageOptions {
+    /// The size of the first picture when absent.
+    pub height: Option<usize>,
+    pub width: Option<usize>,
+    /// 1 (grey, the default) or 3 (RGB).
+    pub channels: Option<usize>,
+    /// The table of labels; `labels.csv` in the folder when absent.
+    pub labels: Option<PathBuf>,
+    /// Columns of that table to learn; all numeric ones when absent.
+    pub targets: Option<Vec<String>>,
+    /// The first so many pictures only (of each class).
+    pub limit: Option<usize>,
+    pub threads: Option<usize>,
+}
+
+/// Files and what to learn from them, before any pixel is decoded.
+pub struct ImageList {
+    pub files: Vec<PathBuf>,
+    pub targets: ImageTargets,
+    pub shape: ImageShape,
+}
+
+pub fn load_images(path: &Path, options: &ImageOptions) -> Result<Images> {
+    if path.extension().is_some_and(|ending| ending == "npy") {
+        return from_npy(path);
+    }
+    let list = list_images(path, options)?;
+    let size = list.shape.size_bytes();
+    let mut pixels = vec![0u8; size * list.files.len()];
+    let threads = parallel::threads(options.threads);
+    let ranges = parallel::ranges(list.files.len(), threads * 8);
+    let mut rest = &mut pixels[..];
+    let parts: Vec<Mutex<&mut [u8]>> = ranges
+        .iter()
+        .map(|range| {
+            let (part, tail) = std::mem::take(&mut rest).split_at_mut(range.len() * size);
+            rest = tail;
+            Mutex::new(part)
+        })
+        .collect();
+    parallel::for_each(parts.len(), threads, |index| {
+        let mut part = parts[index].lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut decoder = ImageDecoder::default();
+        for (file, into) in list.files[ranges[index].clone()]
+            .iter()
+            .zip(part.chunks_exact_mut(size))
+        {
+            let bytes = std::fs::read(file).map_err(|source| DataError::reading(file, source))?;
+            decoder.decode(&bytes, list.shape, file, into)?;
+        }
+        Ok::<_, DataError>(())
+    })?;
+    drop(parts);
+    Ok(Images {
+        pixels: pixels.into(),
+        count: list.files.len(),
+        height: list.shape.height,
+        width: list.shape.width,
+        channels: list.shape.channels,
+        targets: list.targets,
+    })
+}
+
+/// Finds the files and their targets; decodes nothing but the first header.
+pub fn list_images(path: &Path, options: &ImageOptions) -> Result<ImageList> {
+    let table = options
+        .labels
+        .clone()
+        .or_else(|| Some(path.join("labels.csv")).filter(|table| table.is_file()));
+    let (files, targets) = match table {
+        Some(table) => by_table(path, &table, options)?,
+        None => by_folder(path, options)?,
+    };
+    let Some(first) = files.first() else {
+        let list = IMAGE_ENDINGS.join(", ");
+        return Err(DataError::NoFiles {
+            path: path.to_owned(),
+            wanted: message!(en: "pictures ({list})", zh: "图像（{list}）"),
+        });
+    };
+    let shape = match (options.height, options.width) {
+        (Some(height), Some(width)) => (height, width),
+        (height, width) => {
+            let bytes = std::fs::read(first).map_err(|source| DataError::reading(first, source))?;
+            let (own_width, own_height) = ImageDecoder::size(&bytes, first)?;
+            (height.unwrap_or(own_height), width.unwrap_or(own_width))
+        }
+    };
+    let channels = options.channels.unwrap_or(1);
+    if shape.0 == 0 || shape.1 == 0 || ![1, 3].contains(&channels) {
+        return Err(DataError::Setting(message!(
+            en: "pictures need a height and width of at least 1 and 1 or 3 channels",
+            zh: "图像的高和宽至少为 1，通道数须为 1 或 3"
+        )));
+    }
+    Ok(ImageList {
+        files,
+        targets,
+        shape: ImageShape {
+            height: shape.0,
+            width: shape.1,
+            channels,
+        },
+    })
+}
+
+fn is_image(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    IMAGE_ENDINGS
+        .iter()
+        .any(|ending| name.ends_with(&format!(".{ending}")))
+}
+
+fn by_folder(path: &Path, options: &ImageOptions) -> Result<(Vec<PathBuf>, ImageTargets)> {
+    let entries = std::fs::read_dir(path).map_err(|source| DataError::reading(path, source))?;
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|source| DataError::reading(path, source))?;
+        if entry.path().is_dir() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort_by(|left, right| natural_order(left, right));
+    let (mut files, mut classes, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+    for name in names {
+        let mut found = list_folder(&path.join(&name), is_image)?;
+        found.truncate(options.limit.unwrap_or(usize::MAX));
+        if !found.is_empty() {
+            classes.extend(std::iter::repeat_n(kept.len() as i32, found.len()));
+            files.append(&mut found);
+            kept.push(name);
+        }
+    }
+    let targets = ImageTargets::Class {
+        classes: classes.into(),
+        names: kept,
+    };
+    Ok((files, targets))
+}
+
+/// Names of the column that holds the file.
+const FILE_NAMES: [&str; 5] = ["file", "filename", "image", "path", "name"];
+
+fn by_table(path: &Path, table: &Path, options: &ImageOptions) -> Result<(Vec<PathBuf>, ImageTargets)> {
+    let source = TableSource::open(table, None, options.threads)?;
+    let file = source
+        .names
+        .iter()
+        .position(|name| FILE_NAMES.contains(&name.to_ascii_lowercase().as_str()));
+    let file = file.ok_or_else(|| DataError::NoSuchColumn {
+        path: table.to_owned(),
+        column: FILE_NAMES.join("|"),
+        columns: source.names.clone(),
+    })?;
+    let columns: Vec<usize> = match &options.targets {
+        Some(names) => names
+            .iter()
+            .map(|name| source.column(name))
+            .collect::<Result<_>>()?,
+        None => (0..source.names.len()).filter(|&column| column != file).collect(),
+    };
+    let numbers: Vec<usize> = columns
+        .iter()
+        .copied()
+        .filter(|&column| source.types[column] != ColumnType::Category)
+        .collect();
+    let class = columns
+        .iter()
+        .copied()
+        .find(|column| !numbers.contains(column))
+        .filter(|_| numbers.is_empty());
+    let mut kinds = vec![None; source.names.len()];
+    kinds[file] = Some(ColumnType::Category);
+    numbers
+        .iter()
+        .for_each(|&column| kinds[column] = Some(ColumnType::Real));
+    class
+        .iter()
+        .for_each(|&column| kinds[column] = Some(ColumnType::Category));
+    let mut layout = Layout::columns(&kinds);
+    layout
+        .slots
+        .iter_mut()
+        .flatten()
+        .for_each(|slot| slot.required = true);
+    let read = source.read(
+        &layout,
+        &ReadOptions {
+            threads: options.threads,
+            ..ReadOptions::default()
+        },
+    )?;
+    let rows = read.arrays.rows.min(options.limit.unwrap_or(usize::MAX));
+    let array = |column: usize| layout.slots[column].map(|slot| &read.arrays.arrays[slot.array]);
+    let names = &read.arrays.dictionaries[file];
+    let Some(Array::Code(codes)) = array(file) else {
+        return Err(DataError::NoRows {
+            path: table.to_owned(),
+        });
+    };
+    let files: Vec<PathBuf> = codes[..rows]
+        .iter()
+        .map(|&code| path.join(&*names.get((code - 1) as usize)))
+        .collect();
+    let targets = match class {
+        Some(column) => {
+            let Some(Array::Code(codes)) = array(column) else {
+                return Err(DataError::NoRows {
+                    path: table.to_owned(),
+                });
+            };
+            ImageTargets::Class {
+                classes: codes[..rows]
+                    .iter()
+                    .map(|code| code - 1)
+                    .collect::<Vec<_>>()
+                    .into(),
+                names: read.arrays.dictionaries[column]
+                    .iter()
+                    .map(|name| name.into_owned())
+                    .collect(),
+            }
+        }
+        None => {
+            let mut values = vec![0f32; rows * numbers.len()];
+            for (offset, &column) in numbers.iter().enumerate() {
+                if let Some(Array::Real(column)) = array(column) {
+                    (0..rows).for_each(|row| values[row * numbers.len() + offset] = column[row]);
+                }
+            }
+            ImageTargets::Real {
+                values: values.into(),
+                names: numbers
+                    .iter()
+                    .map(|&column| source.names[column].clone())
+                    .collect(),
+            }
+        }
+    };
+    Ok((files, targets))
+}
+
+/// `images.npy` as `u8 [count, height, width]` or `[count, height, width, channels]`, with `labels.npy` beside it: whole numbers are
+/// classes, real ones targets.
+fn from_npy(path: &Path) -> Result<Images> {
+    let bad = |path: &Path, reason: &str| DataError::Corrupt {
+        path: path.to_owned(),
+        format: "NumPy",
+        reason: reason.into(),
+    };
+    let array = NpyArray::read(path)?;
+    let (count, height, width, channels) = match array.shape[..] {
+        [count, height, width] => (count, height, width, 1),
+        [count, height, width, channels @ (1 | 3)] => (count, height, width, channels),
+        _ => {
+            return Err(bad(
+                path,
+                "pictures need the shape [count, height, width] or [count, height, width, 1 or 3]",
+            ));
+        }
+    };
+    let NpyValues::Byte(pixels) = array.values else {
+        return Err(bad(path, "pictures need values of type u8"));
+    };
+    let labels_path = path.with_file_name("labels.npy");
+    let labels = NpyArray::read(&labels_path)?;
+    if labels.shape.first() != Some(&count) || count == 0 {
+        return Err(bad(
+            &labels_path,
+            "it has another number of rows than the pictures",
+        ));
+    }
+    let columns = labels.shape.iter().skip(1).product::<usize>();
+    let targets = match labels.values {
+        NpyValues::Real(values) => ImageTargets::Real {
+            values: values.into(),
+            names: (0..columns).map(|column| format!("target_{column}")).collect(),
+        },
+        NpyValues::Byte(_) | NpyValues::Integer(_) if columns != 1 => {
+            return Err(bad(&labels_path, "classes need one column"));
+        }
+        _ => {
+            let classes: Vec<i32> = labels.into_f32().into_iter().map(|class| class as i32).collect();
+            let highest = classes.iter().copied().max().unwrap_or(0);
+            if classes.iter().any(|&class| class < 0) || highest as usize > count {
+                return Err(bad(&labels_path, "classes must count from 0"));
+            }
+            ImageTargets::Class {
+                classes: classes.into(),
+                names: (0..=highest).map(|class| class.to_string()).collect(),
+            }
+        }
+    };
+    Ok(Images {
+        pixels: pixels.into(),
+        count,
+        height,
+        width,
+        channels,
+        targets,
+    })
+}
