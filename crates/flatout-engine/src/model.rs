@@ -78,6 +78,18 @@ impl Model {
         )
     }
 
+    /// Several indices a sample, `[batch, width]`, filled by the caller: the characters of a captcha.
+    pub fn index_rows_input(&mut self, name: &str, width: usize) -> Result<Tensor, EngineError> {
+        let shape = [self.batch, width];
+        self.named(
+            name,
+            &shape,
+            DataType::I32,
+            Role::Input,
+            Initialiser::Constant(0.0),
+        )
+    }
+
     /// A trained tensor that belongs to no layer.
     pub fn parameter(
         &mut self,

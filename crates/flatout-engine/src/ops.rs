@@ -11,6 +11,7 @@ use crate::cuda::{CudaError, Machine};
 
 pub mod clip;
 pub mod optimizer;
+pub mod recurrent;
 
 /// What the plan knows of every operation.
 pub trait Operation {
@@ -97,9 +98,15 @@ macro_rules! operations {
 }
 
 operations!(
+    activate::Activate,
+    bce::Bce,
     concat::Concat,
+    cross_entropy::CrossEntropy,
+    dropout::Dropout,
     embedding::Embedding,
     gather::Gather,
+    gru::Gru,
+    huber::Huber,
     linear::Linear,
     lstm::Lstm,
     mse::Mse,

@@ -1,10 +1,12 @@
 //! Every operation against PyTorch's numbers (`golden/make_golden.py`): loss, outputs, gradients of parameters and inputs,
 //! and parameters after a few updates.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
-use flatout_engine::{Activation, Optimizer, Recurrent, Rule, SequenceOutput};
-use support::golden;
+use flatout_engine::{Activation, Optimizer, Recurrent, Rule, SequenceOutput, Tensor};
+use support::{Case, golden};
 
 #[test]
 fn linear_with_activations_clip_and_adamw() {
@@ -43,26 +45,58 @@ fn adam_and_sgd() {
     }
 }
 
+/// Embedding beside the features, a recurrent stack, a linear head: the seeds' model.
+fn recurrent(case: &mut Case, is_gru: bool) -> Tensor {
+    let (x, target) = (case.real("x", &[6, 4, 3]), case.target("target", 1));
+    let model = &mut case.model;
+    let entity = model.index_input("entity").unwrap();
+    let beside = model.embedding("embedding", entity, 4, 2).unwrap();
+    let stack = Recurrent {
+        hidden: 5,
+        layers: 3,
+        dropout: 0.0,
+        output: SequenceOutput::Last,
+    };
+    let state = match is_gru {
+        true => model.gru("rnn", x, Some(beside), stack).unwrap(),
+        false => model.lstm("rnn", x, Some(beside), stack).unwrap(),
+    };
+    let prediction = model.linear("head", state, 1, Activation::None).unwrap();
+    model.name(prediction, "prediction").unwrap();
+    model.mse(prediction, target).unwrap()
+}
+
 #[test]
-fn lstm_with_embedding() {
+fn lstm_and_gru_with_embedding() {
     let optimizer = Optimizer {
         clip_norm: Some(1.0),
         ..Optimizer::default()
     };
-    golden("lstm", 4, &optimizer, 0.01, |case| {
-        let (x, target) = (case.real("x", &[6, 4, 3]), case.target("target", 1));
-        let model = &mut case.model;
-        let entity = model.index_input("entity").unwrap();
-        let beside = model.embedding("embedding", entity, 4, 2).unwrap();
-        let stack = Recurrent {
-            hidden: 5,
-            layers: 3,
-            dropout: 0.0,
-            output: SequenceOutput::Last,
-        };
-        let state = model.lstm("rnn", x, Some(beside), stack).unwrap();
-        let prediction = model.linear("head", state, 1, Activation::None).unwrap();
-        model.name(prediction, "prediction").unwrap();
-        model.mse(prediction, target).unwrap()
-    });
+    golden("lstm", 4, &optimizer, 0.01, |case| recurrent(case, false));
+    golden("gru", 4, &optimizer, 0.01, |case| recurrent(case, true));
+}
+
+#[test]
+fn losses() {
+    for name in ["huber", "bce", "cross_entropy"] {
+        golden(name, 4, &Optimizer::default(), 0.01, |case| {
+            let x = case.real("x", &[4, 3]);
+            let y = case.model.linear("one", x, 6, Activation::None).unwrap();
+            case.model.name(y, "prediction").unwrap();
+            match name {
+                "cross_entropy" => {
+                    let class = case.model.index_rows_input("class", 2).unwrap();
+                    case.model.cross_entropy(y, class).unwrap()
+                }
+                "huber" => {
+                    let target = case.target("target", 6);
+                    case.model.huber(y, target, 0.7).unwrap()
+                }
+                _ => {
+                    let target = case.target("target", 6);
+                    case.model.bce_with_logits(y, target).unwrap()
+                }
+            }
+        });
+    }
 }

@@ -1,5 +1,7 @@
 //! Every operation's gradients against finite differences in f64.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use flatout_engine::{Activation, Recurrent, SequenceOutput};
@@ -56,5 +58,57 @@ fn lstm_stacks_with_dropout_and_constant_input() {
             .lstm("above", below, None, stack(SequenceOutput::Last))
             .unwrap();
         case.model.mse(above, target).unwrap()
+    });
+}
+
+#[test]
+fn gru_stacks_with_dropout_and_constant_input() {
+    finite_differences(3, &[], |case| {
+        let (x, beside, target) = (
+            case.real("x", &[4, 3, 2]),
+            case.real("beside", &[3, 2]),
+            case.target("target", 4),
+        );
+        let stack = |output| Recurrent {
+            hidden: 4,
+            layers: 2,
+            dropout: 0.3,
+            output,
+        };
+        let below = case
+            .model
+            .gru("below", x, Some(beside), stack(SequenceOutput::All))
+            .unwrap();
+        let above = case
+            .model
+            .gru("above", below, None, stack(SequenceOutput::Last))
+            .unwrap();
+        case.model.mse(above, target).unwrap()
+    });
+}
+
+#[test]
+fn dropout_and_activations() {
+    for activation in [Activation::Relu, Activation::Tanh, Activation::Sigmoid] {
+        finite_differences(3, &[], |case| {
+            let (x, target) = (case.real("x", &[3, 5]), case.target("target", 10));
+            let active = case.model.activate(x, activation).unwrap();
+            let dropped = case.model.dropout(x, 0.4).unwrap();
+            let joined = case.model.concat(&[active, dropped]).unwrap();
+            case.model.huber(joined, target, 0.5).unwrap()
+        });
+    }
+}
+
+#[test]
+fn losses() {
+    finite_differences(4, &[], |case| {
+        let (x, target) = (case.real("x", &[4, 3]), case.target("target", 3));
+        case.model.bce_with_logits(x, target).unwrap()
+    });
+    finite_differences(4, &[("class", &[0, 2, 1, 1])], |case| {
+        let x = case.real("x", &[4, 3]);
+        let class = case.model.index_input("class").unwrap();
+        case.model.cross_entropy(x, class).unwrap()
     });
 }

@@ -14,7 +14,7 @@ use super::pool::{Parts, Pool, share};
 use super::real::Real;
 use crate::EngineError;
 use kernel::{MicroKernel, Tile};
-pub use pack::Matrix;
+pub use pack::{Matrix, Operand};
 
 /// Depth of a packed block: a panel of the right side (32 columns) then fills the first-level cache.
 const DEPTH: usize = 256;
@@ -42,8 +42,8 @@ pub type Epilogue<'a, T> = &'a (dyn Fn(usize, usize, &mut [T]) + Sync);
 
 /// C = A·B, or C += A·B.
 pub struct Product<'a, T> {
-    pub a: Matrix<'a, T>,
-    pub b: Matrix<'a, T>,
+    pub a: &'a dyn Operand<T>,
+    pub b: &'a dyn Operand<T>,
     pub c: Parts<'a, T>,
     /// Distance between rows of C.
     pub stride: usize,
@@ -73,8 +73,8 @@ impl<T: Real> GemmSpace<T> {
 
     /// The general product, all workers together.
     pub fn multiply(&self, pool: &Pool, product: &Product<T>) {
-        let (rows, columns, depth) = (product.a.rows, product.b.columns, product.a.columns);
-        assert_eq!(depth, product.b.rows);
+        let (rows, columns, depth) = (product.a.rows(), product.b.columns(), product.a.columns());
+        assert_eq!(depth, product.b.rows());
         if rows == 0 || columns == 0 {
             return;
         }
@@ -89,7 +89,7 @@ impl<T: Real> GemmSpace<T> {
     }
 
     fn multiply_as(&self, pool: &Pool, worker: usize, product: &Product<T>, left: &mut [T], right: Parts<T>) {
-        let (rows, columns, depth) = (product.a.rows, product.b.columns, product.a.columns);
+        let (rows, columns, depth) = (product.a.rows(), product.b.columns(), product.a.columns());
         let width = self.kernel.columns;
         for first in (0..columns).step_by(COLUMNS) {
             let count = COLUMNS.min(columns - first);
@@ -97,26 +97,44 @@ impl<T: Real> GemmSpace<T> {
             let (down, over) = grid(pool.workers(), rows.div_ceil(self.kernel.rows), panels);
             let my_rows = share(worker / over, down, rows, self.kernel.rows);
             let my_panels = share(worker % over, over, panels, 1);
-            for start in (0..depth.max(1)).step_by(DEPTH) {
-                let size = DEPTH.min(depth - start);
-                for panel in pool.share(worker, panels, 1) {
-                    let column = first + panel * width;
-                    // SAFETY: each panel is packed by one worker.
-                    let target = unsafe { right.part(panel * width * size..(panel + 1) * width * size) };
-                    product
-                        .b
-                        .pack_columns(column, width.min(columns - column), start, size, width, target);
+            // As many blocks of depth as fit are packed together: while a few rows of C pass through them all, they stay in
+            // the cache, and workers wait for each other less often.
+            let group = (COLUMNS / (panels * width)).max(1) * DEPTH;
+            for base in (0..depth.max(1)).step_by(group) {
+                let end = depth.min(base + group);
+                for start in (base..end).step_by(DEPTH) {
+                    let size = DEPTH.min(end - start);
+                    for panel in pool.share(worker, panels, 1) {
+                        let column = first + panel * width;
+                        let place = (start - base) * panels * width + panel * width * size;
+                        // SAFETY: each panel is packed by one worker.
+                        let target = unsafe { right.part(place..place + width * size) };
+                        product.b.pack_columns(
+                            column,
+                            width.min(columns - column),
+                            start,
+                            size,
+                            width,
+                            target,
+                        );
+                    }
                 }
                 pool.barrier();
-                let block = Block {
-                    right: right.pointer(),
-                    start,
-                    size,
-                    first,
-                    accumulate: product.accumulate || start > 0,
-                    last: start + size >= depth,
-                };
-                self.block(product, &block, my_rows.clone(), my_panels.clone(), left);
+                for row in my_rows.clone().step_by(ROWS) {
+                    let rows = row..my_rows.end.min(row + ROWS);
+                    for start in (base..end.max(base + 1)).step_by(DEPTH) {
+                        let block = Block {
+                            // SAFETY: where the block was packed above.
+                            right: unsafe { right.pointer().add((start - base) * panels * width) },
+                            start,
+                            size: DEPTH.min(end - start),
+                            first,
+                            accumulate: product.accumulate || start > 0,
+                            last: start + DEPTH >= depth,
+                        };
+                        self.block(product, &block, rows.clone(), my_panels.clone(), left);
+                    }
+                }
                 pool.barrier();
             }
         }
@@ -132,42 +150,48 @@ impl<T: Real> GemmSpace<T> {
         left: &mut [T],
     ) {
         let (height, width) = (self.kernel.rows, self.kernel.columns);
-        let end = product.b.columns;
-        for base in rows.clone().step_by(ROWS) {
-            let count = ROWS.min(rows.end - base);
-            self.pack_left(&product.a, base, count, block.start, block.size, left);
-            for panel in panels.clone() {
-                let column = block.first + panel * width;
-                for offset in (0..count).step_by(height) {
-                    let tile = Tile {
-                        depth: block.size,
-                        a: left[offset * block.size..].as_ptr(),
-                        // SAFETY: panel `panel` was packed at this place.
-                        b: unsafe { block.right.add(panel * width * block.size) },
-                        // SAFETY: rows and columns are inside C, as `multiply` asserted.
-                        c: unsafe { product.c.pointer().add((base + offset) * product.stride + column) },
-                        stride: product.stride,
-                        rows: height.min(count - offset),
-                        columns: width.min(end - column),
-                        accumulate: block.accumulate,
-                    };
-                    // SAFETY: the kernel was chosen for this machine; workers own disjoint tiles of C.
-                    unsafe { (self.kernel.tile)(&tile) };
-                }
+        let end = product.b.columns();
+        let (base, count) = (rows.start, rows.len());
+        self.pack_left(product.a, base, count, block.start, block.size, left);
+        for panel in panels.clone() {
+            let column = block.first + panel * width;
+            for offset in (0..count).step_by(height) {
+                let tile = Tile {
+                    depth: block.size,
+                    a: left[offset * block.size..].as_ptr(),
+                    // SAFETY: panel `panel` was packed at this place.
+                    b: unsafe { block.right.add(panel * width * block.size) },
+                    // SAFETY: rows and columns are inside C, as `multiply` asserted.
+                    c: unsafe { product.c.pointer().add((base + offset) * product.stride + column) },
+                    stride: product.stride,
+                    rows: height.min(count - offset),
+                    columns: width.min(end - column),
+                    accumulate: block.accumulate,
+                };
+                // SAFETY: the kernel was chosen for this machine; workers own disjoint tiles of C.
+                unsafe { (self.kernel.tile)(&tile) };
             }
-            if let (true, Some(epilogue)) = (block.last && !panels.is_empty(), product.epilogue) {
-                let columns = block.first + panels.start * width..end.min(block.first + panels.end * width);
-                for row in base..base + count {
-                    let place = row * product.stride;
-                    // SAFETY: this worker's own tiles, finished above.
-                    let values = unsafe { product.c.part(place + columns.start..place + columns.end) };
-                    epilogue(row, columns.start, values);
-                }
+        }
+        if let (true, Some(epilogue)) = (block.last && !panels.is_empty(), product.epilogue) {
+            let columns = block.first + panels.start * width..end.min(block.first + panels.end * width);
+            for row in base..base + count {
+                let place = row * product.stride;
+                // SAFETY: this worker's own tiles, finished above.
+                let values = unsafe { product.c.part(place + columns.start..place + columns.end) };
+                epilogue(row, columns.start, values);
             }
         }
     }
 
-    fn pack_left(&self, a: &Matrix<T>, base: usize, count: usize, start: usize, size: usize, left: &mut [T]) {
+    fn pack_left(
+        &self,
+        a: &dyn Operand<T>,
+        base: usize,
+        count: usize,
+        start: usize,
+        size: usize,
+        left: &mut [T],
+    ) {
         let height = self.kernel.rows;
         for offset in (0..count).step_by(height) {
             let rows = height.min(count - offset);
@@ -327,17 +351,15 @@ mod tests {
             ..GemmSpace::new(workers).unwrap()
         };
         let finish = |_: usize, _: usize, row: &mut [f32]| row.iter_mut().for_each(|value| *value += 1.0);
+        let sides = (
+            Matrix::new(&a, m, k),
+            Matrix::new(&b, k, n),
+            Matrix::new(&flipped_a, k, m).transposed(),
+            Matrix::new(&flipped_b, n, k).transposed(),
+        );
         let product = Product {
-            a: if flip {
-                Matrix::new(&flipped_a, k, m).transposed()
-            } else {
-                Matrix::new(&a, m, k)
-            },
-            b: if flip {
-                Matrix::new(&flipped_b, n, k).transposed()
-            } else {
-                Matrix::new(&b, k, n)
-            },
+            a: if flip { &sides.2 } else { &sides.0 },
+            b: if flip { &sides.3 } else { &sides.1 },
             c: Parts::new(&mut c),
             stride: n,
             accumulate: true,

@@ -6,5 +6,5 @@ mod cpu;
 mod cuda;
 mod shape;
 
-pub use shape::{Lstm, SequenceOutput, Recurrent};
+pub use shape::Lstm;
 pub(crate) use cuda::{RECURRENCE, persistent_variants};

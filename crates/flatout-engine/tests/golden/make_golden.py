@@ -29,7 +29,7 @@ def record(name, model, inputs, compute, steps=0, optimizer=None, clip=None):
     loss.backward()
     golden = {
         "inputs": {key: flat(value) for key, value in inputs.items() if value.dtype == torch.float64},
-        "indices": {key: value.tolist() for key, value in inputs.items() if value.dtype != torch.float64},
+        "indices": {key: value.reshape(-1).tolist() for key, value in inputs.items() if value.dtype != torch.float64},
         "parameters": start,
         "loss": loss.item(),
         "outputs": {key: flat(value) for key, value in outputs.items()},
@@ -116,6 +116,33 @@ def lstm():
     recurrent("lstm", nn.LSTM)
 
 
+def gru():
+    recurrent("gru", nn.GRU)
+
+
+def losses():
+    """Each loss on the output of one linear layer."""
+    kinds = {
+        "huber": lambda y, inputs: F.huber_loss(y, inputs["target"].detach(), delta=0.7),
+        "bce": lambda y, inputs: F.binary_cross_entropy_with_logits(y, inputs["target"].detach()),
+        "cross_entropy": lambda y, inputs: F.cross_entropy(y.reshape(-1, 3), inputs["class"].reshape(-1).long()),
+    }
+    for name, loss in kinds.items():
+        torch.manual_seed(5)
+        model = nn.ModuleDict({"one": nn.Linear(3, 6)})
+        inputs = {"x": 3 * torch.randn(4, 3)}
+        if name == "cross_entropy":
+            inputs["class"] = torch.tensor([[0, 2], [1, 1], [2, 0], [0, 1]])
+        else:
+            inputs["target"] = torch.rand(4, 6)
+
+        def compute(model, inputs):
+            y = model["one"](inputs["x"])
+            return loss(y, inputs), {"prediction": y}
+
+        record(name, model, inputs, compute)
+
+
 if __name__ == "__main__":
-    for maker in [linear, optimizers, lstm]:
+    for maker in [linear, optimizers, lstm, gru, losses]:
         seeded(maker)

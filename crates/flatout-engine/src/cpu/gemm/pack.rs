@@ -2,6 +2,27 @@
 
 use crate::cpu::real::Real;
 
+/// One side of a product: something that can be copied into panels.
+pub trait Operand<T>: Sync {
+    fn rows(&self) -> usize;
+    fn columns(&self) -> usize;
+
+    /// Packs rows `first..first + rows`, columns `start..start + depth` as one panel `width` wide: for each column the
+    /// values of the rows, padded with zeros.
+    fn pack_rows(&self, first: usize, rows: usize, start: usize, depth: usize, width: usize, panel: &mut [T]);
+
+    /// The same with rows and columns exchanged: a panel of columns.
+    fn pack_columns(
+        &self,
+        first: usize,
+        columns: usize,
+        start: usize,
+        depth: usize,
+        width: usize,
+        panel: &mut [T],
+    );
+}
+
 /// A matrix to read: any strides, so a transpose is free.
 #[derive(Clone, Copy)]
 pub struct Matrix<'a, T> {
@@ -40,10 +61,18 @@ impl<'a, T: Real> Matrix<'a, T> {
             ..self
         }
     }
+}
 
-    /// Packs rows `first..first + rows`, columns `start..start + depth` as one panel `width` wide: for each column the
-    /// values of the rows, padded with zeros.
-    pub fn pack_rows(
+impl<T: Real> Operand<T> for Matrix<'_, T> {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn columns(&self) -> usize {
+        self.columns
+    }
+
+    fn pack_rows(
         &self,
         first: usize,
         rows: usize,
@@ -61,8 +90,7 @@ impl<'a, T: Real> Matrix<'a, T> {
         );
     }
 
-    /// As [`Matrix::pack_rows`] with rows and columns exchanged: a panel of columns.
-    pub fn pack_columns(
+    fn pack_columns(
         &self,
         first: usize,
         columns: usize,

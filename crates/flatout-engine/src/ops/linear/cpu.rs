@@ -26,8 +26,8 @@ impl<T: Real> CpuOperation<T> for Linear {
             activation.apply(values);
         };
         let product = Product {
-            a: Matrix::new(&input, self.rows, self.inputs),
-            b: Matrix::new(&weight, self.outputs, self.inputs).transposed(),
+            a: &Matrix::new(&input, self.rows, self.inputs),
+            b: &Matrix::new(&weight, self.outputs, self.inputs).transposed(),
             c: Parts::new(&mut output),
             stride: self.outputs,
             accumulate: false,
@@ -61,8 +61,8 @@ impl Linear {
         if let Some((mut target, accumulate)) = io.input_gradient(0) {
             let weight = io.parameter(0);
             let product = Product {
-                a: before,
-                b: Matrix::new(&weight, self.outputs, self.inputs),
+                a: &before,
+                b: &Matrix::new(&weight, self.outputs, self.inputs),
                 c: Parts::new(&mut target),
                 stride: self.inputs,
                 accumulate,
@@ -72,8 +72,8 @@ impl Linear {
         }
         let (input, mut target) = (io.input(0), io.parameter_gradient(0));
         let product = Product {
-            a: before.transposed(),
-            b: Matrix::new(&input, self.rows, self.inputs),
+            a: &before.transposed(),
+            b: &Matrix::new(&input, self.rows, self.inputs),
             c: Parts::new(&mut target),
             stride: self.inputs,
             accumulate: true,

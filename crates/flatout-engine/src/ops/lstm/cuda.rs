@@ -3,7 +3,8 @@
 
 mod recurrence;
 
-use super::{Lstm, SequenceOutput};
+use super::Lstm;
+use crate::ops::recurrent::SequenceOutput;
 use crate::cuda::io::{CudaOperation, Io};
 use crate::cuda::{Argument, CudaError, Machine, Matrix, Number, Precision};
 use crate::ops::concat::copy_columns;

@@ -1,0 +1,140 @@
+"""Training steps a second on the CPU, flatout's engine and PyTorch side by side: rounds alternate, so both meet the same machine.
+
+    cargo build --release -p flatout-engine --example cpu_bench
+    python benches/peers/cpu_training.py [--only lstm] [--rounds 5] [--seconds 1.5] [--output FILE]
+
+Both sides: data resident in memory, gather of the batch, forward, MSE, backward, clip at norm 1, AdamW, f32, the same threads.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import time
+
+import torch
+from torch import nn
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ENTITIES, DAYS, FEATURES, ROWS = 500, 400, 20, 50_000
+
+# kind, hidden, layers, steps, batch
+CASES = [
+    ("lstm", 256, 3, 60, 64),
+    ("lstm", 256, 3, 60, 256),
+    ("lstm", 256, 3, 60, 512),
+    ("lstm", 128, 2, 30, 128),
+    ("lstm", 64, 2, 30, 64),
+    ("mlp", 1024, 4, 1, 512),
+    ("mlp", 256, 3, 1, 512),
+]
+
+
+class Sequence(nn.Module):
+    def __init__(self, cell, hidden, layers):
+        super().__init__()
+        self.embedding = nn.Embedding(ENTITIES, 64)
+        self.rnn = cell(FEATURES + 64, hidden, layers, batch_first=True)
+        self.head = nn.Linear(hidden, 1)
+
+    def forward(self, x, entity):
+        beside = self.embedding(entity)[:, None, :].expand(-1, x.shape[1], -1)
+        return self.head(self.rnn(torch.cat([x, beside], dim=2))[0][:, -1])
+
+
+class Tabular(nn.Module):
+    def __init__(self, hidden, layers):
+        super().__init__()
+        widths = [128] + [hidden] * layers
+        parts = sum([[nn.Linear(a, b), nn.ReLU()] for a, b in zip(widths, widths[1:])], [])
+        self.stack = nn.Sequential(*parts, nn.Linear(hidden, 1))
+
+    def forward(self, x, _):
+        return self.stack(x)
+
+
+def torch_side(kind, hidden, layers, steps, batch):
+    torch.manual_seed(0)
+    if kind == "mlp":
+        model, table = Tabular(hidden, layers), torch.randn(ROWS, 128)
+    else:
+        model, table = Sequence({"lstm": nn.LSTM, "gru": nn.GRU}[kind], hidden, layers), torch.randn(ENTITIES * DAYS, FEATURES)
+    labels = torch.randn(len(table), 1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    offsets = torch.arange(steps)
+
+    def run(count):
+        start = time.perf_counter()
+        for _ in range(count):
+            rows = torch.randint(0, len(table) - steps, (batch,))
+            x = table[rows] if kind == "mlp" else table[rows[:, None] + offsets]
+            loss = nn.functional.mse_loss(model(x, rows // DAYS), labels[rows])
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        return time.perf_counter() - start
+
+    return run
+
+
+def engine_side(kind, hidden, layers, steps, batch, threads):
+    binary = os.environ.get("CPU_BENCH", ROOT / "target/release/examples/cpu_bench")
+    command = [binary, kind, *map(str, (hidden, layers, steps, batch, threads))]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def run(count):
+        process.stdin.write(f"{count}\n")
+        process.stdin.flush()
+        return float(process.stdout.readline())
+
+    return run, process
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.5)
+    parser.add_argument("--output", type=pathlib.Path)
+    arguments = parser.parse_args()
+    threads = len(os.sched_getaffinity(0))
+    torch.set_num_threads(threads)
+    rows = []
+    for case in CASES:
+        name = "{}-{}x{}-t{}-b{}".format(case[0], case[2], case[1], case[3], case[4])
+        if arguments.only not in name:
+            continue
+        ours, process = engine_side(*case, threads)
+        sides = {"flatout": ours, "torch": torch_side(*case)}
+        counts = {}
+        for side, run in sides.items():
+            run(2)
+            counts[side] = max(2, int(arguments.seconds / (run(3) / 3)))
+        rates = {side: [] for side in sides}
+        for _ in range(arguments.rounds):
+            for side, run in sides.items():
+                rates[side].append(case[4] * counts[side] / run(counts[side]))
+        process.stdin.close()
+        process.wait()
+        medians = {side: statistics.median(values) for side, values in rates.items()}
+        row = {"case": name, "flatout": rates["flatout"], "torch": rates["torch"], "ratio": medians["flatout"] / medians["torch"]}
+        rows.append(row)
+        print(f"{name:24s} flatout {medians['flatout']:10.0f}  torch {medians['torch']:10.0f} samples/s  {row['ratio']:.2f}x", flush=True)
+    if arguments.output:
+        machine = {"processor": processor(), "threads": threads, "torch": torch.__version__, "date": time.strftime("%Y-%m-%d")}
+        arguments.output.write_text(json.dumps({"machine": machine, "unit": "samples/s", "rounds": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,10 @@
+//! A stack of GRU layers, PyTorch's `nn.GRU` (gates in the order reset, update, new).
+
+mod backward;
+mod cell;
+mod cpu;
+mod shape;
+
+pub use shape::Gru;
+
+impl crate::cuda::io::CudaOperation for Gru {}

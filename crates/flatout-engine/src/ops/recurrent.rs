@@ -1,0 +1,7 @@
+//! What LSTM and GRU share: sizes, parameters under PyTorch's names, and everything of a layer but the recurrence itself.
+
+pub(crate) mod cpu;
+pub(crate) mod scratch;
+mod shape;
+
+pub use shape::{Layers, Recurrent, SequenceOutput};
