@@ -150,6 +150,23 @@ pub(crate) fn looks_like_config(path: &Path) -> bool {
     has_word(&stem) || (!is_json && has_word(&folder))
 }
 
+/// Whether a file is one of the project's tests, by its name below what the user named.
+pub(crate) fn is_test(path: &Path, roots: &[PathBuf]) -> bool {
+    let below = roots
+        .iter()
+        .find_map(|root| path.strip_prefix(root).ok())
+        .unwrap_or(path);
+    let folders = below.parent().into_iter().flat_map(Path::components);
+    let in_folder = folders.into_iter().any(|part| {
+        let name = part.as_os_str().to_string_lossy();
+        matches!(&*name, "test" | "tests" | "testing" | "test_utils")
+    });
+    let stem = below.file_stem().unwrap_or_default().to_string_lossy();
+    // A file that the user names by itself is meant, whatever its name.
+    let named = below.as_os_str().is_empty();
+    !named && (in_folder || stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

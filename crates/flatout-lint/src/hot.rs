@@ -17,12 +17,17 @@ pub fn cuda_hot_calls(project: &Project, module: ModuleId) -> Vec<(Code<'_>, Hot
 
 /// The first step loop of a module, in a program that uses CUDA: where to say what a program never does.
 pub fn cuda_step_loop(project: &Project, module: ModuleId) -> Option<Code<'_>> {
-    let first = project
-        .flow()
-        .loops(project, module, LoopRole::Step)
-        .into_iter()
-        .next()?;
+    let loops = project.flow().loops(project, module, LoopRole::Step);
+    let first = loops.into_iter().find(|code| trains(*code))?;
     project.uses_cuda(module).then_some(first)
+}
+
+/// A loop that only times forward and backward trains nothing: there must be batches, an update, or a function that does both.
+fn trains(code: Code<'_>) -> bool {
+    code.iterator().is_some_and(Code::is_loader)
+        || code.calls_inside().any(|call| {
+            call.is_method("step") || call.target().is_some_and(|target| target.as_function().is_some())
+        })
 }
 
 /// The `for …` or `while …` of a loop, without its body.
@@ -43,11 +48,14 @@ pub fn from_host(code: Code<'_>) -> bool {
         if code
             .call_name()
             .is_some_and(|name| name.starts_with("numpy.") || name.starts_with("math."))
+            || code.makes_host_tensor()
         {
             return true;
         }
         match code.method_call() {
             Some((_, "cpu" | "numpy" | "tolist" | "item")) => return true,
+            // Moved: from here on it is on the device.
+            Some((_, "to" | "cuda")) => return false,
             Some((receiver, _)) => code = receiver,
             None => match code.only_value() {
                 Some(value) if value != code => code = value,

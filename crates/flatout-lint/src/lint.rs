@@ -79,13 +79,13 @@ pub fn lint(paths: &[PathBuf], settings: &Settings) -> Result<Outcome, LintError
             paths: paths.to_vec(),
         });
     }
-    let project = load(files, settings);
+    let project = load(files, paths, settings);
     let found = check(&project, settings);
     Ok(finish(project, found))
 }
 
-fn load(files: Files, settings: &Settings) -> Project {
-    let read = crate::parallel::map(&files.python, |path| read_python(path));
+fn load(files: Files, roots: &[PathBuf], settings: &Settings) -> Project {
+    let read = crate::parallel::map(&files.python, |path| read_python(path, roots));
     let mut unreadable = files.unreadable;
     let mut modules = Vec::new();
     for one in read {
@@ -98,7 +98,7 @@ fn load(files: Files, settings: &Settings) -> Project {
     Project::new(modules, documents, unreadable, settings.facts)
 }
 
-fn read_python(path: &Path) -> Result<(Source, Parsed), Unreadable> {
+fn read_python(path: &Path, roots: &[PathBuf]) -> Result<(Source, Parsed), Unreadable> {
     let unreadable = |why| Unreadable {
         path: path.to_path_buf(),
         why,
@@ -118,7 +118,9 @@ fn read_python(path: &Path) -> Result<(Source, Parsed), Unreadable> {
         unreadable(message!(en: "the file is not UTF-8 (byte {at}): left out", zh: "文件不是 UTF-8（第 {at} 字节），已跳过"))
     })?;
     let parsed = python::parse(&text);
-    Ok((Source::new(path.to_path_buf(), text), parsed))
+    let mut source = Source::new(path.to_path_buf(), text);
+    source.is_test = discover::is_test(path, roots);
+    Ok((source, parsed))
 }
 
 /// The configuration files that the code may load: by their names, or named in it.
@@ -143,6 +145,9 @@ fn check(project: &Project, settings: &Settings) -> Vec<Reported> {
     let modules: Vec<ModuleId> = project.module_ids().collect();
     let mut found: Vec<Reported> = crate::parallel::map(&modules, |module| {
         let mut found = Vec::new();
+        if project.module(*module).source.is_test {
+            return found;
+        }
         for rule in &selected {
             if let Check::Module(check) = rule.check {
                 let mut report = Report::new(&rule.info);

@@ -44,6 +44,8 @@ pub struct Module {
     hot_calls: OnceLock<Vec<(NodeId, Hot)>>,
     /// Whether this file itself mentions CUDA.
     mentions_cuda: OnceLock<bool>,
+    /// The modules of the program it belongs to.
+    program: OnceLock<Vec<ModuleId>>,
 }
 
 /// A file that could not be read at all.
@@ -74,7 +76,7 @@ pub struct Project {
     flow: Flow,
     callers: FxHashMap<(ModuleId, NodeId), Vec<(ModuleId, NodeId)>>,
     mentions: OnceLock<mentions::Mentions>,
-    reads: OnceLock<Vec<ConfigRead>>,
+    reads: OnceLock<reads::Reads>,
     options: OnceLock<Vec<CommandOption>>,
 }
 
@@ -96,6 +98,7 @@ impl Project {
                 call_targets: Vec::new(),
                 hot_calls: OnceLock::new(),
                 mentions_cuda: OnceLock::new(),
+                program: OnceLock::new(),
             })
             .collect();
         let mut project = Self {
@@ -169,14 +172,14 @@ impl Project {
 
     /// Every call of the program that a module belongs to: of the modules it imports and those that import it.
     pub fn program_calls(&self, module: ModuleId) -> impl Iterator<Item = Code<'_>> {
-        self.imports
-            .program(module)
-            .into_iter()
-            .flat_map(|module| self.calls(module))
+        self.program(module).iter().flat_map(|module| self.calls(*module))
     }
 
-    pub fn program(&self, module: ModuleId) -> Vec<ModuleId> {
-        self.imports.program(module)
+    /// The modules that run together with this one.
+    pub fn program(&self, module: ModuleId) -> &[ModuleId] {
+        self.module(module)
+            .program
+            .get_or_init(|| self.imports.program(module))
     }
 
     pub fn flow(&self) -> &Flow {
@@ -195,8 +198,8 @@ impl Project {
     }
 
     /// Every read of a configuration key that the code makes.
-    pub fn reads(&self) -> &[ConfigRead] {
-        self.reads.get_or_init(|| reads::all(self))
+    pub(crate) fn reads(&self) -> &reads::Reads {
+        self.reads.get_or_init(|| reads::Reads::build(self))
     }
 
     /// Every option that the code parses with argparse.

@@ -10,6 +10,8 @@ pub struct Source {
     /// As the user wrote it, or below a folder that the user wrote.
     pub path: PathBuf,
     pub text: String,
+    /// A test of the project: it says nothing about how the training runs.
+    pub is_test: bool,
     line_starts: OnceLock<Vec<u32>>,
 }
 
@@ -18,6 +20,7 @@ impl Source {
         Self {
             path,
             text,
+            is_test: false,
             line_starts: OnceLock::new(),
         }
     }

@@ -6,11 +6,11 @@ use crate::python::{Kind, NodeId};
 impl Project {
     /// Whether the program that a module belongs to mentions CUDA in code (comments do not count).
     pub fn uses_cuda(&self, module: ModuleId) -> bool {
-        self.imports.program(module).into_iter().any(|id| {
+        self.program(module).iter().any(|id| {
             *self
-                .module(id)
+                .module(*id)
                 .mentions_cuda
-                .get_or_init(|| self.mentions_cuda(id))
+                .get_or_init(|| self.mentions_cuda(*id))
         })
     }
 
@@ -35,9 +35,8 @@ impl Project {
 impl Project {
     /// Whether any file of the program that a module belongs to contains one of these words, comments included: enough to keep quiet.
     pub fn program_mentions(&self, module: ModuleId, words: &[&str]) -> bool {
-        let program = self.imports.program(module);
-        program.into_iter().any(|module| {
-            let text = &self.module(module).source.text;
+        self.program(module).iter().any(|module| {
+            let text = &self.module(*module).source.text;
             words.iter().any(|word| text.contains(word))
         })
     }

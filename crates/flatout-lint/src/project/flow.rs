@@ -213,7 +213,9 @@ fn has_step_loop(flow: &Flow, function: Code<'_>) -> bool {
 fn backward_calls(project: &Project) -> Vec<Code<'_>> {
     let mut found = Vec::new();
     for module in project.module_ids() {
-        found.extend(project.torch_calls(module).filter(|call| is_backward(*call)));
+        if !project.module(module).source.is_test {
+            found.extend(project.torch_calls(module).filter(|call| is_backward(*call)));
+        }
     }
     found
 }

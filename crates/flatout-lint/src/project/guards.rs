@@ -97,7 +97,9 @@ impl<'p> Code<'p> {
                     && comparators
                         .iter()
                         .any(|id| matches!(part.at(*id).kind(), Kind::Integer(_)))
-                    && operators.contains(&Operator::Equal);
+                    && operators
+                        .iter()
+                        .any(|one| matches!(one, Operator::Equal | Operator::Less));
                 counts || part.compares_with_length(comparators)
             }
             Kind::Name | Kind::Attribute { .. } => {

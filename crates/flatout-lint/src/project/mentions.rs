@@ -37,6 +37,11 @@ fn words_of(project: &Project, module: ModuleId) -> FxHashSet<Box<str>> {
     for code in project.code(module, NodeId(0)).subtree() {
         match code.kind() {
             Kind::Attribute { name, .. } => add(code.slice(*name)),
+            // An option's own definition is no use of it.
+            Kind::Text(_)
+                if code
+                    .parent()
+                    .is_some_and(|parent| parent.is_method("add_argument")) => {}
             Kind::Text(text) => {
                 add(text);
                 // `"train.amp"` and `"--amp"` name keys too.

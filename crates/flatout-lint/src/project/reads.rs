@@ -1,8 +1,11 @@
 //! Where the code reads its configuration, and what it does with the values: `config["train"].get("amp")`, `cfg.train.amp`.
 
 use super::{Code, ModuleId, Project};
-use crate::config::Value;
+use crate::config::{Entry, Value};
 use crate::python::{Bound, Kind, NodeId, Operator};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+mod whole;
 
 /// One read of a key.
 #[derive(Clone, Debug)]
@@ -47,7 +50,40 @@ const CONFIG_WORDS: [&str; 16] = [
 /// Reads of reads: no further than this.
 const LONGEST_CHAIN: usize = 5;
 
-pub(super) fn all(project: &Project) -> Vec<ConfigRead> {
+/// Every read of the project, by the last key of its path.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    by_key: FxHashMap<String, Vec<ConfigRead>>,
+    /// Sections that are handed on as a whole, so that any key below may be read.
+    whole: FxHashSet<Vec<String>>,
+}
+
+impl Reads {
+    pub(super) fn build(project: &Project) -> Self {
+        let mut reads = Self::default();
+        for read in all(project) {
+            let key = read.path.last().cloned().unwrap_or_default();
+            reads.by_key.entry(key).or_default().push(read);
+        }
+        let whole = project.each_module(whole::sections);
+        reads.whole = whole.into_iter().flatten().collect();
+        reads
+    }
+
+    /// The reads that may mean a key: those whose path its own path ends with.
+    pub(crate) fn of<'r>(&'r self, entry: &'r Entry) -> impl Iterator<Item = &'r ConfigRead> {
+        let list = self.by_key.get(entry.name()).map_or(&[][..], Vec::as_slice);
+        list.iter().filter(|read| entry.path.ends_with(&read.path))
+    }
+
+    /// Whether the section that a key lies in is handed on as a whole somewhere.
+    pub(crate) fn section_is_passed(&self, entry: &Entry) -> bool {
+        let section = entry.section();
+        (0..=section.len()).any(|start| self.whole.contains(&section[start..]))
+    }
+}
+
+fn all(project: &Project) -> Vec<ConfigRead> {
     project.each_module(reads_of).into_iter().flatten().collect()
 }
 

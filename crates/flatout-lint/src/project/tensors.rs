@@ -39,6 +39,24 @@ const NOT_TENSORS: [&str; 22] = [
     "torch.profiler",
 ];
 
+/// Functions of `torch` that make a tensor out of nothing or of host data: on the CPU unless a device is named.
+const MAKERS: [&str; 14] = [
+    "tensor",
+    "as_tensor",
+    "from_numpy",
+    "zeros",
+    "ones",
+    "empty",
+    "full",
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "arange",
+    "linspace",
+    "eye",
+];
+
 impl<'p> Code<'p> {
     pub fn is_device_tensor(self) -> bool {
         self.is_tensor_within(LONGEST_CHAIN)
@@ -81,7 +99,7 @@ impl<'p> Code<'p> {
                     .rsplit('.')
                     .next()
                     .is_some_and(|last| last.starts_with(char::is_uppercase));
-                return !listed && !is_class && name.matches('.').count() == 1;
+                return !listed && !is_class && !self.makes_host_tensor() && name.matches('.').count() == 1;
             }
         }
         if let Some((receiver, method)) = self.method_call() {
@@ -93,6 +111,15 @@ impl<'p> Code<'p> {
             }
         }
         self.callee().is_some_and(|callee| callee.is_module_instance())
+    }
+
+    /// `torch.zeros(3)` and the like without a device: made on the CPU.
+    pub fn makes_host_tensor(self) -> bool {
+        let made = self
+            .call_name()
+            .and_then(|name| name.strip_prefix("torch."))
+            .is_some_and(|name| MAKERS.contains(&name));
+        made && self.keyword("device").is_none() && !self.splats()
     }
 
     /// A name or `self.name` holding an `nn.Module`: a loss or a model of `torch.nn`.
@@ -114,8 +141,14 @@ impl<'p> Code<'p> {
     fn backward_is_called_on(self) -> bool {
         let name = self.text();
         self.body_around().calls_inside().any(|call| {
-            call.method_call()
-                .is_some_and(|(receiver, method)| method == "backward" && receiver.as_name() == Some(name))
+            // `accelerator.backward(loss)` is not a call on the loss.
+            let alone = call
+                .arguments()
+                .is_some_and(|arguments| arguments.positional.is_empty());
+            alone
+                && call.method_call().is_some_and(|(receiver, method)| {
+                    method == "backward" && receiver.as_name() == Some(name)
+                })
         })
     }
 

@@ -457,6 +457,7 @@ fn compare_operator(operator: ast::CmpOp) -> Operator {
     match operator {
         ast::CmpOp::Eq => Operator::Equal,
         ast::CmpOp::NotEq => Operator::NotEqual,
+        ast::CmpOp::Lt | ast::CmpOp::LtE => Operator::Less,
         ast::CmpOp::In => Operator::In,
         ast::CmpOp::NotIn => Operator::NotIn,
         ast::CmpOp::Is => Operator::Is,

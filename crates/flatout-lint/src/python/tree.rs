@@ -33,6 +33,7 @@ pub enum Operator {
     Modulo,
     Equal,
     NotEqual,
+    Less,
     In,
     NotIn,
     Is,

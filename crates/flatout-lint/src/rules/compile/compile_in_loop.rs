@@ -29,7 +29,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         if !call.calls("torch.compile") {
             continue;
         }
-        let in_step = call.hot().is_some();
+        let in_step = call.loop_around(LoopRole::Step).is_some();
         let in_epoch = call.loop_around(LoopRole::Epoch).is_some_and(|around| {
             matches!(around.kind(), Kind::For { target, .. } if around.at(*target).text().contains("epoch"))
         });

@@ -59,7 +59,7 @@ fn is_unread(project: &Project, document: &Document, entry: &Entry) -> bool {
     if !plain || name.len() < 3 || matches!(entry.value, Value::Mapping | Value::Sequence) {
         return false;
     }
-    if project.mentions().has(name) || in_sequence(entry) || passed_whole(project, entry) {
+    if project.mentions().has(name) || in_sequence(entry) || project.reads().section_is_passed(entry) {
         return false;
     }
     let beside = document.entries.iter().filter(|other| other.section() == entry.section() && other.name() != name);
@@ -72,57 +72,11 @@ fn is_unread(project: &Project, document: &Document, entry: &Entry) -> bool {
 }
 
 fn is_read(project: &Project, entry: &Entry) -> bool {
-    project.reads().iter().any(|read| read.used != Use::Written && entry.path.ends_with(&read.path))
+    project.reads().of(entry).any(|read| read.used != Use::Written)
 }
 
 fn in_sequence(entry: &Entry) -> bool {
     entry.path.iter().any(|part| part.starts_with(|first: char| first.is_ascii_digit()))
-}
-
-/// `**config["train"]`, `build(config["train"])`, `for key in config["train"]`: any key may be read there.
-fn passed_whole(project: &Project, entry: &Entry) -> bool {
-    let section = entry.section();
-    let whole = |code: Code<'_>| -> bool {
-        let Some(parent) = code.parent() else { return false };
-        match parent.kind() {
-            Kind::Call { function, .. } => {
-                *function != code.id && parent.target().is_none() && !parent.is_read_of_key()
-            }
-            Kind::For { iterator, .. } => *iterator == code.id,
-            Kind::Dict(_) | Kind::Starred(_) => true,
-            Kind::Attribute { name, .. } => {
-                matches!(code.slice(*name), "items" | "values" | "keys" | "update" | "__dict__" | "copy")
-            }
-            _ => false,
-        }
-    };
-    project.module_ids().any(|module| {
-        project.code(module, NodeId(0)).subtree().any(|code| {
-            let may_hold = matches!(code.kind(), Kind::Name | Kind::Attribute { .. } | Kind::Subscript { .. } | Kind::Call { .. });
-            may_hold
-                && code
-                    .config_path()
-                    .is_some_and(|path| section.ends_with(&path) && (!path.is_empty() || section.is_empty() || is_loaded(code)))
-                && whole(code)
-        })
-    })
-}
-
-/// The whole configuration handed to somebody unknown counts for every section.
-fn is_loaded(code: Code<'_>) -> bool {
-    matches!(code.kind(), Kind::Name)
-}
-
-impl Code<'_> {
-    /// `getattr(config, "key")`, `print(config)`, `isinstance(config, dict)`: not a use of every key.
-    fn is_read_of_key(self) -> bool {
-        const HARMLESS: [&str; 8] = ["getattr", "hasattr", "print", "isinstance", "len", "type", "id", "repr"];
-        let harmless = self.callee().and_then(Code::as_name).is_some_and(|name| HARMLESS.contains(&name));
-        let logged = self.method_call().is_some_and(|(_, method)| {
-            matches!(method, "info" | "debug" | "warning" | "dump" | "save" | "append" | "log_hyperparams")
-        });
-        harmless || logged
-    }
 }
 
 fn tell(document: &Document, entry: &Entry, report: &mut Report<'_>) {

@@ -39,7 +39,7 @@ const SAME: [&[&str]; 5] = [
 fn check(project: &Project, report: &mut Report<'_>) {
     for document in &project.documents {
         for entry in &document.entries {
-            let reads: Vec<_> = project.reads().iter().filter(|read| entry.path.ends_with(&read.path)).collect();
+            let reads: Vec<_> = project.reads().of(entry).collect();
             if reads.is_empty() {
                 continue;
             }

@@ -41,7 +41,7 @@ fn check(project: &Project, report: &mut Report<'_>) {
         let kind = call.keyword("action").and_then(Code::as_text);
         let acts = matches!(kind, Some("help" | "version")) || call.keyword("action").is_some_and(|action| action.as_text().is_none());
         let positional = !option.flag.starts_with('-');
-        if acts || positional || option.name.len() < 3 || !parses_here(project, option.module) || is_read(project, option) {
+        if acts || positional || option.name.len() < 3 || !parses_here(project, option.module) || project.mentions().has(&option.name) {
             continue;
         }
         if project.program(option.module).iter().any(|module| whole.contains(module)) {
@@ -61,28 +61,6 @@ fn parses_here(project: &Project, module: ModuleId) -> bool {
     project
         .program_calls(module)
         .any(|call| call.is_method("parse_args") || call.is_method("parse_known_args"))
-}
-
-/// The name as an attribute, a keyword or a string, but for the option's own definition.
-fn is_read(project: &Project, option: &crate::project::CommandOption) -> bool {
-    project.module_ids().any(|module| {
-        let source = &project.module(module).source.text;
-        source.contains(&option.name)
-            && project.code(module, NodeId(0)).subtree().any(|code| match code.kind() {
-                Kind::Attribute { name, .. } => code.slice(*name) == option.name,
-                Kind::Text(text) => {
-                    **text == option.name && !code.parent().is_some_and(|parent| parent.is_method("add_argument"))
-                }
-                Kind::Call { arguments, .. } => {
-                    let mut names = arguments.keywords.iter().filter_map(|(name, _)| *name);
-                    names.any(|name| code.slice(name) == option.name)
-                }
-                Kind::Function(function) => {
-                    function.parameters.iter().any(|parameter| code.slice(parameter.name) == option.name)
-                }
-                _ => false,
-            })
-    })
 }
 
 /// Somewhere all arguments are handed on, printed as a dictionary or passed to a stranger.

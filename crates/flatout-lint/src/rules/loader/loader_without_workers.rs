@@ -27,7 +27,7 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for call in loader_calls(project, module) {
-        if call.splats() || in_memory(call) || !project.uses_cuda(module) || !trains(project, module) {
+        if call.splats() || in_memory(call) || indexes_only(project, module) || !project.uses_cuda(module) || !trains(project, module) {
             continue;
         }
         let workers = call.argument("num_workers", 5);
@@ -55,7 +55,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 }
 
 fn trains(project: &Project, module: ModuleId) -> bool {
-    project.program(module).into_iter().any(|other| project.flow().trains(project, other))
+    project.program(module).iter().any(|other| project.flow().trains(project, *other))
 }
 
 /// Data that is already in memory gains nothing from workers.
@@ -64,6 +64,14 @@ fn in_memory(call: Code<'_>) -> bool {
         data.origin_call()
             .is_some_and(|made| made.call_name().is_some_and(|name| name.ends_with(".TensorDataset")))
     })
+}
+
+/// The program has data sets of its own, and all of them only index what they hold: workers would cost more than they save.
+fn indexes_only(project: &Project, module: ModuleId) -> bool {
+    let mut own = project.program(module).iter().flat_map(|module| dataset_getitems(project, *module)).peekable();
+    let some = own.peek().is_some();
+    let foreign = project.program_mentions(module, &["torchvision.datasets", "datasets.", "load_dataset", "ImageFolder"]);
+    some && !foreign && own.all(|method| method.calls_inside().next().is_none())
 }
 
 /// `test_loader = DataLoader(…)`: runs seldom.
@@ -102,6 +110,8 @@ mod tests {
     fn look_alike() {
         let memory = FIRES.replace("Images()", "torch.utils.data.TensorDataset(x, y)");
         assert!(findings_of(ID, &[("train.py", &memory)]).is_empty());
+        let own = format!("{FIRES}class Images(torch.utils.data.Dataset):\n    def __getitem__(self, i):\n        return self.x[i]\n");
+        assert!(findings_of(ID, &[("train.py", &own)]).is_empty());
         let splat = FIRES.replace("shuffle=True", "**options");
         assert!(findings_of(ID, &[("train.py", &splat)]).is_empty());
     }

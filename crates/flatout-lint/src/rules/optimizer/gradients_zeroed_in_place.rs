@@ -31,7 +31,8 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             continue;
         }
         let Some(argument) = call.argument("set_to_none", 0).filter(|argument| argument.as_boolean() == Some(false)) else { continue };
-        if project.program_mentions(module, &["CUDAGraph", "cuda.graph"]) {
+        // Gradients that are added to by hand must be there.
+        if project.program_mentions(module, &["CUDAGraph", "cuda.graph", ".grad +=", ".grad.add_"]) {
             continue;
         }
         report

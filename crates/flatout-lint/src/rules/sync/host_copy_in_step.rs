@@ -68,6 +68,12 @@ fn ends_on_host(code: Code<'_>) -> bool {
 }
 
 fn is_module(code: Code<'_>) -> bool {
+    // `x.cpu().parameters()`
+    let used = code.parent().and_then(|attribute| attribute.parent()).and_then(Code::parent);
+    let asked = used.and_then(Code::as_attribute).map(|(_, name)| name);
+    if matches!(asked, Some("parameters" | "state_dict" | "eval" | "named_parameters")) {
+        return true;
+    }
     let text = code.text();
     ["model", "net", "module", "state_dict"].iter().any(|word| text.rsplit('.').next().is_some_and(|last| last.starts_with(word)))
 }
