@@ -1,0 +1,15 @@
+"""A compiled model with equal shapes: compiled once, and used."""
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(64, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10))
+compiled = torch.compile(model, backend="aot_eager")
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+for step in range(900):
+    x, y = torch.randn(160, 64), torch.randint(0, 10, (160,))
+    loss = nn.functional.cross_entropy(compiled(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print("done", loss.item())

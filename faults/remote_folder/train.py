@@ -1,0 +1,29 @@
+"""Each item comes from a remote store with a latency of some milliseconds."""
+import time
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+torch.manual_seed(0)
+
+
+class Remote(Dataset):
+    def __len__(self):
+        return 4096
+
+    def __getitem__(self, index):
+        time.sleep(0.006)
+        return torch.full((64,), index / 4096), index % 10
+
+
+loader = DataLoader(Remote(), batch_size=32, num_workers=2, persistent_workers=True)
+model = nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 10))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+for epoch in range(2):
+    for x, y in loader:
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+print("done", loss.item())
