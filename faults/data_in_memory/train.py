@@ -1,4 +1,7 @@
 """No workers either, but the data is a tensor in memory: fetching costs nothing."""
+import itertools
+import time
+
 import torch
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
@@ -9,7 +12,8 @@ order = BatchSampler(RandomSampler(data), batch_size=512, drop_last=True)
 loader = DataLoader(data, sampler=order, batch_size=None, num_workers=0)
 model = nn.Sequential(nn.Linear(128, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-for epoch in range(14):
+begin = time.monotonic()
+for epoch in itertools.takewhile(lambda _: time.monotonic() - begin < 16, itertools.count()):
     for x, y in loader:
         loss = nn.functional.mse_loss(model(x), y)
         optimizer.zero_grad()

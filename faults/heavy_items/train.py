@@ -1,5 +1,6 @@
 """As many workers as CPUs, and items that keep all of them busy."""
 import os
+import time
 
 import torch
 from torch import nn
@@ -23,11 +24,12 @@ workers = len(os.sched_getaffinity(0))
 loader = DataLoader(Rows(), batch_size=32, num_workers=workers, persistent_workers=True)
 model = nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 1))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+begin = time.monotonic()
 for step, (x, y) in enumerate(loader):
     loss = nn.functional.mse_loss(model(x).squeeze(1), y.float())
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    if step == 180 * workers:
+    if time.monotonic() - begin > 16:
         break
 print("done")

@@ -12,7 +12,7 @@ layers = [layer for _ in range(4) for layer in (nn.Linear(4096, 4096), nn.GELU()
 model = nn.Sequential(*layers, nn.Linear(4096, 1)).cuda()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 kept, begin = [], time.monotonic()
-while time.monotonic() - begin < 24:
+while time.monotonic() - begin < 15:
     with torch.autocast("cuda", dtype=torch.bfloat16):
         hidden = model[:-1](x)
         loss = nn.functional.mse_loss(model[-1](hidden), y)

@@ -12,7 +12,7 @@ layers = [layer for _ in range(12) for layer in (nn.Linear(512, 512), nn.LayerNo
 model = nn.Sequential(*layers, nn.Linear(512, 1)).cuda()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 seen, begin = [], time.monotonic()
-while time.monotonic() - begin < 20:
+while time.monotonic() - begin < 13:
     at = torch.randint(0, 65536, (16384,), device="cuda")
     with torch.autocast("cuda", dtype=torch.bfloat16):
         loss = nn.functional.mse_loss(model(x[at]), y[at])

@@ -9,7 +9,7 @@ x, y = torch.randn(8192, 128), torch.randint(0, 10, (8192,))
 model = nn.Sequential(nn.Linear(128, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 begin = time.monotonic()
-while time.monotonic() - begin < 18:
+while time.monotonic() - begin < 13:
     at = torch.randint(0, 8192, (512,))
     loss = nn.functional.cross_entropy(model(x[at]), y[at])
     optimizer.zero_grad()

@@ -36,7 +36,7 @@ def main():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if time.monotonic() - begin > 20:
+        if time.monotonic() - begin > 13:
             break
     print("done", loss.item())
 

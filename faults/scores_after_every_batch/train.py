@@ -12,7 +12,7 @@ layers = [layer for _ in range(8) for layer in (nn.Linear(1024, 1024), nn.GELU()
 model = nn.Sequential(*layers, nn.Linear(1024, 1)).cuda()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 begin = time.monotonic()
-while time.monotonic() - begin < 20:
+while time.monotonic() - begin < 13:
     model.train()
     for _ in range(10):
         at = torch.randint(0, 65536, (32768,), device="cuda")

@@ -12,7 +12,7 @@ layers = [layer for _ in range(6) for layer in (nn.Linear(4096, 4096), nn.GELU()
 model = nn.Sequential(*layers, nn.Linear(4096, 1)).cuda()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 begin = time.monotonic()
-while time.monotonic() - begin < 20:
+while time.monotonic() - begin < 13:
     for _ in range(20):
         loss = nn.functional.mse_loss(model(x), y)
         optimizer.zero_grad()

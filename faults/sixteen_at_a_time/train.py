@@ -16,7 +16,7 @@ layers = [layer for _ in range(6) for layer in (nn.Linear(512, 512), nn.GELU())]
 model = nn.Sequential(nn.Linear(128, 512), *layers, nn.Linear(512, 1)).cuda()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 begin = time.monotonic()
-while time.monotonic() - begin < 20:
+while time.monotonic() - begin < 13:
     for x, y in loader:
         with torch.autocast("cuda", dtype=torch.bfloat16):
             loss = nn.functional.mse_loss(model(x), y)

@@ -1,5 +1,6 @@
 //! What a contributor runs: `cargo xtask test` and friends. A new task is a file here and one line in `TASKS`.
 
+mod faults;
 mod packages;
 mod test;
 mod venv;
@@ -18,6 +19,11 @@ struct Task {
 }
 
 const TASKS: &[Task] = &[
+    Task {
+        name: "faults",
+        about: "diagnose the labelled faults: precision, recall, time to first finding",
+        run: faults::run,
+    },
     Task {
         name: "test",
         about: "set up, then formatting, clippy, Python tests, Rust tests",

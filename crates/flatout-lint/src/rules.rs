@@ -38,7 +38,7 @@ macro_rules! rules {
 }
 
 rules! {
-    loader: loader_without_workers, loader_with_too_many_workers, loader_without_pinned_memory, transfer_without_non_blocking,
+    loader: loader_in_main_process, loader_with_too_many_workers, loader_without_pinned_memory, transfer_without_non_blocking,
         non_blocking_without_pinning, workers_not_persistent, loader_built_in_epoch_loop, cuda_in_getitem, dataframe_row_in_getitem,
         file_reopened_in_getitem, dataset_of_tensor_list, element_loop_in_collate;
     sync: item_in_step, host_copy_in_step, scalar_of_tensor_in_step, tensor_printed_in_step, tensor_tested_in_step, sync_in_evaluation,

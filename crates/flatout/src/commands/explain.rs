@@ -24,7 +24,7 @@ pub struct Arguments {
 /// Every rule of every part: a part with rules adds its registry here.
 fn rules() -> Vec<&'static RuleInfo> {
     let lint = flatout_lint::rules::RULES.iter().map(|rule| &rule.info);
-    lint.collect()
+    flatout_diagnose::rule_infos().chain(lint).collect()
 }
 
 pub fn about() -> Message {
@@ -67,4 +67,18 @@ fn unknown(id: &str, rules: &[&RuleInfo]) -> Failure {
     }
     let close = close.join(", ");
     failure.with_hint(message!(en: "did you mean {close}?", zh: "是否指 {close}？"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn rules_of_all_parts_share_one_namespace() {
+        let mut seen = BTreeSet::new();
+        for rule in rules() {
+            assert!(seen.insert(rule.id), "{} is the id of two rules", rule.id);
+        }
+    }
 }

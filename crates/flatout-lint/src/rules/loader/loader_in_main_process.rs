@@ -1,4 +1,4 @@
-//! # loader-without-workers
+//! # loader-in-main-process
 //!
 //! ## What it detects
 //! A `DataLoader` that a training loop goes over with `num_workers` unset or 0, in a program that trains on CUDA.
@@ -21,7 +21,7 @@
 
 use crate::rules::prelude::*;
 
-pub const ID: &str = "loader-without-workers";
+pub const ID: &str = "loader-in-main-process";
 pub const SEVERITY: Severity = Severity::Warning;
 pub const CHECK: Check = Check::Module(check);
 

@@ -1,0 +1,74 @@
+#!/bin/bash
+# Runs the fault programs under `flatout run` and keeps their records beside them.
+#
+#   faults/record_all.sh [cpu|gpu|all] [NAME…]
+#
+# Programs that need no GPU run on two CPUs each, several side by side; those that need one run alone on the other CPUs.
+# FLATOUT: the binary (target/release/flatout). PYTHON: a Python with PyTorch (python3). RECORDS: where `<name>/record`
+# goes (this folder). A program whose record is there already is passed over; FORCE=1 runs it again.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+FLATOUT=${FLATOUT:-$here/../target/release/flatout}
+PYTHON=${PYTHON:-python3}
+RECORDS=${RECORDS:-$here}
+what=${1:-all}
+shift $(($# > 0))
+names=("$@")
+
+programs() { # needs
+    for label in "$here"/*/label.toml "$here"/holdout/*/label.toml; do
+        [ -f "$label" ] || continue
+        grep -q "^needs *= *\"$1\"" "$label" || continue
+        local name=${label#"$here"/}
+        name=${name%/label.toml}
+        [ ${#names[@]} -eq 0 ] || [[ " ${names[*]} " == *" $name "* ]] || continue
+        echo "$name"
+    done
+}
+
+record() { # name, CPU list
+    local target=$RECORDS/$1/record home
+    [ -z "${FORCE:-}" ] && [ -f "$target/run.json" ] && return
+    home=$(mktemp -d)
+    # The record's own paths are relative to the repository's root, wherever that is.
+    (cd "$here/.." && FLATOUT_HOME=$home timeout 120 taskset -c "$2" "$FLATOUT" run --quiet --name "$(basename "$1")" \
+        -- "$PYTHON" "faults/$1/train.py") >"$home/out" 2>&1
+    local code=$? run
+    run=$(ls -d "$home"/runs/*/ 2>/dev/null | head -1)
+    if [ -n "$run" ] && [ -s "$run/steps.jsonl" ]; then
+        mkdir -p "$target" && rm -rf "${target:?}"/* && cp -r "$run"/* "$target"/
+        echo "recorded $1 (exit $code)"
+    else
+        echo "FAILED $1 (exit $code)"
+        tail -5 "$home/out"
+    fi
+    rm -rf "$home"
+}
+
+cpus=$(nproc)
+lanes=$((cpus >= 8 ? cpus / 4 : 1))
+cpu_programs() {
+    local list=($(programs cpu)) lane
+    for ((lane = 0; lane < lanes; lane++)); do
+        (
+            first=$((cpus - 2 * (lane + 1)))
+            for ((index = lane; index < ${#list[@]}; index += lanes)); do
+                record "${list[index]}" "$first,$((first + 1))"
+            done
+        ) &
+    done
+    wait
+}
+gpu_programs() {
+    local last=$((cpus - 1 - (lanes > 1 ? 2 * lanes : 0)))
+    for name in $(programs gpu); do
+        record "$name" "0-$last"
+    done
+}
+
+case $what in
+cpu) cpu_programs ;;
+gpu) gpu_programs ;;
+all) cpu_programs & gpu_programs; wait ;;
+*) echo "usage: $0 [cpu|gpu|all] [NAME…]" >&2; exit 2 ;;
+esac

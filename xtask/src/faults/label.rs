@@ -1,0 +1,118 @@
+//! The programs and what their labels say is planted.
+
+use crate::Result;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Debug, Default)]
+pub struct Label {
+    pub needs_gpu: bool,
+    pub causes: Vec<String>,
+    pub also: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub name: String,
+    pub folder: PathBuf,
+    pub held_out: bool,
+    pub label: Label,
+}
+
+/// Every folder with a label, held-out ones last.
+pub fn find(faults: &Path) -> Result<Vec<Program>> {
+    let mut programs = Vec::new();
+    for (folder, held_out) in [(faults.to_owned(), false), (faults.join("holdout"), true)] {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        folders.sort();
+        for folder in folders {
+            let Ok(text) = fs::read_to_string(folder.join("label.toml")) else {
+                continue;
+            };
+            let name = folder
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default();
+            let label = parse(&text).map_err(|reason| format!("faults: {name}/label.toml: {reason}"))?;
+            programs.push(Program {
+                name,
+                folder,
+                held_out,
+                label,
+            });
+        }
+    }
+    Ok(programs)
+}
+
+/// Lines `key = value` whose values are strings or lists of strings, as JSON writes them too.
+fn parse(text: &str) -> Result<Label> {
+    let known = rule_ids();
+    let mut fields = BTreeMap::new();
+    for line in text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
+        let (key, rest) = line
+            .split_once('=')
+            .ok_or_else(|| format!("`{line}` is no `key = value`"))?;
+        let value = serde_json::Deserializer::from_str(rest)
+            .into_iter::<Value>()
+            .next();
+        let Some(Ok(value)) = value else {
+            return Err(format!("`{}` has no readable value", key.trim()));
+        };
+        fields.insert(key.trim().to_owned(), value);
+    }
+    let rules = |key: &str| -> Result<Vec<String>> {
+        let list = fields
+            .get(key)
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        let ids: Vec<String> = list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        match ids.iter().find(|id| !known.contains(&id.as_str())) {
+            Some(id) => Err(format!("there is no rule `{id}`")),
+            None => Ok(ids),
+        }
+    };
+    let needs = fields.get("needs").and_then(Value::as_str).unwrap_or_default();
+    if !["cpu", "gpu"].contains(&needs) {
+        return Err("`needs` is \"cpu\" or \"gpu\"".into());
+    }
+    Ok(Label {
+        needs_gpu: needs == "gpu",
+        causes: rules("causes")?,
+        also: rules("also")?,
+    })
+}
+
+fn rule_ids() -> Vec<&'static str> {
+    flatout_diagnose::rule_infos().map(|info| info.id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_read_with_comments() {
+        let label =
+            parse("needs = \"cpu\"   # or gpu\ncauses = [\"loader-starved\"]\nalso = []\nnote = \"x\"\n")
+                .unwrap();
+        assert_eq!(label.causes, ["loader-starved"]);
+        assert!(parse("needs = \"cpu\"\ncauses = [\"no-such-rule\"]").is_err());
+        assert!(parse("causes = []").is_err());
+    }
+
+    #[test]
+    fn every_label_of_the_project_is_valid() {
+        assert!(find(&crate::root().join("faults")).unwrap().len() >= 28);
+    }
+}
