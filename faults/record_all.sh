@@ -26,6 +26,14 @@ programs() { # needs
     done
 }
 
+anonymous() { # record: nothing in it may tell whose machine it was
+    local root
+    root=$(cd "$here/.." && pwd)
+    find "$1" -type f -name '*.json*' ! -name '*.zst' -exec sed -i \
+        -e "s#$root/##g; s#\"$root\"#\".\"#g; s#$(dirname "$(command -v "$PYTHON")")/##g; s#$(hostname)#host#g" \
+        -e 's#GPU-[0-9a-f-]\{36\}#GPU-0#g; s#"/tmp/[^"]*/#"/tmp/#g' {} +
+}
+
 record() { # name, CPU list
     local target=$RECORDS/$1/record home
     [ -z "${FORCE:-}" ] && [ -f "$target/run.json" ] && return
@@ -37,6 +45,7 @@ record() { # name, CPU list
     run=$(ls -d "$home"/runs/*/ 2>/dev/null | head -1)
     if [ -n "$run" ] && [ -s "$run/steps.jsonl" ]; then
         mkdir -p "$target" && rm -rf "${target:?}"/* && cp -r "$run"/* "$target"/
+        anonymous "$target"
         echo "recorded $1 (exit $code)"
     else
         echo "FAILED $1 (exit $code)"
