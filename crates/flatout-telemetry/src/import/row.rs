@@ -24,8 +24,16 @@ pub struct RowState {
 }
 
 impl Row {
-    pub fn clear(&mut self) {
-        *self = Self::default();
+    /// Makes it ready for the next row. `with_host` where rows have the host's values at all: it is large.
+    pub fn clear(&mut self, with_host: bool) {
+        self.index = None;
+        self.time_ms = None;
+        self.started_unix_ms = None;
+        self.clamped = 0;
+        self.gpu = GpuSample::default();
+        if with_host {
+            self.host = HostSample::default();
+        }
     }
 
     /// Takes one field. What it cannot read stays unknown.
@@ -43,7 +51,7 @@ impl Row {
                 }
             }
             Column::Index => self.index = number::whole(field),
-            Column::Time => self.time_ms = time::parse(field),
+            Column::Time => self.time_ms = state.time(field),
             Column::Seconds => self.time_ms = number::parse(field).map(|seconds| seconds * 1000.0),
             Column::UnixMs => self.started_unix_ms = number::parse(field),
             Column::Date => state.set_date(field),
@@ -87,6 +95,26 @@ impl Row {
 }
 
 impl RowState {
+    /// Date and time; most rows have the date of the row before.
+    fn time(&mut self, field: &[u8]) -> Option<f64> {
+        let field = field.trim_ascii();
+        if let Some((date, rest)) = field.split_at_checked(11)
+            && date == self.date
+        {
+            return time::clock(rest).map(|clock| self.date_ms + clock);
+        }
+        let time_ms = time::parse(field)?;
+        let (date, rest) = field.split_at_checked(11)?;
+        match time::clock(rest) {
+            Some(clock) => {
+                self.date = date.to_vec();
+                self.date_ms = time_ms - clock;
+            }
+            None => self.date.clear(),
+        }
+        Some(time_ms)
+    }
+
     fn set_date(&mut self, field: &[u8]) {
         let field = field.trim_ascii();
         if self.date != field {

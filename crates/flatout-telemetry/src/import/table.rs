@@ -75,7 +75,9 @@ impl TableReader {
             if self.taken.is_empty() {
                 moment_ms = self.row.time_ms;
                 sample.t = self.tell_time();
-                sample.host = std::mem::take(&mut self.row.host);
+                if self.format == Format::Flatout {
+                    sample.host = std::mem::take(&mut self.row.host);
+                }
             } else if !self.belongs(moment_ms) {
                 break;
             }
@@ -166,7 +168,7 @@ impl TableReader {
             if line[0] == b'#' {
                 continue;
             }
-            self.row.clear();
+            self.row.clear(self.format == Format::Flatout);
             let fields = parse(line, &self.header, &mut self.row, &mut self.row_state);
             let expected = self.header.columns.len();
             if fields != expected {
