@@ -2,6 +2,7 @@
 
 mod columns;
 mod diagnosis;
+mod doctor;
 mod finding;
 pub mod paint;
 mod runs;
@@ -12,6 +13,7 @@ pub mod width;
 
 pub use columns::terminal_columns;
 pub use diagnosis::{diagnosis, time_table};
+pub use doctor::{doctor, doctor_json};
 pub use finding::{count, findings};
 pub use paint::{Paint, Tone};
 pub use runs::{runs, runs_json};

@@ -1,6 +1,7 @@
 //! What the GPU, the host and the training program do.
 //!
 //! - [`sample`]: what one tick holds; every value optional, because unknown is never 0.
+//! - [`doctor`]: what this machine has and lacks.
 //! - [`import`]: logs of other tools as samples.
 //! - [`log_csv`]: samples as CSV, for other tools.
 //! - [`sources`]: where samples come from; [`scope`]: which GPUs.
@@ -10,6 +11,7 @@
 //!
 //! One direction: sources make samples, samples go into a record, others read the record. Nothing here judges.
 
+pub mod doctor;
 pub mod import;
 pub mod log_csv;
 pub mod prometheus;

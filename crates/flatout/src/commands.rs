@@ -53,6 +53,7 @@ commands! {
     See: Monitor = monitor;
     See: Replay = replay;
     See: Runs = runs;
+    See: Doctor = doctor;
     Why: Diagnose = diagnose;
     Why: Lint = lint;
     Why: Explain = explain;

@@ -7,6 +7,8 @@ mod memory;
 mod pressure;
 mod quota_use;
 
+pub use memory::shared_memory;
+
 use super::{Source, TickTime};
 use crate::record::EventKind;
 use crate::sample::{HostSample, Sample};

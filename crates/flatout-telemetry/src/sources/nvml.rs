@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+pub use details::versions;
 pub use library::{NvmlProblem, library_path, open};
 pub use throttle::{bits as throttle_bits, names as throttle_names};
 

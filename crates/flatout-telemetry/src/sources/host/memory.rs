@@ -43,7 +43,7 @@ impl MemoryReader {
 }
 
 /// Used and total bytes of `/dev/shm`; a container's default of 64 MiB is a classic cause of dying workers.
-fn shared_memory() -> Option<(u64, u64)> {
+pub fn shared_memory() -> Option<(u64, u64)> {
     // SAFETY: `stat` is plain data that statvfs fills; the path is a constant C string.
     let stat = unsafe {
         let mut stat: libc::statvfs = std::mem::zeroed();

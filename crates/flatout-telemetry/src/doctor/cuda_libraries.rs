@@ -1,0 +1,181 @@
+//! The CUDA libraries the trainer loads at run time: in the loader's cache, on `LD_LIBRARY_PATH`, in a toolkit, or in pip's
+//! `nvidia/*/lib` folders.
+
+use super::python::Python;
+use super::{Area, Check, Health};
+use flatout_core::{Message, message};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+struct Library {
+    id: &'static str,
+    /// The beginning of the file's name; a version may follow.
+    stem: &'static str,
+    cost: fn() -> Message,
+    remedy: fn() -> Message,
+}
+
+fn by_pip(package: &str) -> Message {
+    Message::verbatim(format!("pip install {package}"))
+}
+
+const LIBRARIES: &[Library] = &[
+    Library {
+        id: "libcuda",
+        stem: "libcuda.so",
+        cost: || message!(en: "nothing can run on the GPU", zh: "无法在 GPU 上运行任何程序"),
+        remedy: || message!(en: "it comes with the driver; in a container: --gpus all", zh: "它随驱动安装；在容器中请加 --gpus all"),
+    },
+    Library {
+        id: "libnvrtc",
+        stem: "libnvrtc.so",
+        cost: || message!(en: "`flatout train` cannot compile its kernels and uses the CPU", zh: "`flatout train` 无法编译内核，只能用 CPU"),
+        remedy: || by_pip("nvidia-cuda-nvrtc"),
+    },
+    Library {
+        id: "libcublas",
+        stem: "libcublas.so",
+        cost: || message!(en: "`flatout train` cannot multiply matrices on the GPU and uses the CPU", zh: "`flatout train` 无法在 GPU 上做矩阵乘，只能用 CPU"),
+        remedy: || by_pip("nvidia-cublas"),
+    },
+    Library {
+        id: "libcublasLt",
+        stem: "libcublasLt.so",
+        cost: || message!(en: "no fused matrix products on the GPU", zh: "GPU 上没有融合的矩阵乘"),
+        remedy: || by_pip("nvidia-cublas"),
+    },
+    Library {
+        id: "libcudnn",
+        stem: "libcudnn.so",
+        cost: || message!(en: "no cuDNN for convolutions and recurrent layers", zh: "卷积和循环层没有 cuDNN 可用"),
+        remedy: || by_pip("nvidia-cudnn-cu13"),
+    },
+    Library {
+        id: "libnccl",
+        stem: "libnccl.so",
+        cost: || message!(en: "several GPUs cannot train together", zh: "无法多 GPU 一起训练"),
+        remedy: || by_pip("nvidia-nccl-cu13"),
+    },
+];
+
+pub fn check(python: Option<&Python>, checks: &mut Vec<Check>) {
+    let cached = cached(Path::new("/etc/ld.so.cache"));
+    let folders = folders(python);
+    for library in LIBRARIES {
+        let found = find(library.stem, &cached, &folders);
+        let id = format!("cuda.{}", library.id);
+        let (name, check) = (library.id, |health, text| {
+            Check::new(id, Area::Libraries, health, text)
+        });
+        checks.push(match found {
+            Some(path) => {
+                let shown = path.display();
+                check(
+                    Health::Good,
+                    message!(en: "{name}: {shown}", zh: "{name}：{shown}"),
+                )
+                .with("path", &path)
+            }
+            None => check(
+                Health::Missing,
+                message!(en: "{name} was not found", zh: "未找到 {name}"),
+            )
+            .cost((library.cost)())
+            .remedy((library.remedy)()),
+        });
+    }
+}
+
+/// The paths in the dynamic loader's cache, which is a table of strings: those that are absolute paths of libraries.
+fn cached(cache: &Path) -> Vec<PathBuf> {
+    let bytes = fs::read(cache).unwrap_or_default();
+    bytes
+        .split(|byte| *byte == 0)
+        .filter(|text| text.starts_with(b"/") && memchr::memmem::find(text, b".so").is_some())
+        .filter_map(|text| std::str::from_utf8(text).ok())
+        .map(PathBuf::from)
+        .collect()
+}
+
+fn folders(python: Option<&Python>) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = std::env::var_os("LD_LIBRARY_PATH")
+        .map(|paths| std::env::split_paths(&paths).collect())
+        .unwrap_or_default();
+    let toolkits = ["CUDA_HOME", "CUDA_PATH"]
+        .into_iter()
+        .filter_map(std::env::var_os)
+        .map(PathBuf::from);
+    for toolkit in toolkits.chain([PathBuf::from("/usr/local/cuda")]) {
+        folders.push(toolkit.join("lib64"));
+    }
+    for site in python.into_iter().flat_map(|python| &python.site_packages) {
+        let Ok(packages) = fs::read_dir(site.join("nvidia")) else {
+            continue;
+        };
+        let mut found: Vec<PathBuf> = packages
+            .flatten()
+            .map(|package| package.path().join("lib"))
+            .collect();
+        found.sort();
+        folders.extend(found);
+    }
+    folders
+}
+
+fn find(stem: &str, cached: &[PathBuf], folders: &[PathBuf]) -> Option<PathBuf> {
+    let fits = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        // `libcublas.so` and `libcublas.so.13`, but not `libcublas.so-old`.
+        name.and_then(|name| name.strip_prefix(stem))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let in_folders = folders.iter().find_map(|folder| {
+        let entries = fs::read_dir(folder).ok()?;
+        let mut names: Vec<PathBuf> = entries
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| fits(path))
+            .collect();
+        names.sort();
+        names.into_iter().next()
+    });
+    in_folders.or_else(|| cached.iter().find(|path| fits(path) && path.exists()).cloned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_is_found_by_its_stem_in_folders_and_in_the_cache() {
+        let root = tempfile::tempdir().unwrap();
+        let lib = root.path().join("nvidia/cublas/lib");
+        fs::create_dir_all(&lib).unwrap();
+        for name in ["libcublasLt.so.13", "libcublas.so.13", "libcublas.so-old"] {
+            fs::write(lib.join(name), "").unwrap();
+        }
+        let python = Python {
+            executable: "python3".into(),
+            version: None,
+            site_packages: vec![root.path().to_owned()],
+        };
+        let folders = folders(Some(&python));
+        let name = |stem| find(stem, &[], &folders).map(|path| path.file_name().unwrap().to_owned());
+        assert_eq!(name("libcublas.so").unwrap(), "libcublas.so.13");
+        assert_eq!(name("libcublasLt.so").unwrap(), "libcublasLt.so.13");
+        assert_eq!(name("libcublasXt.so"), None);
+        let cache = root.path().join("ld.so.cache");
+        let entry = lib.join("libcublas.so.13");
+        fs::write(
+            &cache,
+            [
+                b"glibc-ld.so.cache1.1\0libcublas.so.13\0",
+                entry.to_str().unwrap().as_bytes(),
+                b"\0",
+            ]
+            .concat(),
+        )
+        .unwrap();
+        assert_eq!(find("libcublas.so", &cached(&cache), &[]), Some(entry));
+    }
+}
