@@ -6,7 +6,7 @@ mod plain;
 
 pub use csv::Csv;
 pub use json::{Json, verdict_line};
-pub use plain::Plain;
+pub use plain::{Plain, gib, memory, memory_total, power};
 
 use crate::watch::interrupt::Interrupt;
 use crate::watch::{Moment, View, Wish};

@@ -45,6 +45,36 @@ pub fn start(verbose: u8, file: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
+/// While something is drawn on the terminal: lines for stderr wait here. At most so many; the oldest stay.
+static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
+const MOST_HELD: usize = 50;
+
+fn keep(held: &mut Vec<String>, line: &str) {
+    if held.len() < MOST_HELD {
+        held.push(line.to_owned());
+    }
+}
+
+/// Until it is dropped, nothing is logged to stderr; then all of it.
+pub struct Hold;
+
+pub fn hold() -> Hold {
+    if let Ok(mut held) = HELD.lock() {
+        held.get_or_insert_default();
+    }
+    Hold
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let lines = HELD.lock().ok().and_then(|mut held| held.take());
+        lines
+            .unwrap_or_default()
+            .iter()
+            .for_each(|line| eprintln!("{line}"));
+    }
+}
+
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata) -> bool {
         metadata.target().starts_with("flatout")
@@ -62,7 +92,11 @@ impl Log for Logger {
             Level::Trace => "trace",
         };
         if record.level() <= self.stderr {
-            eprintln!("{level}: {}", record.args());
+            let line = format!("{level}: {}", record.args());
+            match HELD.lock() {
+                Ok(mut held) if held.is_some() => held.iter_mut().for_each(|held| keep(held, &line)),
+                _ => eprintln!("{line}"),
+            }
         }
         if let Some(Ok(mut file)) = self.file.as_ref().map(Mutex::lock) {
             let seconds = self.started.elapsed().as_secs_f64();

@@ -1,15 +1,17 @@
 //! What `monitor` and `replay` share: the choice of a view, the verdict at the end, the exit code.
 
 use crate::context::Context;
+use crate::logging;
 use crate::output::write_stdout;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flatout_core::{Failure, Message, Result, message};
 use flatout_diagnose::verdict::{Aspect, Verdict};
 use flatout_report::lines::{self, Lines, Plain};
+use flatout_report::screen::{Screen, State, Theme};
 use flatout_report::text;
-use flatout_report::watch::View;
 use flatout_report::watch::interrupt::Interrupt;
+use flatout_report::watch::{Moment, View, Wish};
 use flatout_telemetry::record::Skipped;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -36,7 +38,18 @@ impl Shape {
             && std::io::stdin().is_terminal()
     }
 
-    pub fn view(&self, context: &Context) -> Result<Box<dyn View>> {
+    /// `title` is the command's name, for the screen.
+    pub fn view(&self, title: &str, context: &Context) -> Result<Box<dyn View>> {
+        if self.is_screen() {
+            let theme = Theme {
+                colour: context.colour_on_stdout(),
+            };
+            let state = State::new(title, context.language, theme);
+            return Ok(Box::new(OnScreen {
+                screen: Screen::open(state).map_err(no_screen)?,
+                _quiet: logging::hold(),
+            }));
+        }
         let (out, interrupt, language) = (std::io::stdout(), Interrupt::catch(), context.language);
         Ok(if self.json {
             Box::new(Lines::new(out, lines::Json, interrupt, language))
@@ -91,6 +104,28 @@ pub fn say_skipped<'a>(skipped: impl Iterator<Item = &'a Skipped>, context: &Con
             ))
         );
     }
+}
+
+/// The screen, with warnings kept back until it is gone. The fields are dropped in this order.
+struct OnScreen {
+    screen: Screen,
+    _quiet: logging::Hold,
+}
+
+impl View for OnScreen {
+    fn show(&mut self, moment: &Moment) {
+        self.screen.show(moment);
+    }
+
+    fn wait(&mut self, at_most: Duration) -> Wish {
+        self.screen.wait(at_most)
+    }
+}
+
+fn no_screen(error: std::io::Error) -> Failure {
+    Failure::new(message!(en: "the terminal cannot be drawn on", zh: "无法在此终端上绘制"))
+        .caused_by(&error)
+        .with_hint(message!(en: "go without the screen: --plain", zh: "不使用画面：--plain"))
 }
 
 /// `--fail-on` by the faults' names.

@@ -132,10 +132,7 @@ pub fn memory(gpu: &GpuSample, info: Option<&GpuInfo>) -> String {
     let Some(used) = gpu.mem_used_bytes else {
         return "–".into();
     };
-    let total = info
-        .and_then(|info| info.mem_total_bytes)
-        .or_else(|| gpu.mem_free_bytes.map(|free| used.saturating_add(free)));
-    match total {
+    match memory_total(gpu, info) {
         Some(total) => format!("{}/{} GiB", gib(used), gib(total)),
         None => format!("{} GiB", gib(used)),
     }
@@ -148,4 +145,10 @@ pub fn power(gpu: &GpuSample) -> String {
         (Some(power), None) => format!("{power:.0}W"),
         _ => "–".into(),
     }
+}
+
+/// From the description, else from what is free.
+pub fn memory_total(gpu: &GpuSample, info: Option<&GpuInfo>) -> Option<u64> {
+    let described = info.and_then(|info| info.mem_total_bytes);
+    described.or_else(|| Some(gpu.mem_used_bytes?.saturating_add(gpu.mem_free_bytes?)))
 }

@@ -89,7 +89,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     if let Some(path) = &arguments.log {
         sinks.push(Box::new(CsvLog::create(path, feed.info())?));
     }
-    let mut view = arguments.shape.view(context)?;
+    let mut view = arguments.shape.view("monitor", context)?;
     let outcome = watch(&mut feed, view.as_mut(), &mut sinks, duration);
     drop(view);
     arguments.shape.end(&outcome.verdict, context);

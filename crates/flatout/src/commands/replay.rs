@@ -47,7 +47,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     };
     let record = record::find(&arguments.record)?;
     let mut feed = Replay::new(&record, speed);
-    let mut view = arguments.shape.view(context)?;
+    let mut view = arguments.shape.view("replay", context)?;
     let outcome = watch(&mut feed, view.as_mut(), &mut [], None);
     drop(view);
     arguments.shape.end(&outcome.verdict, context);
