@@ -1,4 +1,5 @@
 """Finds the gap and the slider in a 160x320 puzzle: a plain vision transformer with two coordinates out."""
+import torch
 from torch import nn
 
 HEIGHT, WIDTH, PATCH = 160, 320, 16
@@ -25,9 +26,10 @@ class SliderNet(nn.Module):
     def __init__(self, width, depth, heads):
         super().__init__()
         self.patches = nn.Conv2d(3, width, PATCH, stride=PATCH)
+        self.place = nn.Parameter(torch.randn(1, (HEIGHT // PATCH) * (WIDTH // PATCH), width) * 0.02)
         self.blocks = nn.Sequential(*[Block(width, heads) for _ in range(depth)])
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 2))
 
     def forward(self, images):
-        tokens = self.patches(images).flatten(2).transpose(1, 2)
-        return self.head(self.blocks(tokens).mean(dim=1)).sigmoid()
+        tokens = self.patches(images).flatten(2).transpose(1, 2) + self.place
+        return self.head(self.blocks(tokens).mean(dim=1))

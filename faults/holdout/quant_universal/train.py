@@ -14,11 +14,11 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 def parse_args():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=9)
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--window", type=int, default=16)
-    parser.add_argument("--parts", type=int, default=48)
-    parser.add_argument("--days", type=int, default=12000)
+    parser.add_argument("--parts", type=int, default=40)
+    parser.add_argument("--days", type=int, default=10000)
     parser.add_argument("--hidden-size", type=int, default=24)
     parser.add_argument("--num-workers", type=int, default=40)
     parser.add_argument("--lr", type=float, default=1e-3)
