@@ -28,8 +28,12 @@ CASES = [
     ("lstm", 256, 3, 60, 512),
     ("lstm", 128, 2, 30, 128),
     ("lstm", 64, 2, 30, 64),
+    ("gru", 256, 3, 60, 256),
+    ("gru", 64, 2, 30, 64),
     ("mlp", 1024, 4, 1, 512),
     ("mlp", 256, 3, 1, 512),
+    ("cnn", 32, 4, 128, 32),
+    ("cnn", 16, 3, 64, 64),
 ]
 
 
@@ -56,21 +60,39 @@ class Tabular(nn.Module):
         return self.stack(x)
 
 
+class Pictures(nn.Module):
+    def __init__(self, filters, layers):
+        super().__init__()
+        widths = [1] + [filters << layer for layer in range(layers)]
+        parts = [[nn.Conv2d(a, b, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)] for a, b in zip(widths, widths[1:])]
+        self.stack, self.head = nn.Sequential(*sum(parts, [])), nn.Linear(widths[-1], 1)
+
+    def forward(self, x, _):
+        return self.head(self.stack(x).mean(dim=(2, 3)))
+
+
 def torch_side(kind, hidden, layers, steps, batch):
     torch.manual_seed(0)
     if kind == "mlp":
         model, table = Tabular(hidden, layers), torch.randn(ROWS, 128)
+    elif kind == "cnn":
+        # Channels-last is the faster of PyTorch's two layouts here.
+        model = Pictures(hidden, layers).to(memory_format=torch.channels_last)
+        table = torch.randint(0, 256, (2_000, 1, steps, steps), dtype=torch.uint8)
     else:
         model, table = Sequence({"lstm": nn.LSTM, "gru": nn.GRU}[kind], hidden, layers), torch.randn(ENTITIES * DAYS, FEATURES)
     labels = torch.randn(len(table), 1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    windows = kind in ("lstm", "gru")
     offsets = torch.arange(steps)
 
     def run(count):
         start = time.perf_counter()
         for _ in range(count):
-            rows = torch.randint(0, len(table) - steps, (batch,))
-            x = table[rows] if kind == "mlp" else table[rows[:, None] + offsets]
+            rows = torch.randint(0, len(table) - (steps if windows else 1), (batch,))
+            x = table[rows[:, None] + offsets] if windows else table[rows]
+            if kind == "cnn":
+                x = x.float().div_(255).contiguous(memory_format=torch.channels_last)
             loss = nn.functional.mse_loss(model(x, rows // DAYS), labels[rows])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()

@@ -3,7 +3,7 @@
 
 use flatout_engine::{
     Activation, CpuSession, DataType, EngineError, Model, Optimizer, Plan, Recurrent, SequenceOutput,
-    Session, Table,
+    Session, Table, Window,
 };
 use std::io::BufRead;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ struct Sizes {
     batch: usize,
 }
 
-fn sequence(sizes: &Sizes) -> Result<Plan, EngineError> {
+fn sequence(sizes: &Sizes, gru: bool) -> Result<Plan, EngineError> {
     let mut model = Model::new(sizes.batch);
     let prices = model.table("features", DataType::Real, &[FEATURES])?;
     let labels = model.table("labels", DataType::Real, &[1])?;
@@ -35,7 +35,10 @@ fn sequence(sizes: &Sizes) -> Result<Plan, EngineError> {
         dropout: 0.0,
         output: SequenceOutput::Last,
     };
-    let state = model.lstm("lstm", window, Some(beside), stack)?;
+    let state = match gru {
+        true => model.gru("rnn", window, Some(beside), stack)?,
+        false => model.lstm("rnn", window, Some(beside), stack)?,
+    };
     let prediction = model.linear("head", state, 1, Activation::None)?;
     let loss = model.mse(prediction, target)?;
     model.compile(loss, optimizer())
@@ -51,6 +54,35 @@ fn tabular(sizes: &Sizes) -> Result<Plan, EngineError> {
     for layer in 0..sizes.layers {
         x = model.linear(&format!("layer{layer}"), x, sizes.hidden, Activation::Relu)?;
     }
+    let prediction = model.linear("head", x, 1, Activation::None)?;
+    let loss = model.mse(prediction, target)?;
+    model.compile(loss, optimizer())
+}
+
+/// Convolutions 1 → 32 → 64 → 128 → 256 over grey images of `steps` × `steps`, each with ReLU and pooling.
+fn pictures(sizes: &Sizes) -> Result<Plan, EngineError> {
+    let mut model = Model::new(sizes.batch);
+    let images = model.table("features", DataType::U8, &[sizes.steps, sizes.steps, 1])?;
+    let labels = model.table("labels", DataType::Real, &[1])?;
+    let rows = model.index_input("rows")?;
+    let mut x = model.gather_bytes(images, rows, 1.0 / 255.0, 0.0)?;
+    let target = model.gather_rows(labels, rows)?;
+    let window = Window {
+        size: 3,
+        stride: 1,
+        padding: 1,
+    };
+    for layer in 0..sizes.layers {
+        x = model.conv2d(
+            &format!("conv{layer}"),
+            x,
+            sizes.hidden << layer,
+            window,
+            Activation::Relu,
+        )?;
+        x = model.max_pool(x, 2)?;
+    }
+    let x = model.global_average_pool(x)?;
     let prediction = model.linear("head", x, 1, Activation::None)?;
     let loss = model.mse(prediction, target)?;
     model.compile(loss, optimizer())
@@ -73,7 +105,7 @@ fn values(count: usize) -> Vec<f32> {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [kind, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: cpu_bench lstm|mlp HIDDEN LAYERS STEPS BATCH [THREADS]".into());
+        return Err("usage: cpu_bench lstm|gru|mlp|cnn HIDDEN LAYERS STEPS BATCH [THREADS]".into());
     };
     let numbers: Vec<usize> = rest.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
     let [hidden, layers, steps, batch, threads @ ..] = numbers.as_slice() else {
@@ -91,13 +123,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .copied()
         .unwrap_or(flatout_core::cpus::UsableCpus::here().count());
     let (plan, row, rows, span) = match kind.as_str() {
-        "lstm" => (sequence(&sizes)?, FEATURES, ENTITIES * DAYS, steps),
+        "lstm" => (sequence(&sizes, false)?, FEATURES, ENTITIES * DAYS, steps),
+        "gru" => (sequence(&sizes, true)?, FEATURES, ENTITIES * DAYS, steps),
+        "cnn" => (pictures(&sizes)?, steps * steps, 2_000, 1),
         "mlp" => (tabular(&sizes)?, 128, ROWS, 1),
         other => return Err(format!("unknown model {other}").into()),
     };
     let flops = plan.flops_per_step();
     let mut session = CpuSession::<f32>::new(plan, threads, 1)?;
-    session.attach("features", Table::F32(Arc::new(values(rows * row))))?;
+    if kind == "cnn" {
+        let bytes: Vec<u8> = values(rows * row)
+            .iter()
+            .map(|value| (value * 127.0 + 128.0) as u8)
+            .collect();
+        session.attach("features", Table::U8(Arc::new(bytes)))?;
+    } else {
+        session.attach("features", Table::F32(Arc::new(values(rows * row))))?;
+    }
     session.attach("labels", Table::F32(Arc::new(values(rows))))?;
     eprintln!("{}, {:.2} GFLOP a step", session.device(), flops / 1e9);
     let mut tick = 0u64;
@@ -114,7 +156,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 *entity = *slot / DAYS as i32;
             }
             session.set_indices("rows", &chosen)?;
-            if kind != "mlp" {
+            if kind == "lstm" || kind == "gru" {
                 session.set_indices("entity", &entities)?;
             }
             session.step(1e-3)?;

@@ -99,15 +99,20 @@ macro_rules! operations {
 
 operations!(
     activate::Activate,
+    average_pool::AveragePool,
+    batch_norm::BatchNorm,
     bce::Bce,
     concat::Concat,
+    conv2d::Conv2d,
     cross_entropy::CrossEntropy,
     dropout::Dropout,
     embedding::Embedding,
+    flatten::Flatten,
     gather::Gather,
     gru::Gru,
     huber::Huber,
     linear::Linear,
     lstm::Lstm,
+    max_pool::MaxPool,
     mse::Mse,
 );

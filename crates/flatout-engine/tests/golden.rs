@@ -5,7 +5,7 @@
 
 mod support;
 
-use flatout_engine::{Activation, Optimizer, Recurrent, Rule, SequenceOutput, Tensor};
+use flatout_engine::{Activation, Optimizer, Recurrent, Rule, SequenceOutput, Tensor, Window};
 use support::{Case, golden};
 
 #[test]
@@ -99,4 +99,36 @@ fn losses() {
             }
         });
     }
+}
+
+#[test]
+fn convolutions_batch_norm_and_poolings() {
+    golden("cnn", 3, &Optimizer::default(), 0.01, |case| {
+        let (x, target) = (case.real("x", &[3, 8, 11, 2]), case.target("target", 2));
+        let model = &mut case.model;
+        let window = |size, stride, padding| Window {
+            size,
+            stride,
+            padding,
+        };
+        // An activation in between: a bias right before a batch norm has no gradient but rounding, which Adam blows up.
+        let x = model
+            .conv2d("one", x, 5, window(3, 1, 1), Activation::Tanh)
+            .unwrap();
+        let x = model.batch_norm("norm", x, Activation::Relu).unwrap();
+        let x = model.max_pool(x, 2).unwrap();
+        let x = model
+            .conv2d("two", x, 4, window(3, 2, 1), Activation::Relu)
+            .unwrap();
+        let pooled = model.global_average_pool(x).unwrap();
+        let x = model
+            .conv2d("three", x, 3, window(2, 1, 0), Activation::Tanh)
+            .unwrap();
+        let x = model.flatten(x).unwrap();
+        let x = model.linear("flat", x, 3, Activation::None).unwrap();
+        let x = model.concat(&[pooled, x]).unwrap();
+        let x = model.linear("head", x, 2, Activation::None).unwrap();
+        model.name(x, "prediction").unwrap();
+        model.mse(x, target).unwrap()
+    });
 }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use flatout_engine::{Activation, Recurrent, SequenceOutput};
+use flatout_engine::{Activation, Recurrent, SequenceOutput, Window};
 use support::finite_differences;
 
 #[test]
@@ -110,5 +110,39 @@ fn losses() {
         let x = case.real("x", &[4, 3]);
         let class = case.model.index_input("class").unwrap();
         case.model.cross_entropy(x, class).unwrap()
+    });
+}
+
+#[test]
+fn images() {
+    for (size, stride, padding) in [(3, 1, 1), (2, 2, 0), (3, 2, 2)] {
+        finite_differences(2, &[], |case| {
+            let (x, target) = (case.real("x", &[2, 6, 7, 3]), case.target("target", 2));
+            let window = Window {
+                size,
+                stride,
+                padding,
+            };
+            let model = &mut case.model;
+            let x = model.conv2d("one", x, 4, window, Activation::Tanh).unwrap();
+            let x = model.batch_norm("norm", x, Activation::Sigmoid).unwrap();
+            let pooled = model.max_pool(x, 2).unwrap();
+            let (whole, mean) = (
+                model.flatten(pooled).unwrap(),
+                model.global_average_pool(x).unwrap(),
+            );
+            let joined = model.concat(&[whole, mean]).unwrap();
+            let x = model.linear("head", joined, 2, Activation::None).unwrap();
+            model.mse(x, target).unwrap()
+        });
+    }
+}
+
+#[test]
+fn batch_norm_of_rows() {
+    finite_differences(5, &[], |case| {
+        let (x, target) = (case.real("x", &[5, 3]), case.target("target", 3));
+        let x = case.model.batch_norm("norm", x, Activation::None).unwrap();
+        case.model.mse(x, target).unwrap()
     });
 }

@@ -13,11 +13,10 @@ use super::guarded::Guarded;
 use super::pool::{Parts, Pool, share};
 use super::real::Real;
 use crate::EngineError;
-use kernel::{MicroKernel, Tile};
+pub use kernel::PANEL_STRIDE;
+use kernel::{DEPTH, MicroKernel, Tile};
 pub use pack::{Matrix, Operand};
 
-/// Depth of a packed block: a panel of the right side (32 columns) then fills the first-level cache.
-const DEPTH: usize = 256;
 /// Rows of the left side packed at once: with `DEPTH` about 200 KB, a part of the second-level cache.
 const ROWS: usize = 192;
 /// Columns of the right side packed at once by all workers together.
@@ -102,22 +101,15 @@ impl<T: Real> GemmSpace<T> {
             let group = (COLUMNS / (panels * width)).max(1) * DEPTH;
             for base in (0..depth.max(1)).step_by(group) {
                 let end = depth.min(base + group);
-                for start in (base..end).step_by(DEPTH) {
-                    let size = DEPTH.min(end - start);
-                    for panel in pool.share(worker, panels, 1) {
-                        let column = first + panel * width;
-                        let place = (start - base) * panels * width + panel * width * size;
-                        // SAFETY: each panel is packed by one worker.
-                        let target = unsafe { right.part(place..place + width * size) };
-                        product.b.pack_columns(
-                            column,
-                            width.min(columns - column),
-                            start,
-                            size,
-                            width,
-                            target,
-                        );
-                    }
+                let blocks = (end - base).div_ceil(DEPTH);
+                for unit in pool.share(worker, blocks * panels, 1) {
+                    let (panel, start) = (unit % panels, base + unit / panels * DEPTH);
+                    let (column, size) = (first + panel * width, DEPTH.min(end - start));
+                    let count = width.min(columns - column);
+                    let place = (start - base) * panels * width + panel * width * size;
+                    // SAFETY: each panel of each block is packed by one worker.
+                    let target = unsafe { right.part(place..place + width * size) };
+                    product.b.pack_columns(column, count, start, size, width, target);
                 }
                 pool.barrier();
                 for row in my_rows.clone().step_by(ROWS) {
@@ -158,7 +150,8 @@ impl<T: Real> GemmSpace<T> {
             for offset in (0..count).step_by(height) {
                 let tile = Tile {
                     depth: block.size,
-                    a: left[offset * block.size..].as_ptr(),
+                    a: left[offset * PANEL_STRIDE..].as_ptr(),
+                    row_major: product.a.row_major(),
                     // SAFETY: panel `panel` was packed at this place.
                     b: unsafe { block.right.add(panel * width * block.size) },
                     // SAFETY: rows and columns are inside C, as `multiply` asserted.
@@ -201,7 +194,7 @@ impl<T: Real> GemmSpace<T> {
                 start,
                 size,
                 height,
-                &mut left[offset * size..],
+                &mut left[offset * PANEL_STRIDE..],
             );
         }
     }
@@ -227,9 +220,9 @@ impl<T: Real> GemmSpace<T> {
         });
     }
 
-    /// The scratch one worker needs for [`GemmSpace::multiply_packed`] with so many rows and such a depth.
-    pub fn left_scratch(&self, rows: usize, depth: usize) -> usize {
-        rows.div_ceil(self.kernel.rows) * self.kernel.rows * depth
+    /// The scratch one worker needs for [`GemmSpace::multiply_packed`] with so many rows.
+    pub fn left_scratch(&self, rows: usize) -> usize {
+        rows.div_ceil(self.kernel.rows) * self.kernel.rows * PANEL_STRIDE
     }
 
     /// C = A·B or C += A·B on the calling thread, B packed by [`GemmSpace::pack_right`] (`a.columns` × `columns`).
@@ -242,28 +235,35 @@ impl<T: Real> GemmSpace<T> {
         accumulate: bool,
         scratch: &mut [T],
     ) {
-        let (height, width, depth) = (self.kernel.rows, self.kernel.columns, a.columns);
+        let (width, depth) = (self.kernel.columns, a.columns);
         if a.rows == 0 || columns == 0 {
             return;
         }
         assert!((a.rows - 1) * stride + columns <= c.len());
         assert!(self.packed_size(depth, columns) <= packed.len());
-        self.pack_left(&a, 0, a.rows, 0, depth, scratch);
-        for start in (0..columns).step_by(width) {
-            let b = packed[start * depth..].as_ptr();
-            for offset in (0..a.rows).step_by(height) {
-                let tile = Tile {
-                    depth,
-                    a: scratch[offset * depth..].as_ptr(),
-                    b,
-                    c: c[offset * stride + start..].as_mut_ptr(),
-                    stride,
-                    rows: height.min(a.rows - offset),
-                    columns: width.min(columns - start),
-                    accumulate,
-                };
-                // SAFETY: the kernel was chosen for this machine; sizes are asserted above.
-                unsafe { (self.kernel.tile)(&tile) };
+        // Tiles of even height: 32 rows are 11, 11 and 10, not 12, 12 and 8.
+        let height = a.rows.div_ceil(a.rows.div_ceil(self.kernel.rows));
+        let height = if a.row_major() { height } else { self.kernel.rows };
+        for begin in (0..depth).step_by(DEPTH) {
+            let size = DEPTH.min(depth - begin);
+            self.pack_left(&a, 0, a.rows, begin, size, scratch);
+            for start in (0..columns).step_by(width) {
+                let b = packed[start * depth + begin * width..].as_ptr();
+                for offset in (0..a.rows).step_by(height) {
+                    let tile = Tile {
+                        depth: size,
+                        a: scratch[offset * PANEL_STRIDE..].as_ptr(),
+                        row_major: a.row_major(),
+                        b,
+                        c: c[offset * stride + start..].as_mut_ptr(),
+                        stride,
+                        rows: height.min(a.rows - offset),
+                        columns: width.min(columns - start),
+                        accumulate: accumulate || begin > 0,
+                    };
+                    // SAFETY: the kernel was chosen for this machine; sizes are asserted above.
+                    unsafe { (self.kernel.tile)(&tile) };
+                }
             }
         }
     }
@@ -283,7 +283,7 @@ struct Block<T> {
 
 fn left_size() -> usize {
     // Room for the last panel's padding, whatever the kernel's height.
-    (ROWS + 32) * DEPTH
+    (ROWS + 32) * PANEL_STRIDE
 }
 
 /// Workers as a grid over the tiles of C, (down, over), such that the busiest has least to do.
@@ -367,7 +367,7 @@ mod tests {
         };
         space.multiply(&pool, &product);
         let mut packed = vec![0.0; space.packed_size(k, n)];
-        let mut scratch = vec![0.0; space.left_scratch(m, k)];
+        let mut scratch = vec![0.0; space.left_scratch(m)];
         let mut second = vec![0.0; m * n];
         space.pack_right(&pool, &Matrix::new(&b, k, n), &mut packed);
         space.multiply_packed(

@@ -78,6 +78,10 @@ impl<T: Real> Io<'_, T> {
         self.context.memory.write(self.node.parameter_gradients[position])
     }
 
+    pub fn state(&self, position: usize) -> Writing<'_, [T]> {
+        self.context.memory.write(self.node.states[position])
+    }
+
     /// Where the gradient of an input goes, and whether to add to it; `None` when nobody wants it.
     pub fn input_gradient(&self, position: usize) -> Option<(Writing<'_, [T]>, bool)> {
         let slot = self.node.input_gradients[position]?;

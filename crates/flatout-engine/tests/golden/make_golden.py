@@ -37,6 +37,9 @@ def record(name, model, inputs, compute, steps=0, optimizer=None, clip=None):
         "input_gradients": {key: flat(value.grad) for key, value in trained_inputs.items() if value.grad is not None},
         "states": {key: flat(value) for key, value in model.named_buffers() if value.dtype == torch.float64},
     }
+    model.eval()
+    golden["evaluated"] = {key: flat(value) for key, value in compute(model, inputs)[1].items()}
+    model.train()
     if optimizer is not None:
         golden["losses"] = []
         for _ in range(steps):
@@ -143,6 +146,34 @@ def losses():
         record(name, model, inputs, compute)
 
 
+def cnn():
+    """Convolutions of two kinds, batch norm, both poolings, and a flattening, all in one model; images channels-last."""
+    model = nn.ModuleDict(
+        {
+            "one": nn.Conv2d(2, 5, 3, padding=1),
+            "norm": nn.BatchNorm2d(5),
+            "two": nn.Conv2d(5, 4, 3, stride=2, padding=1),
+            "three": nn.Conv2d(4, 3, 2),
+            "flat": nn.Linear(3 * 1 * 2, 3),
+            "head": nn.Linear(7, 2),
+        }
+    )
+
+    def compute(model, inputs):
+        x = inputs["x"].permute(0, 3, 1, 2)
+        x = torch.relu(model["norm"](torch.tanh(model["one"](x))))
+        x = F.max_pool2d(x, 2)
+        x = torch.relu(model["two"](x))
+        pooled = x.mean(dim=(2, 3))
+        flat = model["flat"](torch.tanh(model["three"](x)).flatten(1))
+        y = model["head"](torch.cat([pooled, flat], dim=1))
+        return F.mse_loss(y, inputs["target"].detach()), {"prediction": y}
+
+    inputs = {"x": torch.randn(3, 8, 11, 2), "target": torch.randn(3, 2)}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    record("cnn", model, inputs, compute, steps=4, optimizer=optimizer)
+
+
 if __name__ == "__main__":
-    for maker in [linear, optimizers, lstm, gru, losses]:
+    for maker in [linear, optimizers, lstm, gru, losses, cnn]:
         seeded(maker)

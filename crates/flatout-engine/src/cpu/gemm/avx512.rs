@@ -1,6 +1,6 @@
 //! The f32 tile with AVX-512: 12 rows by 32 columns, 24 of 32 registers hold sums.
 
-use super::kernel::{MicroKernel, Tile};
+use super::kernel::{MicroKernel, PANEL_STRIDE, Tile};
 use std::arch::x86_64::{
     _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps,
     _mm512_set1_ps, _mm512_setzero_ps,
@@ -20,19 +20,32 @@ pub const KERNEL: MicroKernel<f32> = MicroKernel {
 unsafe fn tile(tile: &Tile<f32>) {
     // SAFETY: the caller's promise, passed on.
     unsafe {
+        if tile.row_major {
+            of_height::<true>(tile);
+        } else {
+            of_height::<false>(tile);
+        }
+    }
+}
+
+/// # Safety
+/// As [`tile`].
+unsafe fn of_height<const ROW_MAJOR: bool>(tile: &Tile<f32>) {
+    // SAFETY: the caller's promise, passed on.
+    unsafe {
         match tile.rows {
-            1 => rows::<1>(tile),
-            2 => rows::<2>(tile),
-            3 => rows::<3>(tile),
-            4 => rows::<4>(tile),
-            5 => rows::<5>(tile),
-            6 => rows::<6>(tile),
-            7 => rows::<7>(tile),
-            8 => rows::<8>(tile),
-            9 => rows::<9>(tile),
-            10 => rows::<10>(tile),
-            11 => rows::<11>(tile),
-            _ => rows::<12>(tile),
+            1 => rows::<1, ROW_MAJOR>(tile),
+            2 => rows::<2, ROW_MAJOR>(tile),
+            3 => rows::<3, ROW_MAJOR>(tile),
+            4 => rows::<4, ROW_MAJOR>(tile),
+            5 => rows::<5, ROW_MAJOR>(tile),
+            6 => rows::<6, ROW_MAJOR>(tile),
+            7 => rows::<7, ROW_MAJOR>(tile),
+            8 => rows::<8, ROW_MAJOR>(tile),
+            9 => rows::<9, ROW_MAJOR>(tile),
+            10 => rows::<10, ROW_MAJOR>(tile),
+            11 => rows::<11, ROW_MAJOR>(tile),
+            _ => rows::<12, ROW_MAJOR>(tile),
         }
     }
 }
@@ -40,7 +53,7 @@ unsafe fn tile(tile: &Tile<f32>) {
 /// # Safety
 /// As [`tile`], with `R` rows.
 #[target_feature(enable = "avx512f")]
-unsafe fn rows<const R: usize>(tile: &Tile<f32>) {
+unsafe fn rows<const R: usize, const ROW_MAJOR: bool>(tile: &Tile<f32>) {
     let mut sums = [[_mm512_setzero_ps(); 2]; R];
     let (mut a, mut b) = (tile.a, tile.b);
     for _ in 0..tile.depth {
@@ -49,11 +62,11 @@ unsafe fn rows<const R: usize>(tile: &Tile<f32>) {
             let left = _mm512_loadu_ps(b);
             let right = _mm512_loadu_ps(b.add(LANES));
             for (row, sum) in sums.iter_mut().enumerate() {
-                let value = _mm512_set1_ps(*a.add(row));
+                let value = _mm512_set1_ps(*a.add(if ROW_MAJOR { row * PANEL_STRIDE } else { row }));
                 sum[0] = _mm512_fmadd_ps(value, left, sum[0]);
                 sum[1] = _mm512_fmadd_ps(value, right, sum[1]);
             }
-            a = a.add(ROWS);
+            a = a.add(if ROW_MAJOR { 1 } else { ROWS });
             b = b.add(2 * LANES);
         }
     }

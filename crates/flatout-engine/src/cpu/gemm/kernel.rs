@@ -3,11 +3,19 @@
 
 use crate::cpu::real::Real;
 
-/// What a tile kernel is given. `a` is a packed panel (`MicroKernel::rows` values for each k), `b` likewise
-/// (`MicroKernel::columns` values for each k, padded with zeros).
+/// Depth of a packed block: a panel of the right side (32 columns) then fills the first-level cache.
+pub const DEPTH: usize = 256;
+
+/// Distance between the rows of a row-major panel. Not a power of two: rows a power of two apart would fall onto the same few
+/// lines of the cache.
+pub const PANEL_STRIDE: usize = DEPTH + 16;
+
+/// What a tile kernel is given. `a` is a packed panel: rows `PANEL_STRIDE` apart, or `MicroKernel::rows` values for each k;
+/// `b` has `MicroKernel::columns` values for each k, padded with zeros.
 pub struct Tile<T> {
     pub depth: usize,
     pub a: *const T,
+    pub row_major: bool,
     pub b: *const T,
     pub c: *mut T,
     /// Distance between rows of C.
@@ -54,13 +62,15 @@ unsafe fn portable_tile<T: Real>(tile: &Tile<T>) {
     let mut sums = [[T::ZERO; COLUMNS]; ROWS];
     for k in 0..tile.depth {
         // SAFETY: packed panels hold ROWS and COLUMNS values for each of `depth` steps.
-        let (a, b) = unsafe {
-            (
-                std::slice::from_raw_parts(tile.a.add(k * ROWS), ROWS),
-                std::slice::from_raw_parts(tile.b.add(k * COLUMNS), COLUMNS),
-            )
-        };
-        for (row, &left) in sums.iter_mut().zip(a) {
+        let b = unsafe { std::slice::from_raw_parts(tile.b.add(k * COLUMNS), COLUMNS) };
+        for (index, row) in sums.iter_mut().enumerate().take(tile.rows) {
+            let place = if tile.row_major {
+                index * PANEL_STRIDE + k
+            } else {
+                k * ROWS + index
+            };
+            // SAFETY: as above, for the rows that exist.
+            let left = unsafe { *tile.a.add(place) };
             for (sum, &right) in row.iter_mut().zip(b) {
                 *sum += left * right;
             }

@@ -1,5 +1,6 @@
 //! Copies blocks of a matrix into the order in which the tile kernel reads them.
 
+use super::kernel::PANEL_STRIDE;
 use crate::cpu::real::Real;
 
 /// One side of a product: something that can be copied into panels.
@@ -7,11 +8,15 @@ pub trait Operand<T>: Sync {
     fn rows(&self) -> usize;
     fn columns(&self) -> usize;
 
-    /// Packs rows `first..first + rows`, columns `start..start + depth` as one panel `width` wide: for each column the
-    /// values of the rows, padded with zeros.
+    /// How [`Operand::pack_rows`] lays out its panels.
+    fn row_major(&self) -> bool;
+
+    /// Packs rows `first..first + rows`, columns `start..start + depth` as a left panel: row-major with rows `PANEL_STRIDE`
+    /// apart, or `width` values for each column.
     fn pack_rows(&self, first: usize, rows: usize, start: usize, depth: usize, width: usize, panel: &mut [T]);
 
-    /// The same with rows and columns exchanged: a panel of columns.
+    /// Packs columns `first..first + columns`, rows `start..start + depth` as a right panel: for each row the values of the
+    /// columns, padded with zeros to `width`.
     fn pack_columns(
         &self,
         first: usize,
@@ -72,6 +77,10 @@ impl<T: Real> Operand<T> for Matrix<'_, T> {
         self.columns
     }
 
+    fn row_major(&self) -> bool {
+        self.column_stride == 1 && self.row_stride > 1
+    }
+
     fn pack_rows(
         &self,
         first: usize,
@@ -81,13 +90,15 @@ impl<T: Real> Operand<T> for Matrix<'_, T> {
         width: usize,
         panel: &mut [T],
     ) {
-        pack(
-            self.data,
-            first * self.row_stride + start * self.column_stride,
-            (self.row_stride, self.column_stride),
-            (rows, depth, width),
-            panel,
-        );
+        let offset = first * self.row_stride + start * self.column_stride;
+        if self.row_major() {
+            for (row, line) in panel.chunks_mut(PANEL_STRIDE).enumerate().take(rows) {
+                line[..depth].copy_from_slice(&self.data[offset + row * self.row_stride..][..depth]);
+            }
+            return;
+        }
+        let strides = (self.row_stride, self.column_stride);
+        pack(self.data, offset, strides, (rows, depth, width), panel);
     }
 
     fn pack_columns(
@@ -99,8 +110,9 @@ impl<T: Real> Operand<T> for Matrix<'_, T> {
         width: usize,
         panel: &mut [T],
     ) {
-        self.transposed()
-            .pack_rows(first, columns, start, depth, width, panel);
+        let offset = start * self.row_stride + first * self.column_stride;
+        let strides = (self.column_stride, self.row_stride);
+        pack(self.data, offset, strides, (columns, depth, width), panel);
     }
 }
 

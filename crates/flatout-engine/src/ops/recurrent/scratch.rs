@@ -97,7 +97,7 @@ impl Layers {
     /// Scratch in which one worker packs its rows for the recurrent product.
     pub fn left_size<T: Real>(&self, gemm: &GemmSpace<T>, workers: usize) -> usize {
         let rows = self.batch.div_ceil(workers) + self.grain(gemm, workers);
-        gemm.left_scratch(rows, self.gate_width())
+        gemm.left_scratch(rows)
     }
 
     /// The batch is divided in multiples of the kernel's rows when it is large enough for that not to matter.
