@@ -58,6 +58,7 @@ commands! {
     Why: Lint = lint;
     Why: Explain = explain;
     See: Run = run;
+    Train: Train = train;
     Train: Generate = generate;
     Other: Completions = completions;
 }

@@ -1,0 +1,200 @@
+//! A checkpoint is one safetensors file: parameters under PyTorch's names, the optimizer's moments, and the position as metadata. No
+//! code can hide in it, and PyTorch reads it.
+
+use crate::TrainError;
+use flatout_core::error::FileError;
+use flatout_core::files::write_atomically;
+use flatout_core::{Message, message};
+use flatout_engine::{Position, Role, Session};
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Where a run stands: all that resuming needs beside the tensors.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Index into the phases.
+    pub phase: usize,
+    /// Epochs of this phase that are done.
+    pub epoch: u64,
+    /// Batches of the current epoch that are done.
+    pub batch: u64,
+    /// Steps of the whole run.
+    pub step: u64,
+    pub updates: u64,
+    pub micro_batches: u64,
+    pub best: Option<f64>,
+    /// Evaluations since the best one.
+    pub without_gain: u64,
+    /// Sum of losses and samples of the epoch so far.
+    pub epoch_loss: f64,
+    pub epoch_samples: u64,
+}
+
+/// The key of the metadata that holds everything of ours.
+const KEY: &str = "flatout";
+
+#[derive(Serialize, Deserialize)]
+struct Metadata {
+    progress: Progress,
+    /// The resolved configuration.
+    configuration: String,
+    /// Mean and deviation of each feature, as fitted on the training part.
+    mean: Vec<f32>,
+    std: Vec<f32>,
+}
+
+/// What is written beside the tensors.
+pub struct Extra<'a> {
+    pub progress: &'a Progress,
+    pub configuration: &'a str,
+    pub mean: &'a [f32],
+    pub std: &'a [f32],
+}
+
+pub fn save(path: &Path, session: &mut dyn Session, extra: &Extra) -> Result<(), TrainError> {
+    let tensors = read_tensors(session)?;
+    let views = tensors.iter().map(|(name, shape, bytes)| {
+        let view = TensorView::new(Dtype::F32, shape.clone(), bytes);
+        view.map(|view| (name.as_str(), view))
+            .map_err(|error| broken(path, &error.to_string()))
+    });
+    let views = views.collect::<Result<Vec<_>, TrainError>>()?;
+    let metadata = Metadata {
+        progress: extra.progress.clone(),
+        configuration: extra.configuration.to_owned(),
+        mean: extra.mean.to_vec(),
+        std: extra.std.to_vec(),
+    };
+    let text = serde_json::to_string(&metadata).unwrap_or_default();
+    let metadata = HashMap::from([(KEY.to_owned(), text), ("format".to_owned(), "pt".to_owned())]);
+    let bytes =
+        safetensors::serialize(views, Some(metadata)).map_err(|error| broken(path, &error.to_string()))?;
+    Ok(write_atomically(path, &bytes)?)
+}
+
+/// Name, shape, contents.
+type Tensor = (String, Vec<usize>, Vec<u8>);
+
+/// Everything that is kept from step to step.
+fn read_tensors(session: &mut dyn Session) -> Result<Vec<Tensor>, TrainError> {
+    let plan = session.plan();
+    let kept = plan
+        .buffers()
+        .iter()
+        .filter(|buffer| matches!(buffer.role, Role::Parameter | Role::State));
+    let named: Vec<(String, Vec<usize>)> = kept
+        .map(|buffer| (buffer.name.clone(), buffer.shape.clone()))
+        .collect();
+    let read = named.into_iter().map(|(name, shape)| {
+        let mut values = vec![0f32; shape.iter().product()];
+        session.read(&name, &mut values)?;
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        Ok((name, shape, bytes))
+    });
+    read.collect()
+}
+
+/// The file that a person means: a checkpoint itself, or the last one of an output folder.
+pub fn find(path: &Path) -> PathBuf {
+    if path.is_dir() {
+        path.join("last.safetensors")
+    } else {
+        path.to_owned()
+    }
+}
+
+/// A checkpoint's metadata alone.
+pub struct Described {
+    pub progress: Progress,
+    pub configuration: String,
+    pub mean: Vec<f32>,
+    pub std: Vec<f32>,
+}
+
+pub fn describe(path: &Path) -> Result<Described, TrainError> {
+    let bytes = std::fs::read(path).map_err(|source| FileError::reading(path, source))?;
+    described(path, &bytes)
+}
+
+fn described(path: &Path, bytes: &[u8]) -> Result<Described, TrainError> {
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| broken(path, &error.to_string()))?;
+    let ours = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
+    let foreign = || {
+        refuse(
+            path,
+            message!(en: "it is no checkpoint of flatout", zh: "它不是 flatout 的检查点"),
+        )
+    };
+    let metadata: Metadata =
+        serde_json::from_str(ours.ok_or_else(foreign)?).map_err(|error| broken(path, &error.to_string()))?;
+    let Metadata {
+        progress,
+        configuration,
+        mean,
+        std,
+    } = metadata;
+    Ok(Described {
+        progress,
+        configuration,
+        mean,
+        std,
+    })
+}
+
+/// Puts a checkpoint's tensors into a session of the same model.
+pub fn load(path: &Path, session: &mut dyn Session) -> Result<Progress, TrainError> {
+    let bytes = std::fs::read(path).map_err(|source| FileError::reading(path, source))?;
+    let described = described(path, &bytes)?;
+    let tensors = SafeTensors::deserialize(&bytes).map_err(|error| broken(path, &error.to_string()))?;
+    let plan = session.plan();
+    let kept = plan
+        .buffers()
+        .iter()
+        .filter(|buffer| matches!(buffer.role, Role::Parameter | Role::State));
+    let wanted: Vec<(String, Vec<usize>)> = kept
+        .map(|buffer| (buffer.name.clone(), buffer.shape.clone()))
+        .collect();
+    for (name, shape) in wanted {
+        let Ok(tensor) = tensors.tensor(&name) else {
+            return Err(refuse(
+                path,
+                message!(en: "it is of another model: it has no `{name}`", zh: "它属于另一个模型：没有 `{name}`"),
+            ));
+        };
+        if tensor.shape() != shape || tensor.dtype() != Dtype::F32 {
+            let found = tensor.shape();
+            return Err(refuse(
+                path,
+                message!(en: "it is of another model: `{name}` is {found:?}, not {shape:?}", zh: "它属于另一个模型：`{name}` 的形状是 {found:?}，而不是 {shape:?}"),
+            ));
+        }
+        let bytes = tensor.data().chunks_exact(4);
+        let values: Vec<f32> = bytes
+            .map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]]))
+            .collect();
+        session.write(&name, &values)?;
+    }
+    let progress = described.progress;
+    session.set_position(Position {
+        updates: progress.updates,
+        micro_batches: progress.micro_batches,
+    });
+    Ok(progress)
+}
+
+fn refuse(path: &Path, reason: Message) -> TrainError {
+    TrainError::Checkpoint {
+        path: path.to_owned(),
+        reason,
+    }
+}
+
+fn broken(path: &Path, reason: &str) -> TrainError {
+    refuse(
+        path,
+        message!(en: "it is damaged or no safetensors file ({reason})", zh: "文件损坏，或不是 safetensors 文件（{reason}）"),
+    )
+}

@@ -1,0 +1,92 @@
+//! Where the plan runs. The CPU is offered when CUDA cannot be used, never taken silently.
+
+use crate::TrainError;
+use crate::settings::{Amp, Settings};
+use flatout_core::cpus::UsableCpus;
+use flatout_core::{Message, message};
+use flatout_engine::cuda::{CudaSession, Precision};
+use flatout_engine::{CpuSession, EngineError, Plan, Session};
+
+/// A session, and what there is to say about the choice.
+pub struct Opened {
+    pub session: Box<dyn Session>,
+    /// `cpu` or `cuda`, as the record names it.
+    pub device: &'static str,
+    /// What products are made in.
+    pub precision: &'static str,
+    pub notes: Vec<Message>,
+}
+
+/// `auto`, `cpu`, `cuda` or `cuda:N`.
+pub fn open(settings: &Settings, plan: impl Fn() -> Result<Plan, TrainError>) -> Result<Opened, TrainError> {
+    let wrong = || TrainError::Value {
+        setting: "device".to_owned(),
+        value: settings.device.clone(),
+        expected: message!(en: "auto, cpu, cuda or cuda:N", zh: "auto、cpu、cuda 或 cuda:N"),
+    };
+    let (kind, number) = match settings.device.split_once(':') {
+        Some((kind, number)) => (kind, number.parse().map_err(|_| wrong())?),
+        None => (settings.device.as_str(), 0),
+    };
+    match kind {
+        "cpu" => cpu(settings, plan()?, Vec::new()),
+        "cuda" | "gpu" => Ok(cuda(settings, plan()?, number)?),
+        "auto" => match cuda(settings, plan()?, number) {
+            Ok(opened) => Ok(opened),
+            Err(error) => {
+                let reason = flatout_core::Explain::message(&error);
+                let note = Message {
+                    en: format!("training on the CPU: {}", reason.en),
+                    zh: format!("在 CPU 上训练：{}", reason.zh),
+                };
+                cpu(settings, plan()?, vec![note])
+            }
+        },
+        _ => Err(wrong()),
+    }
+}
+
+fn cuda(settings: &Settings, plan: Plan, ordinal: usize) -> Result<Opened, EngineError> {
+    let (precision, mut notes) = (precision(settings.amp), Vec::new());
+    if settings.amp == Amp::Fp16 {
+        notes.push(message!(
+            en: "fp16 was asked for; this engine trains in bf16 instead, which needs no loss scaling",
+            zh: "请求了 fp16；本引擎改用 bf16 训练，无需损失缩放"
+        ));
+    }
+    let session = CudaSession::new(plan, ordinal, precision, settings.seed)?;
+    Ok(Opened {
+        session: Box::new(session),
+        device: "cuda",
+        precision: precision.name(),
+        notes,
+    })
+}
+
+fn precision(amp: Amp) -> Precision {
+    match amp {
+        Amp::Off => Precision::F32,
+        Amp::Tf32 => Precision::Tf32,
+        Amp::Bf16 | Amp::Fp16 => Precision::Bf16,
+    }
+}
+
+fn cpu(settings: &Settings, plan: Plan, mut notes: Vec<Message>) -> Result<Opened, TrainError> {
+    if settings.amp != Amp::Off && !notes.is_empty() {
+        notes.push(
+            message!(en: "the CPU computes in f32: amp has no effect", zh: "CPU 使用 f32 计算：amp 不起作用"),
+        );
+    }
+    let threads = if settings.naive {
+        1
+    } else {
+        UsableCpus::here().count()
+    };
+    let session = CpuSession::<f32>::new(plan, threads, settings.seed)?;
+    Ok(Opened {
+        session: Box::new(session),
+        device: "cpu",
+        precision: "f32",
+        notes,
+    })
+}

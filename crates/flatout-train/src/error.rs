@@ -1,0 +1,140 @@
+//! What can go wrong in training, in words with a next step.
+
+use flatout_core::error::FileError;
+use flatout_core::{Explain, Message, explained, message};
+use flatout_data::DataError;
+use flatout_engine::EngineError;
+use std::path::PathBuf;
+
+#[derive(Debug)]
+pub enum TrainError {
+    /// A setting's value is not of its kind, or out of range.
+    Value {
+        setting: String,
+        value: String,
+        expected: Message,
+    },
+    /// A key that no setting has.
+    UnknownKey {
+        key: String,
+        place: String,
+        nearest: Option<String>,
+    },
+    /// The configuration file is no YAML.
+    Syntax {
+        path: PathBuf,
+        line: usize,
+        reason: String,
+    },
+    /// A setting that must be given.
+    Missing {
+        setting: &'static str,
+    },
+    /// A checkpoint that cannot be used here.
+    Checkpoint {
+        path: PathBuf,
+        reason: Message,
+    },
+    /// The loss is no number any more.
+    NotFinite {
+        epoch: u64,
+        step: u64,
+        kept: Option<PathBuf>,
+    },
+    Data(DataError),
+    Engine(EngineError),
+    File(FileError),
+}
+
+impl Explain for TrainError {
+    fn message(&self) -> Message {
+        match self {
+            Self::Value {
+                setting,
+                value,
+                expected,
+            } => Message {
+                en: format!("`{setting}` is `{value}`; expected {}", expected.en),
+                zh: format!("`{setting}` 的值为 `{value}`；应为{}", expected.zh),
+            },
+            Self::UnknownKey { key, place, .. } => {
+                message!(en: "{place}: there is no setting `{key}`", zh: "{place}：没有名为 `{key}` 的设置")
+            }
+            Self::Syntax { path, line, reason } => {
+                let path = path.display();
+                message!(en: "{path}:{line}: {reason}", zh: "{path}:{line}：格式错误：{reason}")
+            }
+            Self::Missing { setting } => {
+                message!(en: "`--{setting}` is missing", zh: "缺少 `--{setting}`")
+            }
+            Self::Checkpoint { path, reason } => {
+                let path = path.display();
+                Message {
+                    en: format!("`{path}` cannot be used: {}", reason.en),
+                    zh: format!("无法使用 `{path}`：{}", reason.zh),
+                }
+            }
+            Self::NotFinite { epoch, step, .. } => {
+                message!(en: "the loss is not a number since step {step} (epoch {epoch}); training stopped", zh: "从第 {step} 步（第 {epoch} 轮）起损失不是有效数值；训练已停止")
+            }
+            Self::Data(error) => error.message(),
+            Self::Engine(error) => error.message(),
+            Self::File(error) => error.message(),
+        }
+    }
+
+    fn hint(&self) -> Option<Message> {
+        match self {
+            Self::UnknownKey {
+                nearest: Some(nearest),
+                ..
+            } => Some(message!(en: "did you mean `{nearest}`?", zh: "是否想写 `{nearest}`？")),
+            Self::UnknownKey { .. } => Some(
+                message!(en: "all settings: flatout train --help", zh: "查看全部设置：flatout train --help"),
+            ),
+            Self::Missing { .. } => Some(
+                message!(en: "make data to try with: flatout generate stocks --out data/stocks", zh: "可先生成试用数据：flatout generate stocks --out data/stocks"),
+            ),
+            Self::NotFinite { kept: Some(path), .. } => {
+                let path = path.display();
+                Some(
+                    message!(en: "lower --learning-rate and go on from the last good checkpoint: --resume {path}", zh: "降低 --learning-rate，并从最后一个有效检查点继续：--resume {path}"),
+                )
+            }
+            Self::NotFinite { .. } => Some(
+                message!(en: "lower --learning-rate, or set --clip-norm 1", zh: "降低 --learning-rate，或设置 --clip-norm 1"),
+            ),
+            Self::Data(error) => error.hint(),
+            Self::Engine(error) => error.hint(),
+            Self::File(error) => error.hint(),
+            _ => None,
+        }
+    }
+
+    fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Data(error) => error.cause(),
+            Self::File(error) => error.cause(),
+            _ => None,
+        }
+    }
+}
+explained!(TrainError);
+
+impl From<DataError> for TrainError {
+    fn from(error: DataError) -> Self {
+        Self::Data(error)
+    }
+}
+
+impl From<EngineError> for TrainError {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<FileError> for TrainError {
+    fn from(error: FileError) -> Self {
+        Self::File(error)
+    }
+}

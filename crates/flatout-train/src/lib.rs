@@ -1,0 +1,30 @@
+//! The trainer: nothing to tune, nothing that waits.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`settings`] | every setting, declared once: flag, YAML key, default, help |
+//! | [`configuration`] | YAML and flags to settings; unknown keys are refused, pointless ones explained |
+//! | [`data`] | files to tables and samples |
+//! | [`models`] | data and settings to a plan, one file a model |
+//! | [`device`] | the session: CPU or CUDA |
+//! | [`schedule`], [`metrics`] | learning rate over time; scores of an evaluation |
+//! | [`trainer`] | the loop |
+//! | [`checkpoint`] | parameters, moments and position, as safetensors |
+//! | [`recorder`] | the run record, in the phases of any other job |
+
+pub mod checkpoint;
+pub mod configuration;
+pub mod data;
+pub mod device;
+mod error;
+pub mod metrics;
+pub mod models;
+pub mod recorder;
+pub mod schedule;
+pub mod settings;
+pub mod trainer;
+
+pub use configuration::Configuration;
+pub use error::TrainError;
+pub use settings::{SETTINGS, Settings};
+pub use trainer::{Outcome, Report, Trainer};

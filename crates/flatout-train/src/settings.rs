@@ -1,0 +1,333 @@
+//! Every setting, declared once. Flags, YAML keys, defaults and help all come from [`SETTINGS`]; [`Settings`] is the typed result.
+
+use crate::TrainError;
+use flatout_core::{Message, message};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What a setting's value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    /// A whole number from 0.
+    Count,
+    Real,
+    /// true or false; a flag without a value is true.
+    Flag,
+    Choice(&'static [&'static str]),
+    /// `true`, `false`, `bf16`, `fp16`, `tf32`, `off`.
+    Amp,
+}
+
+pub struct Setting {
+    /// With underscores; dashes are the same.
+    pub name: &'static str,
+    pub aliases: &'static [&'static str],
+    pub kind: Kind,
+    /// As a person would write it; empty for none.
+    pub default: &'static str,
+    pub help: fn() -> Message,
+    /// Why this engine does not need it. Such settings are accepted, and this is said.
+    pub pointless: Option<fn() -> Message>,
+}
+
+macro_rules! settings {
+    ($($name:ident $([$($alias:ident),*])? : $kind:expr, $default:literal, $en:literal, $zh:literal $(, pointless $why_en:literal, $why_zh:literal)?;)*) => {
+        pub const SETTINGS: &[Setting] = &[$(Setting {
+            name: stringify!($name),
+            aliases: &[$($(stringify!($alias)),*)?],
+            kind: $kind,
+            default: $default,
+            help: || message!(en: $en, zh: $zh),
+            pointless: settings!(@why $($why_en, $why_zh)?),
+        }),*];
+    };
+    (@why) => { None };
+    (@why $en:literal, $zh:literal) => { Some(|| message!(en: $en, zh: $zh)) };
+}
+
+settings! {
+    data [data_dir, path, dataset_path]: Kind::Text, "", "folder or file to train on", "训练数据所在的文件夹或文件";
+    label [target]: Kind::Text, "", "column to predict [default: the generated data's own]", "要预测的列 [默认：生成数据自带的标签]";
+    horizon: Kind::Count, "1", "how many rows behind a window its label lies", "标签位于窗口之后第几行";
+    model_type [model]: Kind::Choice(crate::models::NAMES), "lstm", "model: lstm or mlp", "模型：lstm 或 mlp";
+    epochs: Kind::Count, "10", "passes over the training data", "训练轮数";
+    batch_size: Kind::Count, "512", "samples in one step", "每步的样本数";
+    hidden_size: Kind::Count, "256", "width of the hidden layers", "隐藏层宽度";
+    num_layers: Kind::Count, "2", "hidden layers", "隐藏层数";
+    entity_embedding_dim [stock_embedding_dim, embedding_dim]: Kind::Count, "16", "width of an entity's embedding; 0 for none", "实体（股票）嵌入的维度；0 表示不用";
+    sequence_length [seq_len, window]: Kind::Count, "60", "rows in one window", "窗口长度（行数）";
+    dropout: Kind::Real, "0", "share of units dropped between layers", "层间 dropout 比例";
+    learning_rate [lr]: Kind::Real, "0.001", "learning rate", "学习率";
+    weight_decay: Kind::Real, "0.01", "decoupled weight decay", "权重衰减（解耦）";
+    optimizer: Kind::Choice(&["adamw", "adam", "sgd"]), "adamw", "optimizer", "优化器";
+    lr_schedule [scheduler]: Kind::Choice(&["constant", "cosine", "linear"]), "constant", "how the learning rate falls after the warm-up", "预热后学习率的变化方式";
+    warmup [warmup_steps]: Kind::Count, "0", "steps of rising learning rate", "学习率预热步数";
+    device: Kind::Text, "auto", "auto, cpu, cuda or cuda:N", "auto、cpu、cuda 或 cuda:N";
+    amp [use_amp, precision, mixed_precision]: Kind::Amp, "true", "mixed precision on CUDA: bf16, fp16, tf32 or off; true is bf16", "CUDA 混合精度：bf16、fp16、tf32 或 off；true 即 bf16";
+    gradient_accumulation_steps [accumulation_steps]: Kind::Count, "1", "micro-batches in one update", "每次更新累积的 micro-batch 数";
+    clip_norm [max_grad_norm, grad_clip]: Kind::Real, "1", "limit of the gradients' global norm; 0 for none", "梯度全局范数上限；0 表示不裁剪";
+    eval_interval: Kind::Count, "5", "epochs between evaluations", "每隔几轮评估一次";
+    checkpoint_interval [save_interval]: Kind::Count, "5", "epochs between checkpoints", "每隔几轮保存检查点";
+    log_interval: Kind::Count, "0", "steps between lines of progress; 0: one line an epoch", "每隔几步输出一行进度；0 表示每轮一行";
+    early_stopping [patience]: Kind::Count, "0", "stop after so many evaluations without a better score; 0: never", "连续多少次评估无提升即停止；0 表示不停";
+    limit: Kind::Count, "0", "only the first so many entities or files; 0: all", "只用前多少个实体或文件；0 表示全部";
+    seed: Kind::Count, "42", "seed of everything random", "随机种子";
+    output_dir [out, output]: Kind::Text, "out", "folder for checkpoints, metrics and the run record", "保存检查点、指标与运行记录的文件夹";
+    resume: Kind::Text, "", "checkpoint, or output folder, to go on from", "从哪个检查点或输出文件夹继续";
+    pipeline: Kind::Choice(&["auto", "naive"]), "auto", "naive trains as a first script would: one thread, the loss read back each step", "naive 按初版脚本的方式训练：单线程、每步读回损失";
+    num_workers [workers]: Kind::Count, "", "loader processes", "数据加载进程数", pointless "samples are indices into one copy of the data: there are no loader processes", "样本只是同一份数据的索引：没有加载进程";
+    prefetch_factor: Kind::Count, "", "batches a worker loads ahead", "每个 worker 预取的 batch 数", pointless "a batch is gathered where it is used: there is nothing to prefetch", "batch 在使用处直接收集：无需预取";
+    pin_memory: Kind::Flag, "", "page-locked memory for batches", "锁页内存", pointless "only indices are copied, from memory that is always pinned", "只拷贝索引，且始终使用锁页内存";
+    persistent_workers: Kind::Flag, "", "keep loader processes between epochs", "保留加载进程", pointless "there are no loader processes to keep", "没有需要保留的加载进程";
+    non_blocking: Kind::Flag, "", "asynchronous copies", "异步拷贝", pointless "copies are always asynchronous", "拷贝总是异步的";
+    channels_last: Kind::Flag, "", "memory format of pictures", "图像内存格式", pointless "the engine chooses the memory format itself", "引擎自行选择内存格式";
+    compile_model: Kind::Flag, "", "compile the model", "编译模型", pointless "every model is compiled into one step plan", "所有模型都会编译成一个步骤计划";
+    compile_mode: Kind::Text, "", "how to compile", "编译方式", pointless "there is one way: the whole step", "只有一种方式：整步编译";
+    input_size: Kind::Text, "", "features of the input, or size of pictures", "输入特征数或图像尺寸", pointless "the data tell their own size", "大小由数据本身决定";
+}
+
+/// The setting of a name or alias, dashes or underscores.
+pub fn find(key: &str) -> Option<&'static Setting> {
+    let key = key.replace('-', "_").to_ascii_lowercase();
+    SETTINGS
+        .iter()
+        .find(|setting| setting.name == key || setting.aliases.contains(&key.as_str()))
+}
+
+/// The nearest name there is, for a misspelt one.
+pub fn nearest(key: &str) -> Option<String> {
+    let key = key.replace('-', "_").to_ascii_lowercase();
+    let names = SETTINGS
+        .iter()
+        .flat_map(|setting| std::iter::once(&setting.name).chain(setting.aliases));
+    let scored = names.map(|name| (distance(&key, name), name));
+    let (score, name) = scored.min_by_key(|(score, _)| *score)?;
+    (score <= key.len().div_ceil(3)).then(|| (*name).to_owned())
+}
+
+/// Edit distance of two short names.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in right.iter().enumerate() {
+            let substituted = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[right.len()]
+}
+
+/// Mixed precision as asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amp {
+    Off,
+    Tf32,
+    Bf16,
+    Fp16,
+}
+
+/// All settings with their types.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    pub data: Option<PathBuf>,
+    pub label: Option<String>,
+    pub horizon: usize,
+    pub model_type: String,
+    pub epochs: u64,
+    pub batch_size: usize,
+    pub hidden_size: usize,
+    pub num_layers: usize,
+    pub entity_embedding_dim: usize,
+    pub sequence_length: usize,
+    pub dropout: f64,
+    pub learning_rate: f64,
+    pub weight_decay: f64,
+    pub optimizer: String,
+    pub lr_schedule: String,
+    pub warmup: u64,
+    pub device: String,
+    pub amp: Amp,
+    pub gradient_accumulation_steps: usize,
+    pub clip_norm: Option<f64>,
+    pub eval_interval: u64,
+    pub checkpoint_interval: u64,
+    pub log_interval: u64,
+    pub early_stopping: u64,
+    pub limit: Option<usize>,
+    pub seed: u64,
+    pub output_dir: PathBuf,
+    pub resume: Option<PathBuf>,
+    pub naive: bool,
+}
+
+/// Values as they were written, by a setting's name.
+pub type Values = BTreeMap<&'static str, String>;
+
+impl Settings {
+    /// Values that are absent take their defaults.
+    pub fn of(values: &Values) -> Result<Self, TrainError> {
+        let read = Read { values };
+        let positive = |name| match read.count(name)? {
+            0 => Err(read.refuse(name, message!(en: "1 or more", zh: "1 或更大"))),
+            count => Ok(count),
+        };
+        let none_if_zero = |count: usize| (count > 0).then_some(count);
+        Ok(Self {
+            data: read.path("data"),
+            label: read.text("label"),
+            horizon: positive("horizon")?,
+            model_type: read.choice("model_type")?,
+            epochs: positive("epochs")? as u64,
+            batch_size: positive("batch_size")?,
+            hidden_size: positive("hidden_size")?,
+            num_layers: positive("num_layers")?,
+            entity_embedding_dim: read.count("entity_embedding_dim")?,
+            sequence_length: positive("sequence_length")?,
+            dropout: read.within("dropout", 0.0, 0.99)?,
+            learning_rate: read.within("learning_rate", 0.0, 1e3)?,
+            weight_decay: read.within("weight_decay", 0.0, 1e3)?,
+            optimizer: read.choice("optimizer")?,
+            lr_schedule: read.choice("lr_schedule")?,
+            warmup: read.count("warmup")? as u64,
+            device: read.text("device").unwrap_or_default(),
+            amp: read.amp("amp")?,
+            gradient_accumulation_steps: positive("gradient_accumulation_steps")?,
+            clip_norm: Some(read.within("clip_norm", 0.0, 1e9)?).filter(|limit| *limit > 0.0),
+            eval_interval: positive("eval_interval")? as u64,
+            checkpoint_interval: positive("checkpoint_interval")? as u64,
+            log_interval: read.count("log_interval")? as u64,
+            early_stopping: read.count("early_stopping")? as u64,
+            limit: none_if_zero(read.count("limit")?),
+            seed: read.count("seed")? as u64,
+            output_dir: read.path("output_dir").unwrap_or_default(),
+            resume: read.path("resume"),
+            naive: read.choice("pipeline")? == "naive",
+        })
+    }
+}
+
+struct Read<'a> {
+    values: &'a Values,
+}
+
+impl Read<'_> {
+    fn raw(&self, name: &str) -> String {
+        let default = || {
+            find(name)
+                .map(|setting| setting.default.to_owned())
+                .unwrap_or_default()
+        };
+        self.values.get(name).cloned().unwrap_or_else(default)
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        Some(self.raw(name)).filter(|text| !text.is_empty())
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.text(name).map(PathBuf::from)
+    }
+
+    fn refuse(&self, name: &str, expected: Message) -> TrainError {
+        TrainError::Value {
+            setting: name.to_owned(),
+            value: self.raw(name),
+            expected,
+        }
+    }
+
+    fn count(&self, name: &str) -> Result<usize, TrainError> {
+        let text = self.raw(name).replace('_', "");
+        text.parse()
+            .map_err(|_| self.refuse(name, message!(en: "a whole number", zh: "一个非负整数")))
+    }
+
+    fn within(&self, name: &str, low: f64, high: f64) -> Result<f64, TrainError> {
+        let value: Option<f64> = self.raw(name).parse().ok();
+        let refuse = || {
+            self.refuse(
+                name,
+                message!(en: "a number from {low} to {high}", zh: "{low} 到 {high} 之间的数"),
+            )
+        };
+        value
+            .filter(|value| (low..=high).contains(value))
+            .ok_or_else(refuse)
+    }
+
+    fn choice(&self, name: &str) -> Result<String, TrainError> {
+        let (text, setting) = (self.raw(name).to_ascii_lowercase(), find(name));
+        let Some(Kind::Choice(allowed)) = setting.map(|setting| setting.kind) else {
+            return Ok(text);
+        };
+        if allowed.contains(&text.as_str()) {
+            return Ok(text);
+        }
+        let list = allowed.join(", ");
+        Err(self.refuse(name, message!(en: "one of {list}", zh: "以下之一：{list}")))
+    }
+
+    fn amp(&self, name: &str) -> Result<Amp, TrainError> {
+        match self.raw(name).to_ascii_lowercase().as_str() {
+            "true" | "on" | "yes" | "1" | "bf16" | "bfloat16" => Ok(Amp::Bf16),
+            "fp16" | "f16" | "float16" | "half" => Ok(Amp::Fp16),
+            "tf32" => Ok(Amp::Tf32),
+            "false" | "off" | "no" | "0" | "none" | "fp32" | "f32" => Ok(Amp::Off),
+            _ => Err(self.refuse(name, message!(en: "bf16, fp16, tf32, off, true or false", zh: "bf16、fp16、tf32、off、true 或 false"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_values_of_their_kind_and_names_are_unique() {
+        Settings::of(&Values::new()).unwrap();
+        let mut names: Vec<&str> = SETTINGS
+            .iter()
+            .flat_map(|s| std::iter::once(s.name).chain(s.aliases.iter().copied()))
+            .collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn amp_means_the_same_however_it_is_written() {
+        for text in ["true", "True", "bf16", "BF16"] {
+            assert_eq!(
+                Settings::of(&[("amp", text.to_owned())].into()).unwrap().amp,
+                Amp::Bf16,
+                "{text}"
+            );
+        }
+        assert_eq!(
+            Settings::of(&[("amp", "false".to_owned())].into()).unwrap().amp,
+            Amp::Off
+        );
+        assert!(Settings::of(&[("amp", "maybe".to_owned())].into()).is_err());
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        let error = |name: &'static str, value: &str| {
+            Settings::of(&[(name, value.to_owned())].into())
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(error("batch_size", "-3").contains("`batch_size` is `-3`"));
+        assert!(error("hidden_size", "0").contains("1 or more"));
+        assert!(error("optimizer", "lion").contains("adamw"));
+        assert_eq!(nearest("btach_size").as_deref(), Some("batch_size"));
+        assert_eq!(nearest("completely_different"), None);
+        assert_eq!(find("stock-embedding-dim").unwrap().name, "entity_embedding_dim");
+    }
+}

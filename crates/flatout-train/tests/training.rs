@@ -1,0 +1,190 @@
+//! A training as a user has it: it learns, it resumes to the bit, it leaves a record that others read.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use flatout_data::generate;
+use flatout_telemetry::{EventKind, Phase, Record};
+use flatout_train::settings::Values;
+use flatout_train::{Configuration, Outcome, Report, TrainError, Trainer};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn stocks(folder: &Path) {
+    let stocks = generate::stocks::Stocks {
+        stocks: 8,
+        days: 260,
+        seed: 7,
+        ..Default::default()
+    };
+    generate::Recipe::Stocks(stocks)
+        .generate(folder, Some(2))
+        .unwrap();
+}
+
+fn values(data: &Path, output: &Path, more: &[(&'static str, &str)]) -> Values {
+    let mut values: Values = [
+        ("data", data.display().to_string()),
+        ("output_dir", output.display().to_string()),
+        ("device", "cpu".to_owned()),
+        ("hidden_size", "16".to_owned()),
+        ("num_layers", "1".to_owned()),
+        ("entity_embedding_dim", "4".to_owned()),
+        ("sequence_length", "10".to_owned()),
+        ("batch_size", "64".to_owned()),
+        ("epochs", "4".to_owned()),
+        ("eval_interval", "2".to_owned()),
+        ("checkpoint_interval", "2".to_owned()),
+        ("learning_rate", "0.005".to_owned()),
+    ]
+    .into();
+    values.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    values
+}
+
+fn train(values: &Values, interrupt_after_steps: Option<u64>) -> Result<(Outcome, Vec<Report>), TrainError> {
+    let configuration = Configuration::read(None, values)?;
+    let interrupted = AtomicBool::new(false);
+    let mut reports = Vec::new();
+    let mut report = |report: &Report| {
+        if let (Report::Steps { step, .. }, Some(limit)) = (report, interrupt_after_steps)
+            && *step >= limit
+        {
+            interrupted.store(true, Ordering::Relaxed);
+        }
+        reports.push(report.clone());
+    };
+    let outcome = Trainer::new(&configuration, &interrupted, &mut report)?.run()?;
+    Ok((outcome, reports))
+}
+
+#[test]
+fn it_learns_and_records_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, output) = (folder.path().join("data"), folder.path().join("out"));
+    stocks(&data);
+    let (outcome, reports) = train(&values(&data, &output, &[("epochs", "6")]), None).unwrap();
+    let losses: Vec<f64> = reports
+        .iter()
+        .filter_map(|r| {
+            if let Report::Epoch { loss, .. } = r {
+                Some(*loss)
+            } else {
+                None
+            }
+        })
+        .collect();
+    assert_eq!(losses.len(), 6);
+    assert!(losses[5] < 0.9 * losses[0], "{losses:?}");
+    assert!(outcome.scores.unwrap().ic > 0.2, "{:?}", outcome.scores);
+    let loaded = Record::open(&output.join("run")).unwrap().load();
+    assert_eq!(loaded.info.kind, "train");
+    assert_eq!(loaded.info.exit.unwrap().code, Some(0));
+    assert!(loaded.steps.iter().map(|tick| tick.steps).sum::<u64>() > 50);
+    assert_eq!(
+        loaded
+            .events
+            .iter()
+            .filter(|event| matches!(event.kind, EventKind::Eval { .. }))
+            .count(),
+        3
+    );
+    for tick in &loaded.steps {
+        let sum: f64 = Phase::ALL.iter().map(|phase| tick.phase_ms(*phase)).sum();
+        assert!(
+            (sum - tick.dt * 1e3).abs() < 0.02 * tick.dt * 1e3 + 5.0,
+            "{sum} of {}",
+            tick.dt * 1e3
+        );
+    }
+    assert!(output.join("best.safetensors").exists() && output.join("config.yaml").exists());
+}
+
+#[test]
+fn an_interrupted_training_goes_on_to_the_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    stocks(&data);
+    let more = [
+        ("dropout", "0.1"),
+        ("num_layers", "2"),
+        ("lr_schedule", "cosine"),
+        ("log_interval", "1"),
+    ];
+    let whole = folder.path().join("whole");
+    train(&values(&data, &whole, &more), None).unwrap();
+    let parts = folder.path().join("parts");
+    let (outcome, _) = train(&values(&data, &parts, &more), Some(5)).unwrap();
+    assert!(outcome.interrupted);
+    let resume = parts.display().to_string();
+    let again = [&more[..], &[("resume", resume.as_str())]].concat();
+    let (outcome, _) = train(&values(&data, &parts, &again), None).unwrap();
+    assert!(!outcome.interrupted);
+    let tensors = |output: &Path| {
+        let bytes = std::fs::read(output.join("last.safetensors")).unwrap();
+        let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let mut all: Vec<(String, Vec<u8>)> = tensors
+            .tensors()
+            .into_iter()
+            .map(|(name, view)| (name, view.data().to_vec()))
+            .collect();
+        all.sort();
+        all
+    };
+    assert!(
+        tensors(&whole) == tensors(&parts),
+        "the resumed training ended elsewhere"
+    );
+    assert!(parts.join("run-2/run.json").exists());
+}
+
+#[test]
+fn accumulated_micro_batches_are_the_same_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    stocks(&data);
+    let loss = |more: &[(&'static str, &str)]| {
+        let output = folder.path().join(format!("out{}", more.len()));
+        let (_, reports) = train(&values(&data, &output, more), None).unwrap();
+        reports
+            .iter()
+            .filter_map(|r| {
+                if let Report::Epoch { loss, .. } = r {
+                    Some(*loss)
+                } else {
+                    None
+                }
+            })
+            .next_back()
+            .unwrap()
+    };
+    let (one, two) = (loss(&[]), loss(&[("gradient_accumulation_steps", "2")]));
+    assert!((one - two).abs() < 0.02 * one, "{one} against {two}");
+}
+
+#[test]
+fn bad_input_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, output) = (folder.path().join("data"), folder.path().join("out"));
+    stocks(&data);
+    let message = |more: &[(&'static str, &str)]| {
+        train(&values(&data, &output, more), None)
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(message(&[("label", "nonexistent")]).contains("nonexistent"));
+    assert!(message(&[("model_type", "mlp")]).contains("model for this kind of data"));
+    assert!(
+        message(&[
+            ("learning_rate", "900"),
+            ("clip_norm", "0"),
+            ("optimizer", "sgd"),
+            ("log_interval", "1")
+        ])
+        .contains("not a number")
+    );
+    train(&values(&data, &output, &[("epochs", "1")]), None).unwrap();
+    let resume = output.display().to_string();
+    assert!(message(&[("resume", &resume), ("hidden_size", "32")]).contains("another model"));
+    std::fs::write(output.join("last.safetensors"), b"cut short").unwrap();
+    assert!(message(&[("resume", &resume)]).contains("damaged"));
+}

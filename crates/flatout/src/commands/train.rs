@@ -1,0 +1,181 @@
+//! `flatout train`
+
+use crate::context::Context;
+use crate::output::write_stdout;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use flatout_core::{Language, Message, Result, message, units};
+use flatout_train::settings::{self, Kind, Values};
+use flatout_train::{Configuration, Report, SETTINGS, Trainer, checkpoint, trainer};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub const EXAMPLES: &str = "Examples:
+  flatout generate stocks --out data/stocks
+  flatout train --data data/stocks --model-type lstm --epochs 5 --output-dir out/stocks
+  flatout train --config examples/stock-lstm.yaml --batch-size 1024
+  flatout train --resume out/stocks --epochs 20
+  flatout diagnose out/stocks";
+
+/// Flags come from the settings' own table; what is not given there is left to file and defaults.
+pub struct Arguments {
+    values: Values,
+    config: Option<PathBuf>,
+    json: bool,
+    plain: bool,
+}
+
+pub fn about() -> Message {
+    message!(en: "Train a model at the speed of the hardware", zh: "以硬件极限速度训练模型")
+}
+
+impl Args for Arguments {
+    fn augment_args(mut command: Command) -> Command {
+        for setting in SETTINGS {
+            command = command.arg(argument(setting));
+        }
+        let file = Arg::new("config").long("config").value_name("FILE").help("YAML file with settings; flags win over it");
+        let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("One JSON object a line on stdout");
+        let plain = Arg::new("plain").long("plain").action(ArgAction::SetTrue).help("Lines instead of a moving line, also on a terminal");
+        command.arg(file).arg(json).arg(plain)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+fn argument(setting: &'static settings::Setting) -> Arg {
+    let dashed = |name: &str| name.replace('_', "-");
+    let mut aliases = Vec::new();
+    for name in std::iter::once(&setting.name).chain(setting.aliases) {
+        aliases.extend([dashed(name), (*name).to_owned()]);
+    }
+    let mut help = (setting.help)().en;
+    if !setting.default.is_empty() {
+        help += &format!(" [default: {}]", setting.default);
+    }
+    if setting.pointless.is_some() {
+        help += " (accepted, not needed)";
+    }
+    let mut argument = Arg::new(setting.name).long(dashed(setting.name)).aliases(aliases).help(help);
+    argument = match setting.kind {
+        Kind::Flag | Kind::Amp => argument.num_args(0..=1).default_missing_value("true").value_name("VALUE"),
+        Kind::Choice(allowed) => argument.value_name(allowed.join("|")),
+        Kind::Count => argument.value_name("N").allow_hyphen_values(true),
+        Kind::Real => argument.value_name("X").allow_hyphen_values(true),
+        Kind::Text => argument.value_name("VALUE"),
+    };
+    argument
+}
+
+impl FromArgMatches for Arguments {
+    fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
+        let given = SETTINGS.iter().filter_map(|setting| Some((setting.name, matches.get_one::<String>(setting.name)?.clone())));
+        Ok(Self {
+            values: given.collect(),
+            config: matches.get_one::<String>("config").map(PathBuf::from),
+            json: matches.get_flag("json"),
+            plain: matches.get_flag("plain"),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Set by Ctrl-C; the trainer finishes its step and saves.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn interrupt(_: libc::c_int) {
+    if INTERRUPTED.swap(true, Ordering::Relaxed) {
+        // The second time: at once.
+        // SAFETY: _exit may be called from a signal handler.
+        unsafe { libc::_exit(130) };
+    }
+}
+
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    let configuration = configuration(&arguments)?;
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the handler only touches an atomic, or ends the process.
+        unsafe { libc::signal(signal, interrupt as *const () as libc::sighandler_t) };
+    }
+    let moving = std::io::stderr().is_terminal() && !arguments.plain && !arguments.json;
+    let mut show = |report: &Report| {
+        if arguments.json {
+            write_stdout(format!("{}\n", serde_json::to_string(report).unwrap_or_default()).as_bytes());
+        } else {
+            show(report, context.language, moving);
+        }
+    };
+    let outcome = Trainer::new(&configuration, &INTERRUPTED, &mut show)?.run()?;
+    if arguments.json {
+        let line = serde_json::json!({"event": "end", "schema": 1, "outcome": outcome});
+        write_stdout(format!("{line}\n").as_bytes());
+    } else if outcome.interrupted {
+        eprintln!("{}", trainer::resume_hint(&outcome.output_dir).get(context.language));
+    } else {
+        let (rate, time, folder) = (units::count(outcome.samples_s), units::duration(outcome.seconds), outcome.output_dir.display());
+        let text = message!(en: "done in {time}, {rate} samples/s; checkpoints, metrics and the run record are in {folder}", zh: "完成，用时 {time}，{rate} 样本/秒；检查点、指标和运行记录位于 {folder}");
+        eprintln!("{}", text.get(context.language));
+    }
+    Ok(if outcome.interrupted { ExitCode::from(130) } else { ExitCode::SUCCESS })
+}
+
+/// A resumed training goes on with its own settings, under the flags.
+fn configuration(arguments: &Arguments) -> Result<Configuration> {
+    match (&arguments.config, arguments.values.get("resume")) {
+        (None, Some(resume)) => {
+            let path = checkpoint::find(resume.as_ref());
+            let kept = checkpoint::describe(&path)?;
+            Ok(Configuration::of(&path, &kept.configuration, &arguments.values)?)
+        }
+        (file, _) => Ok(Configuration::read(file.as_deref(), &arguments.values)?),
+    }
+}
+
+fn show(report: &Report, language: Language, moving: bool) {
+    let text = match report {
+        Report::Start { device, model, parameters, samples, validation_samples, batch_size, steps_an_epoch, data_bytes, memory_bytes, seconds, notes, .. } => {
+            for note in notes {
+                eprintln!("{}", note.get(language));
+            }
+            let (parameters, samples, rest) = (units::count(*parameters as f64), units::count(*samples as f64), units::count(*validation_samples as f64));
+            let (data, memory, ready) = (units::bytes(*data_bytes as f64), units::bytes(*memory_bytes as f64), units::duration(*seconds));
+            message!(
+                en: "{device}: {model} with {parameters} parameters; {samples} samples ({rest} to validate on), {data}; batch {batch_size}, {steps_an_epoch} steps an epoch; {memory} for the plan; ready in {ready}",
+                zh: "{device}：{model}，{parameters} 个参数；{samples} 个训练样本（{rest} 个验证样本），{data}；batch {batch_size}，每轮 {steps_an_epoch} 步；计划占用 {memory}；{ready} 后就绪"
+            )
+        }
+        Report::Steps { epoch, step, of, samples_s, loss, seconds_left, .. } => {
+            let (rate, left) = (units::count(*samples_s), units::duration(*seconds_left));
+            let loss = loss.map(|loss| format!(", loss {loss:.5}")).unwrap_or_default();
+            let text = message!(en: "epoch {epoch}: step {step}/{of}, {rate} samples/s{loss}, {left} left", zh: "第 {epoch} 轮：{step}/{of} 步，{rate} 样本/秒{loss}，剩余 {left}");
+            if moving {
+                eprint!("\r\x1b[K{}", text.get(language));
+                return;
+            }
+            if loss.is_empty() {
+                return;
+            }
+            text
+        }
+        Report::Epoch { phase, epoch, epochs, loss, samples_s, scores, .. } => {
+            let rate = units::count(*samples_s);
+            let scores = scores.map(|s| format!("; validation loss {:.5}, MAE {:.4}, direction {:.1}%, IC {:.4}", s.loss, s.mae, s.directional_accuracy * 100.0, s.ic));
+            let scores = scores.unwrap_or_default();
+            message!(en: "{phase} {epoch}/{epochs}: loss {loss:.5}, {rate} samples/s{scores}", zh: "{phase} {epoch}/{epochs}：损失 {loss:.5}，{rate} 样本/秒{scores}")
+        }
+        Report::Saved { path, best: true } => {
+            let path = path.display();
+            message!(en: "best so far: {path}", zh: "目前最佳：{path}")
+        }
+        Report::Saved { .. } => return,
+        Report::Stopped { .. } => message!(en: "stopped early: no better score", zh: "提前停止：得分不再提高"),
+    };
+    eprintln!("{}{}", if moving { "\r\x1b[K" } else { "" }, text.get(language));
+}
