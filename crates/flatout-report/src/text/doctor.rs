@@ -42,9 +42,13 @@ pub fn doctor(checks: &[Check], language: Language, columns: usize, colour: bool
             text.push('\n');
         };
         let room = columns.saturating_sub(indent).max(20);
-        wrap(&printable(check.text.get(language)), room)
-            .into_iter()
-            .for_each(&mut add);
+        let shown = printable(check.text.get(language));
+        // A path is there to be copied: better too long a line than a broken one.
+        if shown.contains('/') {
+            add(shown);
+        } else {
+            wrap(&shown, room).into_iter().for_each(&mut add);
+        }
         for (name, message) in [
             (message!(en: "costs: ", zh: "代价："), &check.cost),
             (message!(en: "do: ", zh: "处理："), &check.remedy),
