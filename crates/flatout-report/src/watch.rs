@@ -6,11 +6,13 @@ mod feed;
 pub mod interrupt;
 mod live;
 mod replay;
+mod served;
 mod sinks;
 
 pub use feed::{Feed, FeedTick};
 pub use live::Live;
 pub use replay::{Replay, Speed};
+pub use served::Served;
 pub use sinks::{CsvLog, RecordSink, Sink, SinkError};
 
 use flatout_diagnose::verdict::{Gatherer, Verdict};
@@ -21,8 +23,6 @@ use std::time::Duration;
 pub struct Moment<'a> {
     pub info: &'a RunInfo,
     pub tick: &'a FeedTick,
-    /// Ticks the feed could not take in time.
-    pub missed: u64,
     /// Speed of a replay; `None` when it happens now.
     pub speed: Option<Speed>,
     /// What the sinks have to say: where the record goes, what was lost.
@@ -88,7 +88,6 @@ pub fn watch(
             view.show(&Moment {
                 info: feed.info(),
                 tick: &tick,
-                missed: feed.missed(),
                 speed: feed.speed(),
                 remarks: &remarks,
             });

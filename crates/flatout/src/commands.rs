@@ -64,4 +64,4 @@ commands! {
 }
 
 /// For `flatout` alone: one command a question.
-pub const EXAMPLES: &[(Question, &str)] = &[];
+pub const EXAMPLES: &[(Question, &str)] = &[(Question::See, "flatout monitor")];

@@ -148,7 +148,7 @@ impl State {
             picture.messages.push_back(message);
         }
         picture.sample = sample.clone();
-        picture.missed = moment.missed;
+        picture.missed = moment.tick.missed;
         picture.speed = moment.speed;
         picture.remarks = moment.remarks.to_vec();
         picture.begun = true;

@@ -12,6 +12,8 @@ pub struct FeedTick {
     pub events: Vec<Event>,
     /// [`Feed::info`] has something new to say.
     pub described: bool,
+    /// Ticks that could not be taken in time, so far.
+    pub missed: u64,
     /// What a person should know, once.
     pub notices: Vec<Message>,
 }
@@ -31,10 +33,6 @@ pub trait Feed {
 
     /// Seconds of the run so far, on the clock of the samples.
     fn elapsed_s(&self) -> f64;
-
-    fn missed(&self) -> u64 {
-        0
-    }
 
     fn pause(&mut self, _paused: bool) {}
 

@@ -69,6 +69,7 @@ impl Feed for Live {
             sample: tick.sample,
             events: tick.events,
             described: tick.described,
+            missed: self.sampler.missed(),
             notices: self.no_gpu().into_iter().collect(),
         })
     }
@@ -79,9 +80,5 @@ impl Feed for Live {
 
     fn elapsed_s(&self) -> f64 {
         self.sampler.elapsed_s()
-    }
-
-    fn missed(&self) -> u64 {
-        self.sampler.missed()
     }
 }

@@ -102,6 +102,7 @@ impl Feed for Replay {
             sample,
             events,
             described: std::mem::take(&mut self.first),
+            missed: 0,
             notices: Vec::new(),
         })
     }

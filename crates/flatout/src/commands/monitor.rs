@@ -5,7 +5,10 @@ use crate::watching::{self, Shape};
 use clap::Args;
 use flatout_core::{Failure, Message, Result, message};
 use flatout_diagnose::verdict::Aspect;
-use flatout_report::watch::{CsvLog, Feed, Live, RecordSink, Sink, watch};
+use flatout_report::lines::Silent;
+use flatout_report::watch::interrupt::Interrupt;
+use flatout_report::watch::{CsvLog, Feed, Live, RecordSink, Served, Sink, View, watch};
+use flatout_telemetry::prometheus::{DEFAULT_ADDRESS, PrometheusServer};
 use flatout_telemetry::record::{self, SCHEMA};
 use flatout_telemetry::sampler::{interval_from_seconds, job_from_environment};
 use flatout_telemetry::sources::nvml::GpuState;
@@ -27,10 +30,10 @@ const DRIVER_PATIENCE: Duration = Duration::from_secs(15);
 #[derive(Args)]
 pub struct Arguments {
     /// Seconds between samples, from 0.05
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, allow_negative_numbers = true)]
     interval: f64,
     /// End after so many seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     duration: Option<f64>,
     /// Only these GPUs: indices or UUIDs [default: what the environment leaves visible]
     #[arg(long, value_name = "LIST")]
@@ -43,6 +46,12 @@ pub struct Arguments {
     log: Option<PathBuf>,
     #[command(flatten)]
     shape: Shape,
+    /// Serve the newest sample as a page for Prometheus; a port alone listens on loopback
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = DEFAULT_ADDRESS)]
+    prometheus: Option<String>,
+    /// Show nothing and write no record, only serve the page: for a daemon
+    #[arg(long, conflicts_with = "shape")]
+    serve_only: bool,
     /// Exit with 1 when the verdict has one of these faults
     #[arg(long, value_name = "FAULTS", value_delimiter = ',', value_parser = watching::fault_parser())]
     fail_on: Vec<Aspect>,
@@ -83,17 +92,27 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let folder = arguments.record.clone().unwrap_or_else(|| record::new_folder(&runs, &arguments.name, job.as_deref()));
     let mut feed = Live::new(sampler, info(&arguments, &folder));
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    if !arguments.no_record {
+    if let Some(server) = serve(&arguments, context)? {
+        sinks.push(Box::new(Served::new(server, feed.info())));
+    }
+    let recorded = arguments.record.is_some() || !(arguments.no_record || arguments.serve_only);
+    if recorded {
         sinks.push(Box::new(RecordSink::create(&folder, feed.info().clone(), context.language)?));
     }
     if let Some(path) = &arguments.log {
         sinks.push(Box::new(CsvLog::create(path, feed.info())?));
     }
-    let mut view = arguments.shape.view("monitor", context)?;
+    let mut view: Box<dyn View> = if arguments.serve_only {
+        Box::new(Silent { interrupt: Interrupt::catch(), language: context.language })
+    } else {
+        arguments.shape.view("monitor", context)?
+    };
     let outcome = watch(&mut feed, view.as_mut(), &mut sinks, duration);
     drop(view);
-    arguments.shape.end(&outcome.verdict, context);
-    if !arguments.no_record && arguments.record.is_none() {
+    if !arguments.serve_only {
+        arguments.shape.end(&outcome.verdict, context);
+    }
+    if recorded && arguments.record.is_none() {
         let folder = folder.display();
         eprintln!("{}", context.say(&message!(en: "record: {folder}", zh: "记录：{folder}")));
     }
@@ -110,6 +129,17 @@ fn info(arguments: &Arguments, folder: &std::path::Path) -> RunInfo {
         folder: std::env::current_dir().ok(),
         ..RunInfo::default()
     }
+}
+
+fn serve(arguments: &Arguments, context: &Context) -> Result<Option<PrometheusServer>> {
+    let default = arguments.serve_only.then_some(DEFAULT_ADDRESS);
+    let Some(address) = arguments.prometheus.as_deref().or(default) else {
+        return Ok(None);
+    };
+    let server = PrometheusServer::start(address)?;
+    let address = server.address();
+    eprintln!("{}", context.say(&message!(en: "serving http://{address}/metrics", zh: "正在提供 http://{address}/metrics")));
+    Ok(Some(server))
 }
 
 fn require_gpu(sampler: &Sampler) -> Result<()> {

@@ -22,7 +22,7 @@ pub struct Arguments {
     /// A record's folder, a run's name or id, or `last`
     record: String,
     /// Times the pace of the run; 0 waits for nothing [default: 10 on the screen, else 0]
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true)]
     speed: Option<f64>,
     #[command(flatten)]
     shape: Shape,

@@ -35,7 +35,7 @@ enum Action {
 #[derive(Args)]
 struct Prune {
     /// Records that began more than so many days ago
-    #[arg(long, value_name = "DAYS")]
+    #[arg(long, value_name = "DAYS", allow_negative_numbers = true)]
     older_than: Option<f64>,
     /// Leave so many of the newest
     #[arg(long, value_name = "COUNT")]

@@ -91,7 +91,6 @@ fn watched(gpus: u32, seconds: u32, language: Language, colour: bool) -> State {
         state.take(&Moment {
             info: &info,
             tick: &tick,
-            missed: 0,
             speed: None,
             remarks: &["runs/x".to_owned()],
         });
@@ -215,12 +214,12 @@ fn a_pause_keeps_the_picture_and_control_characters_stay_out() {
     state.toggle_pause();
     let tick = FeedTick {
         sample: sample(9, 1),
+        missed: 7,
         ..FeedTick::default()
     };
     state.take(&Moment {
         info: &info(1),
         tick: &tick,
-        missed: 7,
         speed: None,
         remarks: &[],
     });
