@@ -121,6 +121,11 @@ fn dips(dips: &Dips) -> Message {
             en: "{count}, one every {period}, each about {length}, down to {depth}",
             zh: "{count} 次，每 {period} 一次，每次约 {length}，最低约 {depth}"
         ),
+        // Fewer than four say nothing about a period.
+        None if count < 4 => message!(
+            en: "{count}, each about {length}, down to {depth}",
+            zh: "{count} 次，每次约 {length}，最低约 {depth}"
+        ),
         None => message!(
             en: "{count}, not regular, each about {length}, down to {depth}",
             zh: "{count} 次，无规律，每次约 {length}，最低约 {depth}"
