@@ -22,6 +22,8 @@ def _clock():
             return None
         try:
             from flatout._probe import clock
+
+            os.register_at_fork(after_in_child=clock.after_fork)
         except Exception:
             return None
     from flatout._probe import guard
@@ -34,9 +36,14 @@ def step(samples=None):
     clock = _clock()
     if clock is None or not clock.mine():
         return
-    if samples:
-        clock.batch_samples += int(samples)
-    clock.step_ended()
+    try:
+        if samples:
+            clock.batch_samples += int(samples)
+        clock.step_ended()
+    except Exception as error:
+        from flatout._probe import guard
+
+        guard.failed(error, "flatout.step")
 
 
 @contextlib.contextmanager

@@ -4,10 +4,11 @@
 //! - [`probe`]: the Python files carried inside the binary, and the environment that brings them into every Python process.
 //! - [`ring`]: the memory-mapped files through which a probe speaks.
 //! - [`collect`]: rings become steps, events and facts of the record.
-//! - [`session`]: one run from its start to its end.
+//! - [`session`]: one run from its start to its end, and the first finding while it runs.
 //!
-//! Nothing here judges: findings come from `flatout-diagnose` out of the record. Linux only.
+//! Nothing here judges: findings come from `flatout-diagnose`, out of the record. Linux only.
 
+mod applied;
 pub mod collect;
 mod error;
 pub mod probe;
@@ -15,5 +16,6 @@ pub mod program;
 pub mod ring;
 pub mod session;
 
+pub use applied::not_applied;
 pub use error::RunError;
 pub use session::{Ended, Options, Outcome, run};

@@ -1,16 +1,22 @@
 //! One run from its start to its end: start the program, empty its rings several times a second, write a line a tick, pass
 //! signals on, and say how it ended.
 
+mod early;
+mod recording;
+
 use crate::RunError;
-use crate::collect::{Collector, Progress};
+use crate::collect::Progress;
 use crate::probe::Runtime;
 use crate::program::{Program, Signals, Woken, exit_info};
-use flatout_telemetry::record::{self, ExitInfo, SCHEMA};
+use early::EarlyFinding;
+use flatout_core::Finding;
+use flatout_telemetry::record::{self, SCHEMA};
+use flatout_telemetry::sampler::job_from_environment;
 use flatout_telemetry::{RecordWriter, RunInfo};
+pub use recording::Recording;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 /// Rings are emptied this often, so that a burst of messages finds room.
 const POLL: Duration = Duration::from_millis(100);
@@ -56,22 +62,35 @@ pub struct Outcome {
     pub duration_s: f64,
 }
 
-/// Runs a program to its end.
-pub fn run(options: &Options) -> Result<Outcome, RunError> {
+/// Runs a program to its end. `live` is called with the first cause found, while the program still runs.
+pub fn run(options: &Options, live: &mut dyn FnMut(&Finding)) -> Result<Outcome, RunError> {
     let signals = Signals::block();
     let runtime = Runtime::create()?;
-    let folder = record::new_folder(&options.runs, &run_name(options), None);
-    let started = Instant::now();
+    let job = job_from_environment().map(|job| job.id);
+    let folder = record::new_folder(&options.runs, &run_name(options), job.as_deref());
     let mut writer = RecordWriter::create(&folder, info(options, &folder)).map_err(RunError::Record)?;
     let environment = runtime.environment(&options.apply, options.steps);
     let mut program = Program::start(&options.command, &environment, &signals).inspect_err(|_| {
         // Nothing ran: an empty record would only be in the way of `last`.
         let _ = std::fs::remove_dir_all(&folder);
     })?;
-    let mut collector = Collector::new(runtime.rings(), started);
-    let status = follow(&mut program, &signals, &mut collector, &mut writer, options)?;
-    collector.finish(&mut writer);
-    let exit: ExitInfo = exit_info(status, collector.elapsed_s());
+    let mut recording = Recording::start(&runtime, program.pid(), options.interval, &mut writer);
+    let mut early = EarlyFinding::new(&folder);
+    let status = loop {
+        match signals.wait(POLL) {
+            Woken::PassOn(signal) => program.send(signal),
+            Woken::Child | Woken::Time | Woken::Terminal(_) => {}
+        }
+        if let Some(status) = program.ended()? {
+            break status;
+        }
+        recording.poll(&mut writer);
+        if let Some(finding) = early.look(recording.progress(), recording.elapsed_s()) {
+            live(&finding);
+        }
+    };
+    let exit = exit_info(status, recording.elapsed_s());
+    recording.finish(&mut writer);
     writer.finish(exit);
     Ok(Outcome {
         folder,
@@ -79,37 +98,9 @@ pub fn run(options: &Options) -> Result<Outcome, RunError> {
             Some(signal) => Ended::Signal(signal),
             None => Ended::Code(exit.code.unwrap_or(0)),
         },
-        progress: collector.progress(),
+        progress: recording.progress(),
         duration_s: exit.t,
     })
-}
-
-/// Until the program ends.
-fn follow(
-    program: &mut Program,
-    signals: &Signals,
-    collector: &mut Collector,
-    writer: &mut RecordWriter,
-    options: &Options,
-) -> Result<ExitStatus, RunError> {
-    let mut next_tick = Instant::now() + options.interval;
-    loop {
-        match signals.wait(POLL) {
-            Woken::PassOn(signal) => program.send(signal),
-            Woken::Child | Woken::Time | Woken::Terminal(_) => {}
-        }
-        if let Some(status) = program.ended()? {
-            return Ok(status);
-        }
-        if Instant::now() >= next_tick {
-            collector.tick(writer);
-            next_tick += options.interval;
-            // After a suspension the ticks that were missed are not made up for.
-            next_tick = next_tick.max(Instant::now());
-        } else {
-            collector.poll(writer);
-        }
-    }
 }
 
 fn info(options: &Options, folder: &Path) -> RunInfo {

@@ -1,6 +1,5 @@
 """Starts the probe once torch is there."""
 
-import atexit
 import os
 
 from . import clock, guard, places
@@ -17,7 +16,6 @@ def start(torch):
     for patch in PATCHES:
         patch.install(torch)
     settings.install(torch)
-    atexit.register(clock.ended)
     os.register_at_fork(after_in_child=forked)
 
 

@@ -4,6 +4,7 @@ Everything here runs on the training thread only; `mine()` asks. Counters are ad
 a killed program loses nothing and nobody has to send anything.
 """
 
+import atexit
 import os
 import sys
 from math import log2
@@ -49,6 +50,7 @@ enders = []
 after_step = []
 after_batch = []
 folder = os.environ.get("FLATOUT_RING")
+_registered = []
 
 
 def mine():
@@ -91,21 +93,21 @@ def batch_came(samples):
 def step_ended():
     """An optimizer step ended: the step's time in each phase goes into the histograms."""
     global since, last_step, batch_samples, base, phase
-    now = perf_counter_ns()
-    counters = words
     if base != COMPUTE:
         base = COMPUTE
         if phase == OTHER:
             switch(COMPUTE)
+    now = perf_counter_ns()
+    counters = words
     counters[W_SUMS + phase] += now - since
     counters[W_SINCE] = since = now
     if last_step:
+        totals = counters[W_SUMS : W_SUMS + 7].tolist()
         for index in range(7):
-            total = counters[W_SUMS + index]
-            spent = total - last_sums[index]
+            spent = totals[index] - last_sums[index]
             if spent > 0:
-                last_sums[index] = total
                 counters[W_HIST + index * BUCKETS + min(int(log2(spent) * 8), BUCKETS - 1)] += 1
+        last_sums[:] = totals
         wall = now - last_step
         if wall > 0:
             counters[W_HIST + STEP_HIST * BUCKETS + min(int(log2(wall) * 8), BUCKETS - 1)] += 1
@@ -178,6 +180,9 @@ def begin():
         guard.failed(error, "ring")
         return
     words = ring.words
+    if not _registered:
+        _registered.append(True)
+        atexit.register(ended)
 
 
 def hello():

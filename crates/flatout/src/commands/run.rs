@@ -2,9 +2,13 @@
 
 use crate::context::Context;
 use clap::Args;
-use flatout_core::{Message, Result, message};
+use flatout_core::files::write_atomically;
+use flatout_core::{Finding, Message, Result, message};
+use flatout_report::text;
 use flatout_run::{Ended, Options, Outcome, program};
+use flatout_telemetry::Record;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
@@ -23,7 +27,10 @@ pub struct Arguments {
     /// Stop the program after this many optimizer steps
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
-    /// Say nothing at the end
+    /// Write the findings as JSON to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Say nothing, neither during the run nor at its end
     #[arg(short, long)]
     quiet: bool,
     /// The program and its arguments, as you would type them
@@ -45,8 +52,24 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         steps: arguments.steps,
         ..Options::new(arguments.command)
     };
-    let outcome = flatout_run::run(&options)?;
-    if !arguments.quiet {
+    let quiet = arguments.quiet;
+    let outcome = flatout_run::run(&options, &mut |finding| {
+        if !quiet {
+            eprint!("{}", early(finding, context));
+        }
+    })?;
+    let data = Record::open(&outcome.folder)?.load();
+    let diagnosis = flatout_diagnose::diagnose(&data);
+    if let Some(file) = &arguments.json {
+        let text = serde_json::to_string_pretty(&diagnosis).unwrap_or_default() + "\n";
+        write_atomically(file, text.as_bytes())?;
+    }
+    if !quiet {
+        let colour = context.colour_on_stderr();
+        eprint!("\n{}", text::diagnosis(&diagnosis, context.language, text::readable_width(None), colour));
+        for line in flatout_run::not_applied(&options.apply, &data) {
+            eprintln!("{}", context.say(&line));
+        }
         eprintln!("{}", context.say(&place(&outcome)));
     }
     Ok(match outcome.ended {
@@ -55,10 +78,22 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     })
 }
 
+/// One line, while the program runs: what is wrong, and where to read on.
+fn early(finding: &Finding, context: &Context) -> String {
+    let title = context.say(&finding.title);
+    let place = finding.places.first().map(|place| format!(" ({place})")).unwrap_or_default();
+    let rule = &finding.rule;
+    let line = message!(
+        en: "flatout: {title}{place} [flatout explain {rule}]",
+        zh: "flatout：{title}{place} [flatout explain {rule}]"
+    );
+    format!("{}\n", context.say(&line))
+}
+
 fn place(outcome: &Outcome) -> Message {
     let (folder, seconds, steps) = (outcome.folder.display(), outcome.duration_s, outcome.progress.steps);
     message!(
-        en: "flatout: {steps} steps in {seconds:.1} s; record in {folder}",
-        zh: "flatout：{seconds:.1} 秒内共 {steps} 步；记录保存在 {folder}"
+        en: "{steps} steps in {seconds:.1} s; record in {folder}",
+        zh: "{seconds:.1} 秒内共 {steps} 步；记录保存在 {folder}"
     )
 }

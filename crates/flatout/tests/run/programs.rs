@@ -176,3 +176,135 @@ fn a_number_of_steps_can_be_asked_for() {
     assert_eq!((output.status.code(), steps(&data)), (Some(0), 5));
     assert_eq!(output.stdout, b"", "it did not reach its end");
 }
+
+#[test]
+fn the_compiler_sees_no_difference() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script("counts.py", include_str!("programs/compile_counts.py"));
+    let alone = std::process::Command::new(&python)
+        .arg("counts.py")
+        .current_dir(place.folder.path())
+        .output()
+        .unwrap();
+    let (with, _) = place.run(&python, &["--quiet"], &["counts.py"]);
+    assert!(
+        alone.status.success(),
+        "{}",
+        String::from_utf8_lossy(&alone.stderr)
+    );
+    assert!(String::from_utf8_lossy(&alone.stdout).contains("unique_graphs"));
+    assert_eq!(
+        String::from_utf8_lossy(&alone.stdout),
+        String::from_utf8_lossy(&with.stdout)
+    );
+}
+
+#[test]
+fn a_million_steps_stay_small() {
+    let Some(python) = crate::support::plain_python() else {
+        return;
+    };
+    let place = Place::new();
+    place.script(
+        "steps.py",
+        "import flatout\nfor _ in range(1_000_000):\n    flatout.step(samples=2)\nwith flatout.phase('eval'):\n    pass\nflatout.gpu_status('end')\n",
+    );
+    let (output, data) = place.run(&python, &["--quiet"], &["steps.py"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(steps(&data), 1_000_000);
+    assert_eq!(
+        data.steps.iter().filter_map(|tick| tick.samples).sum::<u64>(),
+        2_000_000
+    );
+    assert!(data.events.iter().any(
+        |event| matches!(&event.kind, EventKind::Note { source, text } if source == "program" && text.starts_with("end:"))
+    ));
+    let seconds = data.info.exit.unwrap().t;
+    let bytes = std::fs::read_dir(place.folder.path().join("home/runs"))
+        .unwrap()
+        .flatten()
+        .map(|run| std::fs::metadata(run.path().join("steps.jsonl")).unwrap().len())
+        .sum::<u64>();
+    assert!(
+        (bytes as f64) < 2000.0 * (seconds + 2.0),
+        "{bytes} bytes in {seconds} s"
+    );
+}
+
+#[test]
+fn outside_of_a_run_the_package_is_harmless() {
+    let Some(python) = crate::support::plain_python() else {
+        return;
+    };
+    let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
+    let script = "import flatout\nflatout.step()\nflatout.gpu_status('x')\nwith flatout.phase('data'):\n    pass\nprint(flatout.gpu_utilization())";
+    let output = std::process::Command::new(python)
+        .args(["-c", script])
+        .env("PYTHONPATH", package)
+        .output()
+        .unwrap();
+    assert_eq!(
+        (output.stdout.as_slice(), output.stderr.as_slice()),
+        (&b"None\n"[..], &b""[..])
+    );
+}
+
+#[test]
+fn settings_are_applied_and_what_was_not_is_said() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script("train.py", TRAIN);
+    let apply = "loader.num_workers=1,optimizer.fused=on,tf32=on,loader.colour=red";
+    let (output, data) = place.run(&python, &["--apply", apply, "--steps", "3"], &["train.py", "0"]);
+    assert_eq!(fact(&data, "loader.num_workers", Some("loader.0")), 1);
+    assert_eq!(fact(&data, "optimizer.fused", Some("optimizer.0")), true);
+    assert_eq!(steps(&data), 3);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("tf32=on was not applied") && said.contains("loader.colour=red was not applied"),
+        "{said}"
+    );
+    assert!(
+        !said.contains("num_workers=1 was not") && !said.contains("fused=on was not"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_probe_that_fails_leaves_the_program_alone_and_says_so() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    let sabotage = "import torch\nfrom flatout._probe import clock\nclock.switch = None\n";
+    place.script("train.py", &format!("{sabotage}{TRAIN}"));
+    let (output, data) = place.run(&python, &["--quiet"], &["train.py", "0"]);
+    assert_eq!(
+        output.stdout,
+        b"done\n",
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(data.events.iter().any(
+        |event| matches!(&event.kind, EventKind::Note { text, .. } if text.contains("probe turned off"))
+    ));
+}
+
+#[test]
+fn each_rank_has_its_folder() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script("train.py", TRAIN);
+    let launch = "import os, subprocess, sys\nranks = [subprocess.Popen([sys.executable, 'train.py', '0'], env={**os.environ, 'RANK': str(rank), 'WORLD_SIZE': '2'}) for rank in range(2)]\nsys.exit(sum(rank.wait() for rank in ranks))";
+    place.script("launch.py", launch);
+    let (output, data) = place.run(&python, &["--quiet"], &["launch.py"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(steps(&data), 16);
+    let runs = flatout_telemetry::record::list(&place.folder.path().join("home/runs"));
+    let record = flatout_telemetry::Record::open(&runs[0].folder).unwrap();
+    let ranks = record.ranks();
+    assert_eq!(ranks.len(), 1, "rank 0 is the record itself");
+    assert_eq!(
+        steps(&flatout_telemetry::Record::open(&ranks[0].1).unwrap().load()),
+        16
+    );
+}

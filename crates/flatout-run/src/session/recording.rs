@@ -1,0 +1,84 @@
+//! What goes into the record while a program runs: the machine and the process tree each tick, the rings several times a second.
+
+use crate::collect::{Collector, Progress};
+use crate::probe::Runtime;
+use flatout_telemetry::{RecordWriter, Sample, Sampler, SamplerOptions};
+use std::time::{Duration, Instant};
+
+pub struct Recording {
+    collector: Collector,
+    /// Gone when the program ended before it could be looked at.
+    sampler: Option<Sampler>,
+    interval: Duration,
+    next_tick: Instant,
+}
+
+impl Recording {
+    pub fn start(runtime: &Runtime, pid: u32, interval: Duration, writer: &mut RecordWriter) -> Self {
+        let options = SamplerOptions {
+            interval,
+            pid: Some(pid),
+            ..SamplerOptions::default()
+        };
+        let sampler = match Sampler::start(&options) {
+            Ok(sampler) => Some(sampler),
+            Err(error) => {
+                log::info!("the process tree is not sampled: {error}");
+                None
+            }
+        };
+        let now = Instant::now();
+        let passed = sampler.as_ref().map_or(0.0, Sampler::elapsed_s);
+        let started = now.checked_sub(Duration::from_secs_f64(passed)).unwrap_or(now);
+        if let Some(sampler) = &sampler {
+            writer.update_info(|info| sampler.describe(info));
+        }
+        Self {
+            collector: Collector::new(runtime.rings(), started),
+            sampler,
+            interval,
+            next_tick: now + interval,
+        }
+    }
+
+    pub fn elapsed_s(&self) -> f64 {
+        self.collector.elapsed_s()
+    }
+
+    pub fn progress(&self) -> Progress {
+        self.collector.progress()
+    }
+
+    /// Whatever is due.
+    pub fn poll(&mut self, writer: &mut RecordWriter) {
+        self.sample(writer);
+        if Instant::now() >= self.next_tick {
+            self.collector.tick(writer);
+            // After a suspension the ticks that were missed are not made up for.
+            self.next_tick = (self.next_tick + self.interval).max(Instant::now());
+        } else {
+            self.collector.poll(writer);
+        }
+    }
+
+    fn sample(&mut self, writer: &mut RecordWriter) {
+        let Some(sampler) = &mut self.sampler else { return };
+        let Some(tick) = sampler.poll() else { return };
+        writer.sample(&tick.sample);
+        tick.events.iter().for_each(|event| writer.event(event));
+        if tick.described {
+            writer.update_info(|info| sampler.describe(info));
+        }
+        self.collector
+            .tell_gpu_utilization(mean_utilization(&tick.sample));
+    }
+
+    pub fn finish(&mut self, writer: &mut RecordWriter) {
+        self.collector.finish(writer);
+    }
+}
+
+fn mean_utilization(sample: &Sample) -> Option<f64> {
+    let known: Vec<f64> = sample.gpus.values().filter_map(|gpu| gpu.util).collect();
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+}
