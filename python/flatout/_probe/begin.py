@@ -13,10 +13,16 @@ def start(torch):
     from . import settings
 
     places.learn(torch)
+    guard.compiling = getattr(getattr(torch, "compiler", None), "is_compiling", guard.compiling)
     for patch in PATCHES:
         patch.install(torch)
     settings.install(torch)
     os.register_at_fork(after_in_child=forked)
+
+
+@guard.quietly
+def compiler(module):
+    compiled.hide(module)
 
 
 @guard.quietly

@@ -2,7 +2,12 @@
 
 import sys
 
-WATCHED = {"torch": "start", "safetensors.torch": "safetensors", "torch.distributed.checkpoint.state_dict_saver": "checkpoints"}
+WATCHED = {
+    "torch": "start",
+    "torch._dynamo.eval_frame": "compiler",
+    "torch.distributed.checkpoint.state_dict_saver": "checkpoints",
+    "safetensors.torch": "safetensors",
+}
 
 
 class Hook:

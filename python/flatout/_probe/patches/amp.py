@@ -12,11 +12,12 @@ NAMES = {"torch.bfloat16": "bf16", "torch.float16": "fp16"}
 def install(torch):
     cls = torch.amp.autocast_mode.autocast
     original = cls.__enter__
+    compiling = guard.compiling
 
     @guard.like(original)
     def __enter__(self):
         result = original(self)
-        if not guard.off:
+        if not compiling() and not guard.off:
             try:
                 key = (self.device, self.fast_dtype, self._enabled)
                 if key not in _entered:

@@ -36,6 +36,29 @@ def called(args, kwargs):
     clock.fact("compile.backend", str(kwargs.get("backend") or "inductor"), None, place)
 
 
+def hide(eval_frame):
+    """The compiler is loaded: its frame evaluator passes over the probe's own functions, so that it neither compiles them nor
+    counts them. Calls inside compiled code are another matter: there each patch asks `is_compiling` and steps aside."""
+    skip_code = getattr(eval_frame, "skip_code", None)
+    if skip_code is None:
+        from torch._C._dynamo.eval_frame import skip_code
+    skip_code(guard.compiling.__code__)
+    for name, module in list(sys.modules.items()):
+        if name == "flatout" or name.startswith("flatout._probe"):
+            for function in list(vars(module).values()):
+                while hasattr(function, "__code__"):
+                    skip(function.__code__, skip_code)
+                    # A decorated function hides the one that it calls.
+                    function = getattr(function, "__wrapped__", None)
+
+
+def skip(code, skip_code):
+    skip_code(code)
+    for inner in code.co_consts:
+        if isinstance(inner, type(code)):
+            skip(inner, skip_code)
+
+
 def flush(last=False):
     global _applied
     utils = sys.modules.get("torch._dynamo.utils")

@@ -27,11 +27,12 @@ def install(torch):
 
 def _patch_eval(cls):
     original = cls.eval
+    compiling = guard.compiling
 
     @guard.like(original)
     def eval(self):
         global _in_train
-        if guard.off or _in_train or clock.get_ident() != clock.thread:
+        if compiling() or guard.off or _in_train or clock.get_ident() != clock.thread:
             return original(self)
         # The children's own `train(False)` below is no news.
         _in_train = True
@@ -46,11 +47,12 @@ def _patch_eval(cls):
 
 def _patch_train(cls):
     original = cls.train
+    compiling = guard.compiling
 
     @guard.like(original)
     def train(self, mode=True):
         global _in_train
-        if _in_train or guard.off or clock.get_ident() != clock.thread:
+        if compiling() or _in_train or guard.off or clock.get_ident() != clock.thread:
             return original(self, mode)
         _in_train = True
         try:

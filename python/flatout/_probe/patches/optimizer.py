@@ -13,7 +13,7 @@ _count = 0
 def install(torch):
     from torch.optim import optimizer
 
-    compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
+    compiling = guard.compiling
 
     def before(self, args, kwargs):
         # While a compiler traces the step it must find nothing here to trace.
@@ -105,11 +105,14 @@ def describe(self):
 
 def _patch_zero_grad(cls):
     original = cls.zero_grad
+    compiling = guard.compiling
     left = 20
 
     @guard.like(original)
     def zero_grad(self, set_to_none=True):
         nonlocal left
+        if compiling():
+            return original(self, set_to_none)
         if not guard.off:
             set_to_none = settings.values.get("zero_grad.set_to_none", set_to_none)
             if left > 0:

@@ -42,10 +42,11 @@ def _patch_read(cls, name, what):
     original = getattr(cls, name)
     is_item = what == "item"
     prints = what == "print"
+    compiling = guard.compiling
 
     def read(self, *args, **kwargs):
         global _inside
-        if _inside or guard.off or (prints and not self.is_cuda):
+        if compiling() or _inside or guard.off or (prints and not self.is_cuda):
             return original(self, *args, **kwargs)
         _inside = True
         begin = perf_counter_ns()
@@ -98,10 +99,10 @@ def count(what, device, spent, frame):
 
 def _patch_copy(cls, name):
     original = getattr(cls, name)
+    compiling = guard.compiling
 
     def copy(self, *args, **kwargs):
-        global _inside
-        if _inside or guard.off:
+        if compiling() or _inside or guard.off:
             return original(self, *args, **kwargs)
         begin = perf_counter_ns()
         result = original(self, *args, **kwargs)
@@ -128,9 +129,10 @@ def _patch_wait(owner, name):
     original = getattr(owner, name, None)
     if original is None:
         return
+    compiling = guard.compiling
 
     def synchronize(*args, **kwargs):
-        if guard.off:
+        if compiling() or guard.off:
             return original(*args, **kwargs)
         begin = perf_counter_ns()
         result = original(*args, **kwargs)
