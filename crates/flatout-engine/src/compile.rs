@@ -19,6 +19,14 @@ impl Model {
     }
 
     fn build(mut self, loss: Option<Tensor>, optimizer: Optimizer) -> Result<Plan, EngineError> {
+        if self.buffers.iter().any(|buffer| buffer.shape.contains(&0)) {
+            return Err(EngineError::Setting {
+                operation: "model",
+                setting: "a size",
+                value: 0.0,
+                allowed: "1 or more",
+            });
+        }
         let needed = self.gradients_needed(loss);
         let mut gradients: Vec<Option<BufferId>> = vec![None; self.buffers.len()];
         let mut trained = Vec::new();
