@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 torch.manual_seed(0)
-data = TensorDataset(torch.randn(20000, 32), torch.randn(20000, 1))
+data = TensorDataset(torch.randn(2000, 32), torch.randn(2000, 1))
 loader = DataLoader(data, batch_size=4, shuffle=True)
 layers = [layer for _ in range(10) for layer in (nn.Linear(32, 32), nn.Tanh())]
 model = nn.Sequential(*layers, nn.Linear(32, 1))

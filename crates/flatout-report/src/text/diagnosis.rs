@@ -66,7 +66,7 @@ fn window_line(window: &flatout_diagnose::WindowSummary, language: Language) -> 
     }
     if let Some(rate) = window.samples_per_s {
         let rate = units::count(rate);
-        line += message!(en: " {rate} samples/s.", zh: "{rate} samples/s。").get(language);
+        line += message!(en: " {rate} samples/s.", zh: "每秒 {rate} 个样本。").get(language);
     }
     line
 }

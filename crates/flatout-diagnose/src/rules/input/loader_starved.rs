@@ -21,10 +21,13 @@ use flatout_telemetry::Phase;
 pub const ID: &str = "loader-starved";
 pub const WORST: Severity = Severity::Critical;
 
+/// A shorter wait a step is the fixed cost of handing a batch over (0.05 to 0.2 ms measured in-process with PyTorch 2).
+const WAIT_MS: f64 = 0.2;
+
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let share = window.share(Phase::Data);
-    if share < WARNING_SHARE {
+    if share < WARNING_SHARE || window.ms_per_step(Phase::Data) < WAIT_MS {
         return None;
     }
     let shown = units::percent(share);
