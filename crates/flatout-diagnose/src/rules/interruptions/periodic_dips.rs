@@ -26,9 +26,12 @@ pub const WORST: Severity = Severity::Warning;
 
 /// A tick with fewer steps than this part of the usual is a dip.
 const DIP: f64 = 0.6;
-const DIPS: usize = 3;
+/// Fewer may fall into line by chance.
+const DIPS: usize = 4;
+/// With fewer steps in a tick, a dip may be one step that ended a moment later.
+const STEPS_A_TICK: f64 = 5.0;
 /// The spread of the gaps between dips, of their mean: a ticking clock has little.
-const REGULAR: f64 = 0.3;
+const REGULAR: f64 = 0.2;
 /// Time lost.
 const SHARE: f64 = 0.05;
 
@@ -43,7 +46,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let usual = quantile(&rates, 0.5);
     let (dips, rest): (Vec<&StepTick>, Vec<&StepTick>) = ticks.iter().partition(|tick| rate(tick) < usual * DIP);
     // Half of the ticks being dips is no rhythm but a rate of two values.
-    if usual <= 0.0 || dips.len() * 3 > ticks.len() || dips.iter().any(|tick| explained(analysis, tick)) {
+    if usual < STEPS_A_TICK || dips.len() * 3 > ticks.len() || dips.iter().any(|tick| explained(analysis, tick)) {
         return None;
     }
     let starts = starts(&dips);
