@@ -30,6 +30,6 @@ for step, (x, y) in enumerate(loader):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    if time.monotonic() - begin > 16:
+    if time.monotonic() - begin > 12:
         break
 print("done")

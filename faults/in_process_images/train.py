@@ -27,7 +27,7 @@ loader = DataLoader(Images(), batch_size=32, shuffle=True, num_workers=0)
 model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(256, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 steps, begin = 0, time.monotonic()
-while time.monotonic() - begin < 16:
+while time.monotonic() - begin < 12:
     for images, labels in loader:
         loss = nn.functional.cross_entropy(model(images), labels)
         optimizer.zero_grad()

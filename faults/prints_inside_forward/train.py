@@ -26,7 +26,7 @@ model = nn.Sequential(nn.Linear(64, 1024), *[Block() for _ in range(6)], nn.Line
 compiled = torch.compile(model, backend="aot_eager")
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 begin = time.monotonic()
-for step in itertools.takewhile(lambda _: time.monotonic() - begin < 16, itertools.count()):
+for step in itertools.takewhile(lambda _: time.monotonic() - begin < 12, itertools.count()):
     x, y = torch.randn(128, 64), torch.randint(0, 10, (128,))
     loss = nn.functional.cross_entropy(compiled(x), y)
     optimizer.zero_grad()

@@ -38,6 +38,9 @@ pub fn run(arguments: &[String]) -> Result {
             Err(_) => missing.push(program.name.clone()),
         }
     }
+    if verdicts.is_empty() {
+        return Err("there is no record to diagnose: run faults/record_all.sh first".into());
+    }
     report("records", &verdicts)?;
     if !missing.is_empty() {
         println!("\nwithout a record: {}", missing.join(", "));
