@@ -136,7 +136,7 @@ pub fn check(python: Option<&Python>, checks: &mut Vec<Check>) {
             "python",
             Area::Python,
             Health::Good,
-            message!(en: "Python {version}: {shown}", zh: "Python {version}：{shown}"),
+            message!(en: "Python {version}: {shown}", zh: "Python {version}，位于 {shown}"),
         )
         .with("version", &python.version)
         .with("executable", &python.executable)
@@ -161,7 +161,7 @@ fn torch(python: &Python) -> Check {
             "torch",
             Area::Python,
             Health::Good,
-            message!(en: "torch {version}, for CUDA {cuda}", zh: "torch {version}，CUDA {cuda}"),
+            message!(en: "torch {version}, for CUDA {cuda}", zh: "torch {version}，支持 CUDA {cuda}"),
         )
         .with("cuda", cuda),
         None => Check::new(
