@@ -19,7 +19,9 @@ pub fn cuda_hot_calls(project: &Project, module: ModuleId) -> Vec<(Code<'_>, Hot
 pub fn cuda_step_loop(project: &Project, module: ModuleId) -> Option<Code<'_>> {
     let loops = project.flow().loops(project, module, LoopRole::Step);
     let first = loops.into_iter().find(|code| trains(*code))?;
-    project.uses_cuda(module).then_some(first)
+    // Episodes of reinforcement learning: tiny models, and the environment is what takes the time.
+    let plays = project.program_mentions(module, &["import gym", "gymnasium"]);
+    (!plays && project.uses_cuda(module)).then_some(first)
 }
 
 /// A loop that only times forward and backward trains nothing: there must be batches, an update, or a function that does both.

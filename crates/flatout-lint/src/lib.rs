@@ -14,6 +14,7 @@ mod edits;
 pub mod fix;
 pub mod format;
 mod hot;
+pub mod join;
 mod lint;
 mod loaders;
 pub mod parallel;

@@ -101,4 +101,38 @@ mod tests {
             }
         }
     }
+
+    const ENGINE: &str = include_str!("../tests/fixtures/captcha/src/training/training_engine.py");
+    const TRAIN: &str = include_str!("../tests/fixtures/captcha/scripts/training/train.py");
+    const CONFIG: &str = include_str!("../tests/fixtures/captcha/config/training_config.yaml");
+
+    /// The text without some of its characters, and with others in their place.
+    fn broken(text: &str, at: usize, length: usize, instead: &str) -> String {
+        let before = text.chars().take(at);
+        let after = text.chars().skip(at + length);
+        before.chain(instead.chars()).chain(after).collect()
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(96))]
+        #[test]
+        fn no_rule_panics_on_broken_source(
+            at in 0usize..1600,
+            length in 0usize..400,
+            instead in proptest::sample::select(vec!["", "(", "'", ":", "\n", "\t", "é", "    ", "lambda", "**", "f'{"]),
+        ) {
+            let engine = broken(ENGINE, at, length, instead);
+            let train = broken(TRAIN, at, length, instead);
+            let config = broken(CONFIG, at, length, instead);
+            let files = [("src/training/training_engine.py", engine.as_str()), ("scripts/training/train.py", &train), ("config/c.yaml", &config)];
+            let project = crate::testing::project(&files);
+            let found: Vec<_> = RULES.iter().flat_map(|rule| crate::testing::run(rule, &project)).collect();
+            // Whatever is found, its edits can be made.
+            let plan = crate::fix::plan(&found, true);
+            for (path, text) in files {
+                let edits = plan.edits.get(std::path::Path::new(path)).map_or(&[][..], Vec::as_slice);
+                crate::fix::apply(text, edits);
+            }
+        }
+    }
 }

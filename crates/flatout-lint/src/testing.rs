@@ -97,7 +97,7 @@ pub fn edits_of(id: &str, text: &str) -> String {
 }
 
 /// What one rule finds in a project.
-fn run(rule: &Rule, project: &Project) -> Vec<Reported> {
+pub fn run(rule: &Rule, project: &Project) -> Vec<Reported> {
     let mut report = Report::new(&rule.info);
     match rule.check {
         Check::Module(check) => project

@@ -67,18 +67,14 @@ fn finding(out: &mut String, outcome: &Outcome, one: &Reported, language: Langua
 
 fn fix_line(fix: &Fix, paint: Paint, language: Language) -> String {
     let (say, how) = match fix {
-        Fix::Edits { say, safe: true, .. } => (say, Some(message!(en: " [--fix]", zh: " [--fix]"))),
-        Fix::Edits { say, safe: false, .. } => (
-            say,
-            Some(message!(en: " [--fix --unsafe]", zh: " [--fix --unsafe]")),
-        ),
+        Fix::Edits { say, safe: true, .. } => (say, " [--fix]"),
+        Fix::Edits { say, safe: false, .. } => (say, " [--fix --unsafe]"),
         Fix::Code { say, .. }
         | Fix::Setting { say, .. }
         | Fix::Command { say, .. }
-        | Fix::Refused { say, .. } => (say, None),
+        | Fix::Refused { say, .. } => (say, ""),
     };
     let label = message!(en: "fix:", zh: "修复：");
-    let how = how.map_or_else(String::new, |how| how.get(language).to_owned());
     format!(
         "{} {}{how}",
         paint.with("32", label.get(language)),

@@ -59,8 +59,14 @@ fn list(rules: &[&RuleInfo]) -> String {
 }
 
 fn unknown(id: &str, rules: &[&RuleInfo]) -> Failure {
-    let close = rules.iter().map(|rule| rule.id).filter(|other| other.split('-').any(|word| id.split('-').any(|mine| mine == word)));
-    let close: Vec<&str> = close.take(3).collect();
+    // Those that share most with what was typed, letter for letter in whole words.
+    let shared = |other: &str| -> usize {
+        let words = other.split('-').filter(|word| id.split('-').any(|mine| mine == *word));
+        words.map(str::len).sum()
+    };
+    let mut close: Vec<&str> = rules.iter().map(|rule| rule.id).filter(|other| shared(other) > 0).collect();
+    close.sort_by_key(|other| std::cmp::Reverse(shared(other)));
+    close.truncate(4);
     let failure = Failure::new(message!(en: "there is no rule `{id}`", zh: "没有规则 `{id}`"));
     if close.is_empty() {
         return failure.with_hint(message!(en: "`flatout explain --list` shows all", zh: "`flatout explain --list` 列出全部规则"));

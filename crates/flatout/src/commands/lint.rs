@@ -4,7 +4,8 @@ use crate::context::Context;
 use crate::output::write_stdout;
 use clap::{Args, ValueEnum};
 use flatout_core::{Failure, Message, Result, Severity, message};
-use flatout_lint::{Outcome, Settings, fix, format};
+use flatout_lint::{Outcome, Settings, fix, format, join};
+use flatout_telemetry::record::{self, EventKind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -13,7 +14,8 @@ pub const EXAMPLES: &str = "Examples:
   flatout lint train.py configs/        these files and folders, as one project
   flatout lint --fix --unsafe .         mend what can be mended; old files are kept as *.flatout-backup
   flatout lint --diff .                 show what --fix would change
-  flatout lint --select sync --format github .";
+  flatout lint --select sync --format github .
+  flatout lint --run last .             with what a recorded run measured";
 
 #[derive(Args)]
 pub struct Arguments {
@@ -41,6 +43,9 @@ pub struct Arguments {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
+    /// Join a recorded run: what it proved comes first with its cost, what it disproved is left out
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
     /// Settings from this file instead of the nearest flatout.toml or pyproject.toml
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -60,7 +65,10 @@ pub fn about() -> Message {
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let settings = settings(&arguments)?;
-    let outcome = flatout_lint::lint(&arguments.paths, &settings)?;
+    let mut outcome = flatout_lint::lint(&arguments.paths, &settings)?;
+    if let Some(run) = &arguments.run {
+        join_run(run, &mut outcome, context)?;
+    }
     if arguments.diff || arguments.fix {
         return mend(&arguments, &outcome, context);
     }
@@ -73,6 +81,33 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     };
     write_stdout(text.as_bytes());
     Ok(exit_code(&outcome))
+}
+
+/// Reads the record and its diagnosis, and joins them to what the source says.
+fn join_run(named: &str, outcome: &mut Outcome, context: &Context) -> Result<()> {
+    let data = record::find(named)?.load();
+    let mut run = join::Run {
+        findings: flatout_diagnose::diagnose(&data).findings,
+        ..join::Run::default()
+    };
+    for fact in data.facts {
+        let value = fact.value.as_str().map_or_else(|| fact.value.to_string(), str::to_owned);
+        run.facts.entry(fact.key).or_default().push(value);
+    }
+    for event in data.events {
+        if let EventKind::Sync { place, device: Some(device), .. } = event.kind
+            && device == "cpu"
+        {
+            run.host_reads.push(place);
+        }
+    }
+    let join::Joined { proved, dropped } = join::join(outcome, &run);
+    let say = message!(
+        en: "the run proves {proved} findings, which come first, and disproves {dropped}, which are left out",
+        zh: "这次运行证实了 {proved} 处（排在前面），排除了 {dropped} 处"
+    );
+    eprintln!("{}", context.say(&say));
+    Ok(())
 }
 
 fn settings(arguments: &Arguments) -> Result<Settings> {

@@ -60,9 +60,14 @@ fn trains(project: &Project, module: ModuleId) -> bool {
 
 /// Data that is already in memory gains nothing from workers.
 fn in_memory(call: Code<'_>) -> bool {
-    call.positional(0).or_else(|| call.keyword("dataset")).is_some_and(|data| {
-        data.origin_call()
-            .is_some_and(|made| made.call_name().is_some_and(|name| name.ends_with(".TensorDataset")))
+    let data = call.positional(0).or_else(|| call.keyword("dataset"));
+    data.is_some_and(|data| {
+        let bound = data.own_bindings().iter().filter_map(|one| match one.bound {
+            Bound::Value { value, position: None } => Some(data.at(value)),
+            _ => None,
+        });
+        let mut made = bound.chain([data]);
+        made.any(|made| made.call_name().is_some_and(|name| name.ends_with(".TensorDataset")))
     })
 }
 

@@ -1,0 +1,260 @@
+//! Joins what a recorded run showed to what the source says: findings that the run proved come first with their measured cost, those
+//! that its facts disprove are dropped. The command reads the record; only findings and plain facts come in here.
+
+use crate::lint::Outcome;
+use crate::report::Reported;
+use flatout_core::{Finding, Place};
+use std::collections::BTreeMap;
+
+/// What a run showed.
+#[derive(Debug, Default)]
+pub struct Run {
+    /// The findings of its diagnosis.
+    pub findings: Vec<Finding>,
+    /// Settings really in force, by key, every value seen: `loader.num_workers` → `["4", "0"]`.
+    pub facts: BTreeMap<String, Vec<String>>,
+    /// Lines where a value was read that lay in host memory: nothing was waited for.
+    pub host_reads: Vec<Place>,
+}
+
+/// What the join did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Joined {
+    pub proved: usize,
+    pub dropped: usize,
+}
+
+/// A lint rule, the diagnosis rules that prove it, and the facts (key, value) that disprove it.
+type Link = (
+    &'static str,
+    &'static [&'static str],
+    &'static [(&'static str, &'static str)],
+);
+
+const LINKS: &[Link] = &[
+    (
+        "loader-in-main-process",
+        &["loader-without-workers", "loader-starved", "too-few-workers"],
+        &[],
+    ),
+    (
+        "loader-with-too-many-workers",
+        &["workers-beyond-usable-cpus", "input-cpus-exhausted"],
+        &[],
+    ),
+    (
+        "loader-without-pinned-memory",
+        &["pageable-copies"],
+        &[("loader.pin_memory", "true")],
+    ),
+    (
+        "non-blocking-without-pinning",
+        &["pageable-copies"],
+        &[("loader.pin_memory", "true")],
+    ),
+    (
+        "workers-not-persistent",
+        &["workers-respawned-each-epoch"],
+        &[("loader.persistent_workers", "true")],
+    ),
+    ("loader-built-in-epoch-loop", &["loader-rebuilt"], &[]),
+    (
+        "dataframe-row-in-getitem",
+        &["loader-starved", "too-few-workers", "loader-without-workers"],
+        &[],
+    ),
+    (
+        "file-reopened-in-getitem",
+        &["loader-starved", "too-few-workers", "loader-without-workers"],
+        &[],
+    ),
+    ("element-loop-in-collate", &["slow-collate"], &[]),
+    (
+        "training-without-autocast",
+        &["mixed-precision-off", "tensor-cores-idle"],
+        &[("amp.dtype", "bf16"), ("amp.dtype", "fp16")],
+    ),
+    (
+        "config-value-never-matches",
+        &[
+            "mixed-precision-inactive",
+            "mixed-precision-off",
+            "compile-not-applied",
+        ],
+        &[],
+    ),
+    (
+        "config-key-never-read",
+        &["compile-not-applied", "mixed-precision-inactive"],
+        &[],
+    ),
+    (
+        "tf32-not-enabled",
+        &["tf32-off", "tensor-cores-idle"],
+        &[("tf32.matmul", "true")],
+    ),
+    (
+        "compile-never-used",
+        &["host-bound-dispatch"],
+        &[("compile.applied", "true")],
+    ),
+    ("cudnn-benchmark-off", &[], &[("cudnn.benchmark", "true")]),
+    (
+        "optimizer-not-fused",
+        &["optimizer-unfused"],
+        &[("optimizer.fused", "true")],
+    ),
+    (
+        "gradients-zeroed-in-place",
+        &["gradients-zeroed"],
+        &[("zero_grad.set_to_none", "true")],
+    ),
+    (
+        "data-parallel-used",
+        &["data-parallel"],
+        &[("parallel.class", "DistributedDataParallel")],
+    ),
+    ("checkpoint-every-step", &["checkpoint-too-often"], &[]),
+    ("evaluation-every-step", &["evaluation-too-often"], &[]),
+    (
+        "loss-kept-with-graph",
+        &["gpu-memory-growing", "out-of-memory"],
+        &[],
+    ),
+];
+
+/// The rules on waiting for the GPU are proved line by line.
+const SYNC_DOMAIN: &str = "sync";
+const SYNC_PROOF: &str = "sync-every-step";
+
+/// Orders and thins out the findings of a lint by what a run showed.
+pub fn join(outcome: &mut Outcome, run: &Run) -> Joined {
+    let before = outcome.found.len();
+    outcome.found.retain(|one| !is_disproved(one, run));
+    let mut joined = Joined {
+        proved: 0,
+        dropped: before - outcome.found.len(),
+    };
+    let mut proved: Vec<(bool, Reported)> = Vec::new();
+    for mut one in outcome.found.drain(..) {
+        let proof = proof(&one, run);
+        if let Some(proof) = proof {
+            joined.proved += 1;
+            one.finding.gain = proof.gain;
+            one.finding.evidence.clone_from(&proof.evidence);
+            one.finding.severity = one.finding.severity.max(proof.severity);
+        }
+        proved.push((proof.is_some(), one));
+    }
+    // The measured ones first, the costliest of them first; the rest stays in its order.
+    let cost = |one: &Reported| one.finding.gain.map_or(1.0, |gain| gain.high);
+    proved.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| cost(&b.1).total_cmp(&cost(&a.1))));
+    outcome.found = proved.into_iter().map(|(_, one)| one).collect();
+    joined
+}
+
+fn link(rule: &str) -> Option<&'static Link> {
+    LINKS.iter().find(|(id, ..)| *id == rule)
+}
+
+fn domain(rule: &str) -> &'static str {
+    crate::rules::find(rule).map_or("", |rule| rule.info.domain)
+}
+
+fn proof<'r>(one: &Reported, run: &'r Run) -> Option<&'r Finding> {
+    if domain(&one.finding.rule) == SYNC_DOMAIN {
+        return run.findings.iter().find(|finding| {
+            finding.rule == SYNC_PROOF && finding.places.iter().any(|place| same_line(place, one.place()))
+        });
+    }
+    let (_, proofs, _) = link(&one.finding.rule)?;
+    run.findings
+        .iter()
+        .find(|finding| proofs.contains(&finding.rule.as_str()))
+}
+
+fn is_disproved(one: &Reported, run: &Run) -> bool {
+    if domain(&one.finding.rule) == SYNC_DOMAIN {
+        return run.host_reads.iter().any(|place| same_line(place, one.place()));
+    }
+    let facts = link(&one.finding.rule).map_or(&[][..], |(_, _, facts)| facts);
+    // Every value seen must say so: with two loaders, one of which pins, nothing is disproved.
+    facts.iter().any(|(key, value)| {
+        let seen = run.facts.get(*key).map_or(&[][..], Vec::as_slice);
+        !seen.is_empty() && seen.iter().all(|one| one == value)
+    })
+}
+
+/// A record names files as the program saw them, often by their full path.
+fn same_line(recorded: &Place, linted: &Place) -> bool {
+    let linted_file = linted.file.strip_prefix(".").unwrap_or(&linted.file);
+    let same_file = recorded.file.ends_with(linted_file) || linted_file.ends_with(&recorded.file);
+    recorded.line == linted.line && same_file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flatout_core::{Gain, Message, Severity};
+
+    fn lint(code: &str) -> Outcome {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("train.py");
+        std::fs::write(&path, code).unwrap();
+        crate::lint(&[path], &crate::Settings::default()).unwrap()
+    }
+
+    const CODE: &str = "import torch\nopt = torch.optim.AdamW(model.cuda().parameters())\nfor x in loader:\n    loss = model(x)\n    loss.backward()\n    total.append(loss.item())\n    best = loss.item()\n";
+
+    #[test]
+    fn proved_first_disproved_gone_the_rest_kept() {
+        let mut outcome = lint(CODE);
+        let before = outcome.found.len();
+        let mut sync = Finding::new("sync-every-step", Severity::Critical, Message::verbatim("x"));
+        sync.places.push(Place::new("/somewhere/else/train.py", 6));
+        // The record's path is another one: only the name and the line agree.
+        outcome
+            .found
+            .iter_mut()
+            .for_each(|one| one.finding.places[0].file = "train.py".into());
+        sync.gain = Some(Gain::estimate(1.2, 1.4));
+        let run = Run {
+            findings: vec![sync],
+            facts: BTreeMap::from([("optimizer.fused".to_owned(), vec!["true".to_owned()])]),
+            host_reads: vec![Place::new("train.py", 7)],
+        };
+        let joined = join(&mut outcome, &run);
+        assert_eq!(
+            joined,
+            Joined {
+                proved: 1,
+                dropped: 2
+            }
+        );
+        assert_eq!(outcome.found.len(), before - 2);
+        assert_eq!(
+            (
+                outcome.found[0].finding.rule.as_str(),
+                outcome.found[0].place().line
+            ),
+            ("item-in-step", 6)
+        );
+        assert!(outcome.found[0].finding.gain.is_some());
+    }
+
+    #[test]
+    fn an_empty_run_changes_nothing() {
+        let mut outcome = lint(CODE);
+        let before: Vec<String> = outcome.found.iter().map(|one| one.finding.rule.clone()).collect();
+        assert_eq!(join(&mut outcome, &Run::default()), Joined::default());
+        let after: Vec<String> = outcome.found.iter().map(|one| one.finding.rule.clone()).collect();
+        assert_eq!(before, after);
+    }
+
+    #[test]
+    fn every_link_names_a_rule() {
+        for (rule, ..) in LINKS {
+            assert!(crate::rules::find(rule).is_some(), "{rule}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! `flatout lint` and `flatout explain` as a user runs them: exit codes, what goes to stdout, and what --fix leaves behind.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const TRAIN: &str = "import torch\nfrom torch.utils.data import DataLoader\n\nmodel = torch.nn.Linear(8, 8).cuda()\nloader = DataLoader(data, batch_size=8, num_workers=2)  # pinned later\nfor epoch in range(3):\n    total = 0.0\n    for x, y in loader:\n        x = x.to('cuda')\n        loss = model(x).sum()\n        loss.backward()\n        total += loss.item()\n";
+
+fn flatout(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_flatout"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("LANG", "C")
+        .env_remove("LC_ALL")
+        .output()
+        .unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn project() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("train.py"), TRAIN).unwrap();
+    folder
+}
+
+#[test]
+fn text_names_place_rule_line_and_fix() {
+    let folder = project();
+    let output = flatout(folder.path(), &["lint", "--select", "item-in-step"]);
+    assert_eq!(output.status.code(), Some(1));
+    let expected = "\
+train.py:12:18: item-in-step warning `loss.item()` makes the CPU wait for the GPU at every step
+  12 |         total += loss.item()
+     |                  ^^^^^^^^^^^
+  Until the value has arrived the next step cannot be queued, so the GPU idles between steps.
+  fix: add up on the GPU with `.detach()` and read the sum once an epoch [--fix --unsafe]
+
+1 found in 1 files (12 lines of Python): 0 critical, 1 warnings, 0 for information. 0 can be mended with --fix, 1 with --fix --unsafe.
+";
+    assert_eq!(stdout(&output), expected);
+    let chinese = stdout(&flatout(
+        folder.path(),
+        &["lint", "--lang", "zh-CN", "--select", "item-in-step"],
+    ));
+    assert!(chinese.contains("警告") && chinese.contains("修复"), "{chinese}");
+}
+
+#[test]
+fn formats_are_valid() {
+    let folder = project();
+    let json: serde_json::Value =
+        serde_json::from_str(&stdout(&flatout(folder.path(), &["lint", "--json"]))).unwrap();
+    assert_eq!(json["schema"], 1);
+    assert!(json["findings"].as_array().unwrap().len() > 2);
+    let sarif: serde_json::Value =
+        serde_json::from_str(&stdout(&flatout(folder.path(), &["lint", "--format", "sarif"]))).unwrap();
+    assert_eq!(sarif["version"], "2.1.0");
+    assert_eq!(
+        sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"],
+        "train.py"
+    );
+    let github = stdout(&flatout(
+        folder.path(),
+        &["lint", "--format", "github", "--select", "item-in-step"],
+    ));
+    assert!(
+        github.starts_with("::warning file=train.py,line=12,col=18,title=flatout item-in-step::"),
+        "{github}"
+    );
+}
+
+#[test]
+fn fixes_keep_a_backup_and_happen_once() {
+    let folder = project();
+    let path = folder.path().join("train.py");
+    let diff = stdout(&flatout(folder.path(), &["lint", "--diff"]));
+    assert!(
+        diff.contains(
+            "+loader = DataLoader(data, batch_size=8, num_workers=2, pin_memory=True)  # pinned later\n"
+        ),
+        "{diff}"
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), TRAIN);
+    let output = flatout(folder.path(), &["lint", "--fix", "--unsafe"]);
+    assert_eq!(output.status.code(), Some(0));
+    let once = fs::read_to_string(&path).unwrap();
+    assert!(once.contains("total += loss.detach()") && once.contains("# pinned later"));
+    assert_eq!(
+        fs::read_to_string(folder.path().join("train.py.flatout-backup")).unwrap(),
+        TRAIN
+    );
+    // Edits that could not be made together are made in the next rounds; then nothing is left to do.
+    for _ in 0..3 {
+        flatout(folder.path(), &["lint", "--fix", "--unsafe"]);
+    }
+    let settled = fs::read_to_string(&path).unwrap();
+    flatout(folder.path(), &["lint", "--fix", "--unsafe"]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), settled);
+}
+
+#[test]
+fn rules_are_silenced_by_comment_and_by_settings() {
+    let folder = project();
+    let silenced = TRAIN.replace("loss.item()", "loss.item()  # flatout: ignore[item-in-step]");
+    fs::write(folder.path().join("train.py"), silenced).unwrap();
+    assert!(!stdout(&flatout(folder.path(), &["lint"])).contains("item-in-step"));
+    fs::write(folder.path().join("train.py"), TRAIN).unwrap();
+    fs::write(
+        folder.path().join("flatout.toml"),
+        "[lint]\nselect = [\"sync\"]\nignore = [\"item-in-step\"]\n",
+    )
+    .unwrap();
+    let output = flatout(folder.path(), &["lint"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+}
+
+#[test]
+fn bad_input_is_told_and_the_rest_is_linted() {
+    let folder = project();
+    fs::write(folder.path().join("old.py"), "print 'python 2'\n").unwrap();
+    fs::write(folder.path().join("latin.py"), b"# caf\xe9\nx = 1\n").unwrap();
+    fs::write(folder.path().join("config.yaml"), "a: [1,\nb: {\n").unwrap();
+    let output = stdout(&flatout(folder.path(), &["lint"]));
+    for place in [
+        "old.py:1:",
+        "latin.py:1:1: source-not-parsed",
+        "config.yaml:",
+        "train.py:12:18: item-in-step",
+    ] {
+        assert!(output.contains(place), "{place} is not in\n{output}");
+    }
+    let missing = flatout(folder.path(), &["lint", "nowhere"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("nowhere"));
+    let unknown = flatout(folder.path(), &["lint", "--select", "no-such-rule"]);
+    assert_eq!(unknown.status.code(), Some(2));
+}
+
+#[test]
+fn explain_prints_the_page_and_the_list() {
+    let folder = project();
+    let page = stdout(&flatout(folder.path(), &["explain", "item-in-step"]));
+    assert!(page.starts_with("# item-in-step\n") && page.contains("## When it is wrong"));
+    let list = stdout(&flatout(folder.path(), &["explain", "--list"]));
+    assert!(list.contains("  item-in-step\n") && list.contains("  config-value-never-matches\n"));
+    let unknown = flatout(folder.path(), &["explain", "item-in-loop"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("item-in-step"));
+}
