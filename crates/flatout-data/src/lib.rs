@@ -41,18 +41,23 @@
 //! | [`batch`], [`source`], [`file_source`] | what a batch is; gathering it from memory, or decoding it from files |
 //! | [`prefetch`] | threads, queue, back-pressure, the controller |
 //! | [`formats`], [`load`] | files to columns |
+//! | [`cache`] | a parsed data set in one mapped file: `Cache::new(Cache::default_folder()).panel(path, &options)` |
+//! | [`inspect`] | what the engine sees at a path |
 //! | [`generate`] | synthetic data with a known best score |
 //! | [`random`], [`parallel`], [`block`], [`paths`], [`time`] | the tools underneath |
 
 pub mod batch;
 pub mod block;
+pub mod cache;
 pub mod dataset;
 pub mod error;
 pub mod file_source;
 pub mod formats;
 pub mod generate;
 mod image_source;
+pub mod inspect;
 pub mod load;
+mod mapping;
 pub mod order;
 pub mod parallel;
 pub mod paths;
@@ -69,6 +74,7 @@ pub mod time;
 
 pub use batch::{BatchMemory, BatchSlices, Draw, FillTime, Filled, HostBatch, SampleShape, SampleSource};
 pub use block::Block;
+pub use cache::{Cache, CacheUse};
 pub use dataset::{Category, Entity, ImageTargets, Images, Labels, Panel, PanelSplit, Tabular, Windows};
 pub use error::{DataError, Result};
 pub use file_source::ImageFileSource;

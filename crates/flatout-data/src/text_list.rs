@@ -42,6 +42,17 @@ impl TextList {
         (0..self.len()).map(|index| self.get(index))
     }
 
+    /// The texts and where each ends, as they lie in memory.
+    pub(crate) fn parts(&self) -> (&[u8], &[u64]) {
+        (&self.bytes, &self.ends)
+    }
+
+    /// `None` when the ends do not rise to the length of the texts.
+    pub(crate) fn from_parts(bytes: Vec<u8>, ends: Vec<u64>) -> Option<Self> {
+        let rising = ends.windows(2).all(|pair| pair[0] <= pair[1]);
+        (rising && ends.last().copied().unwrap_or(0) == bytes.len() as u64).then_some(Self { bytes, ends })
+    }
+
     pub fn size_bytes(&self) -> usize {
         self.bytes.len() + 8 * self.ends.len()
     }

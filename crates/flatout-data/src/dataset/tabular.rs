@@ -112,7 +112,7 @@ impl Tabular {
 }
 
 /// Moves the rows to keep (ascending) to the front, in place.
-fn keep_rows<T: Copy>(block: &mut Block<T>, width: usize, kept: &[usize]) {
+fn keep_rows<T: crate::block::Plain>(block: &mut Block<T>, width: usize, kept: &[usize]) {
     let mut values = std::mem::take(block).into_vec();
     for (to, &from) in kept.iter().enumerate() {
         values.copy_within(from * width..(from + 1) * width, to * width);

@@ -1,0 +1,285 @@
+//! flatout's side of `benches/peers/data_loading.py`: one kind of loading a call, one line of JSON as answer.
+//!
+//! `data_bench make DIR` · `tabular` · `windows` · `csv DIR` · `parquet DIR` · `jpeg DIR` · `cache DIR` · `stream GIGABYTES`
+
+use flatout_data::generate::{Recipe, interactions::Interactions, stocks::Stocks};
+use flatout_data::load::images::list_images;
+use flatout_data::table::{ColumnType, Layout};
+use flatout_data::table_source::{ReadOptions, TableSource};
+use flatout_data::*;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+const MEMORIES: usize = 6;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let word = |index: usize| arguments.get(index).map_or("", String::as_str);
+    let folder = Path::new(word(1));
+    let answer = match word(0) {
+        "make" => make(folder),
+        "tabular" => tabular(),
+        "windows" => windows(),
+        "csv" | "parquet" => columns(folder),
+        "jpeg" => jpeg(folder),
+        "cache" => cache(folder),
+        "stream" => stream(word(1).parse().unwrap_or(50.0)),
+        other => Ok(json!({ "error": format!("no such benchmark: {other}") })),
+    };
+    match answer {
+        Ok(answer) => println!("{answer}"),
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::exit(2);
+        }
+    }
+}
+
+/// The data for the other modes: interaction logs in CSV parts and a panel of stocks in Parquet.
+fn make(folder: &Path) -> Result<Value> {
+    let logs = Interactions {
+        users: 20_000,
+        videos: 40_000,
+        ..Interactions::of_size(3_000_000, 0)
+    };
+    Recipe::Interactions(logs).ensure(&folder.join("clicks"), None)?;
+    let stocks = Stocks {
+        stocks: 1000,
+        days: 1500,
+        ..Stocks::default()
+    };
+    Recipe::Stocks(stocks).ensure(&folder.join("stocks"), None)?;
+    Ok(json!({ "made": folder }))
+}
+
+fn status(field: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with(field))
+        .unwrap_or_default();
+    line.split_whitespace()
+        .nth(1)
+        .and_then(|number| number.parse::<u64>().ok())
+        .unwrap_or(0)
+        * 1024
+}
+
+/// Takes batches for some seconds; returns samples a second and what the controller settled on.
+fn drain(
+    source: Arc<dyn SampleSource>,
+    samples: u32,
+    batch_size: usize,
+    seconds: f64,
+) -> Result<(f64, usize)> {
+    let order = EpochOrder::new((0..samples).collect(), batch_size, true, Some(1));
+    let memories = (0..MEMORIES)
+        .map(|_| HostBatch::new(source.shape(), batch_size))
+        .collect();
+    let mut batches = Prefetcher::new(source, order, Position::default(), memories, Threads::Auto)?;
+    // The controller gets a while to settle.
+    let warm_up = Instant::now();
+    while warm_up.elapsed().as_secs_f64() < seconds / 3.0 {
+        batches.next_batch()?;
+    }
+    let (start, mut taken) = (Instant::now(), 0);
+    while start.elapsed().as_secs_f64() < seconds {
+        taken += batches.next_batch()?.samples;
+    }
+    Ok((taken as f64 / start.elapsed().as_secs_f64(), batches.threads()))
+}
+
+fn numbers(count: usize) -> Vec<f32> {
+    let mut stream = random::Stream::new(3, &[]);
+    (0..count).map(|_| stream.uniform() as f32).collect()
+}
+
+fn tabular() -> Result<Value> {
+    let (rows, width) = (500_000, 128);
+    let table = Tabular {
+        rows,
+        features: numbers(rows * width).into(),
+        feature_names: (0..width).map(|index| index.to_string()).collect(),
+        labels: Labels::Real(numbers(rows).into()),
+        ..Tabular::default()
+    };
+    let source: Arc<dyn SampleSource> = Arc::new(TabularSource(Arc::new(table)));
+    let (rate, threads) = drain(source, rows as u32, 512, 2.0)?;
+    Ok(json!({ "samples_per_s": rate, "threads": threads }))
+}
+
+fn windows() -> Result<Value> {
+    let (entities, days, width, length) = (500usize, 1500usize, 20usize, 60usize);
+    let rows = entities * days;
+    let panel = Panel {
+        features: numbers(rows * width).into(),
+        feature_names: (0..width).map(|index| index.to_string()).collect(),
+        labels: numbers(rows).into(),
+        entity_of_row: (0..rows)
+            .map(|row| (row / days) as i32)
+            .collect::<Vec<_>>()
+            .into(),
+        ..Panel::default()
+    };
+    let source = WindowSource {
+        panel: Arc::new(panel),
+        sequence_length: length,
+        horizon: 1,
+    };
+    let samples = (rows - length - 1) as u32;
+    let mut answer = json!({});
+    for batch_size in [512usize, 4096] {
+        // One thread, without the queue: what the gather itself does, against plain copying of the same bytes.
+        let mut batch = HostBatch::new(source.shape(), batch_size);
+        let order = EpochOrder::new((0..samples).collect(), batch_size, true, Some(1));
+        let mut ids = vec![0; batch_size];
+        let (mut best_gather, mut best_copy) = (f64::MAX, f64::MAX);
+        for round in 0..7 {
+            let start = Instant::now();
+            for number in 0..40 {
+                order.fill(
+                    Position {
+                        epoch: round,
+                        batch: number,
+                    },
+                    &mut ids,
+                );
+                source.fill(
+                    &ids,
+                    Draw {
+                        seed: 1,
+                        epoch: round,
+                    },
+                    batch.slices(batch_size),
+                )?;
+            }
+            best_gather = best_gather.min(start.elapsed().as_secs_f64() / 40.0);
+            let start = Instant::now();
+            let bytes = batch.inputs.len();
+            for number in 0..40 {
+                let from = (number * bytes) % (rows * width - bytes);
+                batch
+                    .inputs
+                    .copy_from_slice(&source.panel.features[from..from + bytes]);
+                std::hint::black_box(&mut batch.inputs);
+            }
+            best_copy = best_copy.min(start.elapsed().as_secs_f64() / 40.0);
+        }
+        let (rate, threads) = drain(Arc::new(source.clone()), samples, batch_size, 2.0)?;
+        let batch_bytes = (batch.inputs.len() * 4) as f64;
+        answer[batch_size.to_string()] = json!({
+            "samples_per_s": rate,
+            "threads": threads,
+            "one_thread_samples_per_s": batch_size as f64 / best_gather,
+            "gather_bytes_per_s": batch_bytes / best_gather,
+            "memcpy_bytes_per_s": batch_bytes / best_copy,
+            "share_of_memcpy": best_copy / best_gather,
+        });
+    }
+    Ok(answer)
+}
+
+/// All columns of the table at `path`, best of three.
+fn columns(path: &Path) -> Result<Value> {
+    let before = status("VmRSS");
+    let (mut best, mut decoded, mut rows) = (f64::MAX, 0, 0);
+    for _ in 0..3 {
+        let start = Instant::now();
+        let source = TableSource::open(path, None, None)?;
+        let kinds: Vec<Option<ColumnType>> = source.types.iter().map(|kind| Some(*kind)).collect();
+        let read = source.read(&Layout::columns(&kinds), &ReadOptions::default())?;
+        best = best.min(start.elapsed().as_secs_f64());
+        decoded = read
+            .arrays
+            .arrays
+            .iter()
+            .map(|array| array.size_bytes())
+            .sum::<usize>()
+            + read
+                .arrays
+                .dictionaries
+                .iter()
+                .map(|texts| texts.size_bytes())
+                .sum::<usize>();
+        rows = read.arrays.rows;
+    }
+    let peak = status("VmHWM").saturating_sub(before);
+    Ok(
+        json!({ "seconds": best, "rows": rows, "decoded_bytes": decoded, "peak_bytes": peak,
+        "peak_ratio": peak as f64 / decoded as f64 }),
+    )
+}
+
+fn jpeg(folder: &Path) -> Result<Value> {
+    let options = ImageOptions {
+        height: Some(128),
+        width: Some(128),
+        ..ImageOptions::default()
+    };
+    let list = list_images(folder, &options)?;
+    let count = list.files.len() as u32;
+    let (rate, threads) = drain(Arc::new(ImageFileSource(Arc::new(list))), count, 64, 3.0)?;
+    Ok(json!({ "samples_per_s": rate, "threads": threads }))
+}
+
+/// Parsing against mapping the prepared file.
+fn cache(folder: &Path) -> Result<Value> {
+    let store = Cache::new(folder.join(".cache"));
+    let mut answer = json!({});
+    let clicks = folder.join("clicks");
+    let start = Instant::now();
+    load_tabular(&clicks, &TabularOptions::default())?;
+    let parse = start.elapsed().as_secs_f64();
+    store.tabular(&clicks, &TabularOptions::default())?;
+    let start = Instant::now();
+    let (_, used) = store.tabular(&clicks, &TabularOptions::default())?;
+    let hit = start.elapsed().as_secs_f64();
+    answer["csv"] =
+        json!({ "parse_s": parse, "hit_s": hit, "faster": parse / hit, "use": format!("{used:?}") });
+    let options = PanelOptions {
+        label: "return_pct".into(),
+        ..PanelOptions::default()
+    };
+    let stocks = folder.join("stocks");
+    let start = Instant::now();
+    load_panel(&stocks, &options)?;
+    let parse = start.elapsed().as_secs_f64();
+    store.panel(&stocks, &options)?;
+    let start = Instant::now();
+    store.panel(&stocks, &options)?;
+    let hit = start.elapsed().as_secs_f64();
+    answer["parquet"] = json!({ "parse_s": parse, "hit_s": hit, "faster": parse / hit });
+    Ok(answer)
+}
+
+/// So many gigabytes of batches through a fixed set of buffers: memory must not move.
+fn stream(gigabytes: f64) -> Result<Value> {
+    let (rows, width, batch_size) = (200_000usize, 256usize, 4096usize);
+    let table = Tabular {
+        rows,
+        features: numbers(rows * width).into(),
+        feature_names: (0..width).map(|index| index.to_string()).collect(),
+        labels: Labels::Real(numbers(rows).into()),
+        ..Tabular::default()
+    };
+    let source: Arc<dyn SampleSource> = Arc::new(TabularSource(Arc::new(table)));
+    let order = EpochOrder::new((0..rows as u32).collect(), batch_size, true, Some(1));
+    let memories = (0..MEMORIES)
+        .map(|_| HostBatch::new(source.shape(), batch_size))
+        .collect();
+    let mut batches = Prefetcher::new(source, order, Position::default(), memories, Threads::Auto)?;
+    let wanted = (gigabytes * 1e9 / (batch_size * width * 4) as f64) as u64;
+    let (mut early, start) = (0, Instant::now());
+    for number in 0..wanted {
+        batches.next_batch()?;
+        if number == wanted / 10 {
+            early = status("VmRSS");
+        }
+    }
+    Ok(
+        json!({ "gigabytes": gigabytes, "seconds": start.elapsed().as_secs_f64(), "rss_at_a_tenth": early,
+        "rss_at_the_end": status("VmRSS"), "peak_bytes": status("VmHWM") }),
+    )
+}
