@@ -213,14 +213,15 @@ impl CudaSession {
             Work::Evaluate => Work::Evaluate,
             _ => Work::Accumulate { first: true },
         };
+        let results = self.results()?;
         self.machine.blas.tune(true);
         let done = self.enqueue(work);
         self.machine.blas.tune(false);
         done?;
+        // Sums that nobody has asked for yet stay as they were; gradients are cleared by the first real pass.
         self.machine
             .stream
-            .clear(self.memory.results.address(), self.memory.results.bytes())?;
-        // What has not been accumulated before is cleared again by the first real pass.
+            .write(self.memory.results.address(), &[results])?;
         self.rehearsed = work != Work::Evaluate;
         Ok(())
     }

@@ -16,7 +16,7 @@ pub fn runs(entries: &[RunEntry], language: Language, colour: bool) -> String {
         message!(en: "KIND", zh: "类型"),
         message!(en: "LASTED", zh: "时长"),
         message!(en: "END", zh: "结束"),
-        message!(en: "GPUS", zh: "GPU"),
+        message!(en: "GPUS", zh: "GPU 数"),
     ];
     table.toned_row(
         head.each_ref()

@@ -83,11 +83,7 @@ fn early(finding: &Finding, context: &Context) -> String {
     let title = context.say(&finding.title);
     let place = finding.places.first().map(|place| format!(" ({place})")).unwrap_or_default();
     let rule = &finding.rule;
-    let line = message!(
-        en: "flatout: {title}{place} [flatout explain {rule}]",
-        zh: "flatout：{title}{place} [flatout explain {rule}]"
-    );
-    format!("{}\n", context.say(&line))
+    format!("flatout: {title}{place} [flatout explain {rule}]\n")
 }
 
 fn place(outcome: &Outcome) -> Message {

@@ -63,7 +63,7 @@ impl Page {
                 units::significant(energy.joules / 3600.0),
             );
             let said = if energy.counted {
-                message!(en: "{joules}J ({watt_hours} Wh)", zh: "{joules}J（{watt_hours} Wh）")
+                message!(en: "{joules}J ({watt_hours} Wh)", zh: "{joules}J（合 {watt_hours} Wh）")
             } else {
                 message!(en: "{joules}J ({watt_hours} Wh), summed up from power readings", zh: "{joules}J（{watt_hours} Wh），由功耗读数累加")
             };

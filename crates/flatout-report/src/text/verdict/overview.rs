@@ -2,7 +2,7 @@
 
 use super::{Page, aspect_name, short_name, sign};
 use crate::text::{Align, Table, Tone};
-use flatout_core::{message, units};
+use flatout_core::{Message, message, units};
 use flatout_diagnose::verdict::{GpuVerdict, Status, Verdict};
 
 impl Page {
@@ -12,7 +12,7 @@ impl Page {
             Table::new(&[Right, Left, Right, Right, Right, Right, Right, Right, Right, Left]).indented(1);
         let head = [
             message!(en: "GPU", zh: "GPU"),
-            message!(en: "", zh: ""),
+            Message::default(),
             message!(en: "util", zh: "利用率"),
             message!(en: "±", zh: "±"),
             message!(en: "p5", zh: "p5"),
