@@ -14,7 +14,7 @@
 //! ## References
 //! TraceML: 92% and 97%; several tools: 90%.
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
 use flatout_core::{Confidence, Evidence, Severity, message, units};
 
@@ -26,6 +26,10 @@ const USED: f64 = 0.95;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     analysis.window.as_ref()?;
+    // A program on the CPU fills no card: what is full there is somebody else's.
+    if analysis.device() == Device::Cpu {
+        return None;
+    }
     let share_of = |gpu: &crate::analysis::gpus::Gpu| gpu.mem_peak_share().unwrap_or(0.0);
     let gpu = analysis.gpus.iter().max_by(|a, b| share_of(a).total_cmp(&share_of(b)))?;
     let used = gpu.mem_peak_share().filter(|used| *used >= USED)?;
