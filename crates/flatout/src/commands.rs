@@ -60,6 +60,8 @@ commands! {
     See: Run = run;
     Train: Train = train;
     Train: Generate = generate;
+    Train: Data = data;
+    Train: Cache = cache;
     Other: Completions = completions;
 }
 

@@ -1,0 +1,155 @@
+//! `flatout data inspect PATH`
+
+use crate::context::Context;
+use clap::{Args, Subcommand};
+use flatout_core::{Explain, Message, Result, message, units};
+use flatout_data::DataError;
+use flatout_data::inspect::{Inspection, inspect};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "Examples:
+  flatout data inspect data/stocks
+  flatout data inspect logs/click.csv --gpu-memory 24
+  flatout data inspect data/shapes --json";
+
+#[derive(Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Tell what flatout sees: files, shards, schema, rows, missing values, splits, memory
+    Inspect {
+        /// A file, a folder or a quoted glob
+        path: PathBuf,
+        /// Look at the first so many files (or pictures of a class) only
+        #[arg(long, value_name = "N")]
+        limit: Option<usize>,
+        /// Memory of the GPU in GiB, to tell whether the data fit
+        #[arg(long, value_name = "GIB")]
+        gpu_memory: Option<f64>,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Files named in full; of more, the first ones.
+const FILES_SHOWN: usize = 8;
+/// What the model, its optimizer and the batch need beside the data, as a share of the GPU.
+const SHARE_FOR_DATA: f64 = 0.7;
+
+pub fn about() -> Message {
+    message!(en: "Tell what flatout sees in data files", zh: "查看 flatout 从数据文件中读到了什么")
+}
+
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    let Action::Inspect { path, limit, gpu_memory, json } = arguments.action;
+    let inspection = inspect(&path, limit)?;
+    let text = if json {
+        serde_json::to_string_pretty(&inspection).unwrap_or_default() + "\n"
+    } else {
+        describe(&inspection, gpu_memory, context)
+    };
+    crate::output::write_stdout(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn describe(inspection: &Inspection, gpu_memory: Option<f64>, context: &Context) -> String {
+    let mut text = String::new();
+    let mut say = |message: Message| text += &format!("{}\n", context.say(&message));
+    let (kind, format, rows, files) = (inspection.kind, &inspection.format, inspection.rows, inspection.files.len());
+    let size = units::bytes(inspection.files.iter().map(|file| file.size_bytes as f64).sum());
+    say(message!(
+        en: "{kind} ({format}): {rows} rows in {files} files, {size} on disk",
+        zh: "{kind}（{format}）：{files} 个文件共 {rows} 行，磁盘占用 {size}"
+    ));
+    for file in inspection.files.iter().take(FILES_SHOWN) {
+        let size = units::bytes(file.size_bytes as f64);
+        let path = &file.path;
+        match file.rows {
+            Some(rows) => say(message!(en: "  {path}  {size}, {rows} rows", zh: "  {path}  {size}，{rows} 行")),
+            None => say(message!(en: "  {path}  {size}", zh: "  {path}  {size}")),
+        }
+    }
+    if files > FILES_SHOWN {
+        let more = files - FILES_SHOWN;
+        say(message!(en: "  … and {more} more", zh: "  …… 另有 {more} 个"));
+    }
+    if let Some([height, width, channels]) = inspection.image_shape {
+        say(message!(en: "pictures: {height}×{width}, {channels} channel(s)", zh: "图像：{height}×{width}，{channels} 通道"));
+    }
+    for (name, count) in &inspection.classes {
+        say(message!(en: "  class {name}: {count}", zh: "  类别 {name}：{count}"));
+    }
+    columns(inspection, &mut say);
+    let [train, validation, test] = inspection.split;
+    say(message!(
+        en: "default split: {train} training, {validation} validation, {test} test",
+        zh: "默认划分：训练 {train}，验证 {validation}，测试 {test}"
+    ));
+    if inspection.bad_rows > 0 {
+        let count = inspection.bad_rows;
+        say(message!(en: "{count} rows cannot be read:", zh: "有 {count} 行无法读取："));
+        for row in &inspection.bad_examples {
+            let message = DataError::BadRow(row.clone()).message();
+            say(Message { en: format!("  {}", message.en), zh: format!("  {}", message.zh) });
+        }
+    }
+    memory(inspection, gpu_memory, &mut say);
+    text
+}
+
+fn columns(inspection: &Inspection, say: &mut impl FnMut(Message)) {
+    if inspection.columns.is_empty() {
+        return;
+    }
+    let count = inspection.columns.len();
+    say(message!(en: "{count} columns:", zh: "{count} 列："));
+    let width = inspection.columns.iter().map(|column| column.name.chars().count()).max().unwrap_or(0);
+    for column in &inspection.columns {
+        let (name, kind, missing) = (&column.name, column.kind, column.missing);
+        let detail = match (column.distinct, column.minimum, column.maximum) {
+            (Some(distinct), _, _) => message!(en: "{distinct} values", zh: "{distinct} 种取值"),
+            (None, Some(low), Some(high)) if kind == "time" => Message::verbatim(format!(
+                "{} … {}",
+                flatout_data::time::format_us(low as i64),
+                flatout_data::time::format_us(high as i64)
+            )),
+            (None, Some(low), Some(high)) => {
+                Message::verbatim(format!("{} … {}", units::significant(low), units::significant(high)))
+            }
+            _ => message!(en: "no values", zh: "没有值"),
+        };
+        let gaps = match missing {
+            0 => Message::default(),
+            _ => message!(en: ", {missing} missing", zh: "，缺失 {missing}"),
+        };
+        say(Message {
+            en: format!("  {name:<width$}  {kind:<8}  {}{}", detail.en, gaps.en),
+            zh: format!("  {name:<width$}  {kind:<8}  {}{}", detail.zh, gaps.zh),
+        });
+    }
+}
+
+fn memory(inspection: &Inspection, gpu_memory: Option<f64>, say: &mut impl FnMut(Message)) {
+    let size = units::bytes(inspection.memory_bytes as f64);
+    say(message!(en: "memory: {size} as one block", zh: "内存：整块占用 {size}"));
+    let Some(gpu) = gpu_memory else { return };
+    let gpu_bytes = gpu * 1024f64.powi(3);
+    let share = units::percent(inspection.memory_bytes as f64 / gpu_bytes);
+    if inspection.memory_bytes as f64 <= gpu_bytes * SHARE_FOR_DATA {
+        say(message!(
+            en: "fits a GPU of {gpu} GiB ({share} of it): train with the data on the GPU",
+            zh: "可以放入 {gpu} GiB 的 GPU（占 {share}）：训练时数据可常驻 GPU"
+        ));
+    } else {
+        say(message!(
+            en: "does not fit a GPU of {gpu} GiB beside a model ({share} of it): it will be streamed",
+            zh: "放不进 {gpu} GiB 的 GPU（占 {share}，还要留出模型空间）：将以流式方式供给"
+        ));
+    }
+}
