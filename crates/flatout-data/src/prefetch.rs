@@ -6,12 +6,13 @@
 
 pub mod controller;
 
-use crate::batch::{BatchMemory, Draw, Filled, SampleSource};
+use crate::batch::{BatchMemory, Draw, Filled, SampleShape, SampleSource};
 use crate::order::{EpochOrder, Position};
 use crate::{DataError, Result};
 use controller::{Change, Controller};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -237,9 +238,13 @@ fn work<M: BatchMemory>(shared: &Shared<M>, thread: usize) {
             epoch: filled.position.epoch,
         };
         let ids = &filled.sample_ids[..filled.samples];
-        let result = shared
-            .source
-            .fill(ids, draw, filled.memory.slices(filled.samples));
+        // A panic in here would leave the trainer waiting for ever for this batch.
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            shared
+                .source
+                .fill(ids, draw, filled.memory.slices(filled.samples))
+        }))
+        .unwrap_or_else(|_| Err(failed_thread()));
         let mut state = shared.lock();
         match result {
             Ok(time) => {
@@ -254,6 +259,18 @@ fn work<M: BatchMemory>(shared: &Shared<M>, thread: usize) {
         }
         shared.done.notify_all();
     }
+}
+
+fn failed_thread() -> DataError {
+    DataError::Setting(flatout_core::message!(
+        en: "a data thread failed while it filled a batch",
+        zh: "数据线程在填充 batch 时出错"
+    ))
+}
+
+/// How many memories for batches fit a budget: at least the two that let filling and training overlap.
+pub fn memories_for_budget(shape: SampleShape, batch_size: usize, budget_bytes: usize) -> usize {
+    (budget_bytes / (shape.size_bytes() * batch_size).max(1)).clamp(2, 64)
 }
 
 /// A batch on loan. Dropping it gives the memory back to the threads.

@@ -6,15 +6,8 @@ use crate::{DataError, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Endings of text tables.
-pub const TEXT_ENDINGS: [&str; 8] = [
-    "csv", "csv.gz", "csv.zst", "tsv", "tsv.gz", "tsv.zst", "txt", "txt.gz",
-];
-
-/// Endings of every table that can be read.
-pub const TABLE_ENDINGS: [&str; 9] = [
-    "parquet", "csv", "csv.gz", "csv.zst", "tsv", "tsv.gz", "tsv.zst", "txt", "txt.gz",
-];
+/// Endings of tables in a folder. A file named by its path may have any ending.
+pub const TABLE_ENDINGS: [&str; 7] = ["parquet", "csv", "csv.gz", "csv.zst", "tsv", "tsv.gz", "tsv.zst"];
 
 /// `log_part12.csv.gz` is part 12 of `log`.
 fn part_of(name: &str) -> Option<(&str, u64)> {

@@ -173,3 +173,39 @@ fn dropping_while_threads_work_or_wait_ends_them() {
         drop(kept);
     }
 }
+
+/// A source with a bug.
+struct Panicking;
+
+impl SampleSource for Panicking {
+    fn shape(&self) -> SampleShape {
+        SampleShape {
+            inputs: 1,
+            ..SampleShape::default()
+        }
+    }
+
+    fn fill(&self, _: &[u32], _: Draw, _: BatchSlices<'_>) -> Result<FillTime> {
+        panic!("a bug")
+    }
+}
+
+#[test]
+fn a_panic_in_a_source_is_an_error_and_not_a_hang() {
+    let source: Arc<dyn SampleSource> = Arc::new(Panicking);
+    let order = EpochOrder::new((0..100).collect(), 10, false, None);
+    let memories = (0..2).map(|_| HostBatch::new(source.shape(), 10)).collect();
+    let mut batches =
+        Prefetcher::new(source, order, Position::default(), memories, Threads::Fixed(2)).unwrap();
+    assert!(batches.next_batch().is_err());
+}
+
+#[test]
+fn a_budget_bounds_the_memories() {
+    let shape = SampleShape {
+        inputs: 256,
+        ..SampleShape::default()
+    };
+    assert_eq!(prefetch::memories_for_budget(shape, 1024, 8 << 20), 8);
+    assert_eq!(prefetch::memories_for_budget(shape, 1024, 0), 2);
+}

@@ -85,22 +85,36 @@ pub fn read(
         .enumerate()
         .filter_map(|(column, slot)| slot.map(|slot| (column, slot)))
         .collect();
-    let mut left = parallel::map(files.len() * slots.len(), threads, |task| {
-        let (file, (column, slot)) = (task / slots.len(), slots[task % slots.len()]);
+    // Opening a file reads its footer: with many files one task reads all columns of a file, with few each column is a task.
+    let columns_per_task = if files.len() >= threads {
+        slots.len().max(1)
+    } else {
+        1
+    };
+    let tasks_per_file = slots.len().div_ceil(columns_per_task);
+    let groups = parallel::map(files.len() * tasks_per_file, threads, |task| {
+        let file = task / tasks_per_file;
+        let first = task % tasks_per_file * columns_per_task;
         let reader = ParquetFile::open(&files[file])?;
         if reader.rows() != rows_per_file[file] {
             return Err(replaced(&files[file]));
         }
-        // SAFETY (inside): each task has rows and a slot that no other has.
-        read_column(
-            &reader,
-            &names[column],
-            slot,
-            arrays[slot.array],
-            starts[file],
-            options,
-        )
+        slots[first..(first + columns_per_task).min(slots.len())]
+            .iter()
+            // SAFETY (inside): each task has rows and slots that no other has.
+            .map(|&(column, slot)| {
+                read_column(
+                    &reader,
+                    &names[column],
+                    slot,
+                    arrays[slot.array],
+                    starts[file],
+                    options,
+                )
+            })
+            .collect::<Result<Vec<_>>>()
     })?;
+    let mut left: Vec<Left> = groups.into_iter().flatten().collect();
     for slot in layout.unassigned() {
         // SAFETY: all rows are reserved and no thread is at work.
         unsafe { arrays[slot.array].fill_missing(&slot, 0..rows) };
