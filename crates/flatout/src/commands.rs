@@ -66,4 +66,8 @@ commands! {
 }
 
 /// For `flatout` alone: one command a question.
-pub const EXAMPLES: &[(Question, &str)] = &[(Question::See, "flatout monitor")];
+pub const EXAMPLES: &[(Question, &str)] = &[
+    (Question::See, "flatout monitor"),
+    (Question::Why, "flatout run -- python train.py"),
+    (Question::Train, "flatout train --data data/stocks"),
+];
