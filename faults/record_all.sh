@@ -62,7 +62,8 @@ cpu_programs() {
         (
             first=$((cpus - 2 * (lane + 1)))
             for ((index = lane; index < ${#list[@]}; index += lanes)); do
-                record "${list[index]}" "$first,$((first + 1))"
+                # No GPU in sight: what others do on one is no part of these.
+                CUDA_VISIBLE_DEVICES= record "${list[index]}" "$first,$((first + 1))"
             done
         ) &
     done

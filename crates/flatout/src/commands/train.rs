@@ -166,8 +166,15 @@ fn show(report: &Report, language: Language, moving: bool) {
         }
         Report::Epoch { phase, epoch, epochs, loss, samples_s, scores, .. } => {
             let rate = units::count(*samples_s);
-            let scores = scores.map(|s| format!("; validation loss {:.5}, MAE {:.4}, direction {:.1}%, IC {:.4}", s.loss, s.mae, s.directional_accuracy * 100.0, s.ic));
-            let scores = scores.unwrap_or_default();
+            let scored = scores.map(|scores| {
+                let (loss, mae, ic, right) = (scores.loss, scores.mae, scores.ic, scores.directional_accuracy * 100.0);
+                message!(
+                    en: "; validation loss {loss:.5}, MAE {mae:.4}, direction {right:.1}%, IC {ic:.4}",
+                    zh: "；验证损失 {loss:.5}，MAE {mae:.4}，方向正确 {right:.1}%，IC {ic:.4}"
+                )
+            });
+            let scored = scored.unwrap_or_default();
+            let scores = scored.get(language);
             message!(en: "{phase} {epoch}/{epochs}: loss {loss:.5}, {rate} samples/s{scores}", zh: "{phase} {epoch}/{epochs}：损失 {loss:.5}，{rate} 样本/秒{scores}")
         }
         Report::Saved { path, best: true } => {
