@@ -7,6 +7,7 @@ pub mod finding;
 pub mod histogram;
 pub mod language;
 pub mod rule;
+pub mod spelling;
 pub mod stats;
 pub mod units;
 

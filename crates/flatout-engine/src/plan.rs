@@ -4,6 +4,7 @@
 use crate::EngineError;
 use crate::initialise::Initialiser;
 use crate::ops::Op;
+use flatout_core::spelling::distance;
 
 /// A buffer of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -195,20 +196,4 @@ impl Plan {
         let (score, nearest) = scored.min_by_key(|(score, _)| *score)?;
         (score <= name.len() / 2).then(|| nearest.clone())
     }
-}
-
-/// Edit distance of two short names.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in right.iter().enumerate() {
-            let substituted = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[right.len()]
 }

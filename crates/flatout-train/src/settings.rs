@@ -1,6 +1,7 @@
 //! Every setting, declared once. Flags, YAML keys, defaults and help all come from [`SETTINGS`]; [`Settings`] is the typed result.
 
 use crate::TrainError;
+use flatout_core::spelling::distance;
 use flatout_core::{Message, message};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -104,22 +105,6 @@ pub fn nearest(key: &str) -> Option<String> {
     let scored = names.map(|name| (distance(&key, name), name));
     let (score, name) = scored.min_by_key(|(score, _)| *score)?;
     (score <= key.len().div_ceil(3)).then(|| (*name).to_owned())
-}
-
-/// Edit distance of two short names.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in right.iter().enumerate() {
-            let substituted = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[right.len()]
 }
 
 /// Mixed precision as asked for.
