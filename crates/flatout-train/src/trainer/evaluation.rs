@@ -1,0 +1,55 @@
+//! A pass over the validation samples: forward only, scores out of sums.
+
+use super::Trainer;
+use super::batch::BatchIndices;
+use crate::metrics::{RegressionMeter, Scores};
+use crate::{Settings, TrainError};
+use flatout_data::{EpochOrder, Position};
+use flatout_engine::Session;
+use flatout_telemetry::{EventKind, Phase};
+use std::time::Instant;
+
+impl Trainer<'_> {
+    pub(super) fn evaluate(
+        &mut self,
+        session: &mut dyn Session,
+        settings: &Settings,
+    ) -> Result<Option<Scores>, TrainError> {
+        let began = Instant::now();
+        let order = EpochOrder::new(self.data.validation.clone(), session.plan().batch(), false, None);
+        let mut batch = BatchIndices::new(order.batch_size(), session.plan());
+        let mut meter = RegressionMeter::default();
+        let mut predictions = vec![0f32; order.batch_size()];
+        for number in 0..order.batches_per_epoch() {
+            let count = batch.fill(
+                &self.data,
+                &order,
+                Position {
+                    epoch: 0,
+                    batch: number,
+                },
+                session,
+            )?;
+            session.set_valid_rows(count);
+            session.evaluate()?;
+            session.read("prediction", &mut predictions)?;
+            for (&sample, &prediction) in batch.samples[..count].iter().zip(&predictions) {
+                meter.add(prediction, self.data.label(sample));
+            }
+            if settings.naive {
+                self.recorder.flush_if_due();
+            }
+        }
+        session.set_valid_rows(session.plan().batch());
+        session.take_evaluation_loss();
+        let seconds = began.elapsed().as_secs_f64();
+        self.recorder.add(Phase::Eval, seconds);
+        self.recorder.event(EventKind::Eval {
+            duration_ms: seconds * 1e3,
+            batches: Some(order.batches_per_epoch()),
+            place: None,
+        });
+        self.last_scores = meter.scores().or(self.last_scores);
+        Ok(meter.scores())
+    }
+}

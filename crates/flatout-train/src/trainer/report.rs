@@ -1,0 +1,66 @@
+//! What a training says while it runs and when it ends. No text is made here.
+
+use crate::metrics::Scores;
+use flatout_core::Message;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// What a training tells the one who watches it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Report {
+    /// Before the first step: everything that is really in force.
+    Start {
+        device: String,
+        precision: String,
+        model: String,
+        parameters: usize,
+        samples: usize,
+        validation_samples: usize,
+        batch_size: usize,
+        steps_an_epoch: u64,
+        data_bytes: usize,
+        memory_bytes: u64,
+        seconds: f64,
+        #[serde(skip)]
+        notes: Vec<Message>,
+    },
+    Steps {
+        phase: String,
+        epoch: u64,
+        step: u64,
+        of: u64,
+        samples_s: f64,
+        loss: Option<f64>,
+        seconds_left: f64,
+    },
+    Epoch {
+        phase: String,
+        epoch: u64,
+        epochs: u64,
+        loss: f64,
+        samples_s: f64,
+        seconds: f64,
+        rate: f64,
+        scores: Option<Scores>,
+    },
+    Saved {
+        path: PathBuf,
+        best: bool,
+    },
+    Stopped {
+        early: bool,
+    },
+}
+
+/// How it ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    pub scores: Option<Scores>,
+    pub best_loss: Option<f64>,
+    pub samples_s: f64,
+    pub seconds: f64,
+    pub output_dir: PathBuf,
+    /// Ctrl-C: saved, to be resumed.
+    pub interrupted: bool,
+}
