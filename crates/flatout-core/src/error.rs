@@ -4,6 +4,7 @@
 //! `Error` from that. The command line catches everything as a [`Failure`], prints the chain and the hint.
 
 use crate::{Language, Message};
+use std::io::ErrorKind;
 
 /// An error that can be shown to a person.
 pub trait Explain: std::fmt::Debug + Send + Sync + 'static {
@@ -152,6 +153,19 @@ impl Explain for FileError {
             en: format!("failed to {} `{path}`", self.doing.en),
             zh: format!("无法{} `{path}`", self.doing.zh),
         }
+    }
+
+    fn hint(&self) -> Option<Message> {
+        let full = matches!(
+            self.source.kind(),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+        );
+        full.then(|| {
+            crate::message!(
+                en: "there is no room for it: free some (df -h, ulimit -f), or write elsewhere",
+                zh: "空间不足：请释放空间（df -h、ulimit -f），或写到其他位置"
+            )
+        })
     }
 
     fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {

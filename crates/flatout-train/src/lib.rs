@@ -17,6 +17,7 @@ pub mod configuration;
 pub mod data;
 pub mod device;
 mod error;
+mod metric_files;
 pub mod metrics;
 pub mod models;
 pub mod recorder;

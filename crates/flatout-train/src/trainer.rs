@@ -12,6 +12,7 @@ pub use report::{Outcome, Report};
 use crate::checkpoint::{self, Progress};
 use crate::configuration::Configuration;
 use crate::data::TrainingData;
+use crate::metric_files::MetricFiles;
 use crate::metrics::Scores;
 use crate::recorder::Recorder;
 use crate::{Settings, TrainError, device, models};
@@ -31,7 +32,9 @@ pub struct Trainer<'a> {
     progress: Progress,
     interrupted: &'a AtomicBool,
     report: &'a mut dyn FnMut(&Report),
-    metrics: String,
+    metrics: MetricFiles,
+    /// A checkpoint could not be written.
+    unsaved: bool,
     /// Trained on since the loss was last read.
     unread_samples: u64,
     trained_samples: u64,
@@ -49,6 +52,10 @@ impl<'a> Trainer<'a> {
         let settings = &configuration.settings;
         let output = &settings.output_dir;
         std::fs::create_dir_all(output).map_err(|source| FileError::writing(output, source))?;
+        let resumed = match &settings.resume {
+            Some(path) => Some(checkpoint::describe(&checkpoint::find(path))?.progress),
+            None => None,
+        };
         let data = TrainingData::load(settings)?;
         write_atomically(&output.join("config.yaml"), configuration.yaml().as_bytes())?;
         let run = if settings.resume.is_some() {
@@ -60,10 +67,11 @@ impl<'a> Trainer<'a> {
             recorder: Recorder::create(&run, &saving::name_of(output))?,
             configuration,
             data,
-            progress: Progress::default(),
+            metrics: MetricFiles::open(output, resumed.as_ref().map(|progress| progress.step))?,
+            progress: resumed.unwrap_or_default(),
             interrupted,
             report,
-            metrics: String::new(),
+            unsaved: false,
             unread_samples: 0,
             trained_samples: 0,
             trained_s: 0.0,
@@ -93,9 +101,6 @@ impl<'a> Trainer<'a> {
             .resume
             .as_deref()
             .map(checkpoint::find);
-        if let Some(path) = &parameters {
-            self.progress = checkpoint::describe(path)?.progress;
-        }
         let configuration = self.configuration;
         for index in self.progress.phase..configuration.phases.len() {
             let phase = &configuration.phases[index];

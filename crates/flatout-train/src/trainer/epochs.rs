@@ -2,10 +2,8 @@
 
 use super::batch::BatchIndices;
 use super::{Report, Trainer};
-use crate::metrics::Scores;
 use crate::schedule::{Schedule, Shape as ScheduleShape};
 use crate::{Settings, TrainError};
-use flatout_core::files::write_atomically;
 use flatout_data::{EpochOrder, Position};
 use flatout_engine::Session;
 use flatout_telemetry::{EventKind, Phase};
@@ -68,20 +66,24 @@ impl Trainer<'_> {
             };
             let samples = (self.trained_samples - samples_before) as f64;
             let rate = run.schedule().rate(self.progress.step.saturating_sub(1));
-            self.epoch_line(
-                run,
+            self.epoch_line(&Report::Epoch {
+                phase: run.name.to_owned(),
                 epoch,
+                epochs: settings.epochs,
+                step: self.progress.step,
                 loss,
-                samples / seconds.max(1e-9),
+                samples_s: samples / seconds.max(1e-9),
                 seconds,
                 rate,
                 scores,
-            )?;
+            });
             if let Some(scores) = scores {
                 self.keep_best(session, &scores)?;
             }
-            if due(settings.checkpoint_interval) {
+            if last {
                 self.save(session, "last.safetensors", false)?;
+            } else if due(settings.checkpoint_interval) || self.unsaved {
+                self.save_or_warn(session, "last.safetensors", false)?;
             }
             if settings.early_stopping > 0 && self.progress.without_gain >= settings.early_stopping {
                 (self.report)(&Report::Stopped { early: true });
@@ -137,6 +139,9 @@ impl Trainer<'_> {
             if wanted || (settings.log_interval == 0 && shown_at.elapsed().as_secs_f64() > REPORT_S) {
                 // Reading the loss waits for the device: only when a line was asked for.
                 let loss = if wanted { self.take_loss(session)? } else { None };
+                if let Some(loss) = loss {
+                    self.metrics.step_loss(self.progress.step, loss);
+                }
                 let each = began.elapsed().as_secs_f64() / (done - first).max(1) as f64;
                 let report = Report::Steps {
                     phase: run.name.to_owned(),
@@ -179,32 +184,11 @@ impl Trainer<'_> {
         Ok(Some(loss))
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the fields of one line")]
-    fn epoch_line(
-        &mut self,
-        run: &PhaseRun,
-        epoch: u64,
-        loss: f64,
-        samples_s: f64,
-        seconds: f64,
-        rate: f64,
-        scores: Option<Scores>,
-    ) -> Result<(), TrainError> {
-        let report = Report::Epoch {
-            phase: run.name.to_owned(),
-            epoch,
-            epochs: run.settings.epochs,
-            loss,
-            samples_s,
-            seconds,
-            rate,
-            scores,
-        };
-        (self.report)(&report);
-        self.metrics += &format!("{}\n", serde_json::to_string(&report).unwrap_or_default());
-        Ok(write_atomically(
-            &self.output("metrics.jsonl"),
-            self.metrics.as_bytes(),
-        )?)
+    /// Tells the epoch to those who watch and to the files.
+    fn epoch_line(&mut self, report: &Report) {
+        (self.report)(report);
+        if let Err(error) = self.metrics.epoch(report) {
+            self.warn(&error);
+        }
     }
 }

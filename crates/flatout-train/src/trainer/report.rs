@@ -38,6 +38,8 @@ pub enum Report {
         phase: String,
         epoch: u64,
         epochs: u64,
+        /// Steps of the whole run so far.
+        step: u64,
         loss: f64,
         samples_s: f64,
         seconds: f64,
@@ -50,6 +52,10 @@ pub enum Report {
     },
     Stopped {
         early: bool,
+    },
+    /// Something went wrong that does not end the training.
+    Warning {
+        message: Message,
     },
 }
 

@@ -5,6 +5,7 @@ use crate::TrainError;
 use crate::checkpoint::{self, Extra};
 use crate::metrics::Scores;
 use flatout_core::error::FileError;
+use flatout_core::{Explain, Message};
 use flatout_engine::Session;
 use flatout_telemetry::{EventKind, Phase};
 use std::path::{Path, PathBuf};
@@ -12,13 +13,49 @@ use std::time::Instant;
 
 impl Trainer<'_> {
     pub(super) fn keep_best(&mut self, session: &mut dyn Session, scores: &Scores) -> Result<(), TrainError> {
-        if self.progress.best.is_none_or(|best| scores.loss < best) {
-            self.progress.best = Some(scores.loss);
-            self.progress.without_gain = 0;
-            return self.save(session, "best.safetensors", true);
+        let before = self.progress.best;
+        if before.is_some_and(|best| scores.loss >= best) {
+            self.progress.without_gain += 1;
+            return Ok(());
         }
-        self.progress.without_gain += 1;
+        self.progress.best = Some(scores.loss);
+        self.progress.without_gain = 0;
+        if !self.save_or_warn(session, "best.safetensors", true)? {
+            // The best is the one in the file.
+            self.progress.best = before;
+        }
         Ok(())
+    }
+
+    /// A checkpoint that cannot be written (a full disk) does not end a training that is not at its end: the file before it is
+    /// still whole, and it is tried again after the next epoch. Says whether it was written.
+    pub(super) fn save_or_warn(
+        &mut self,
+        session: &mut dyn Session,
+        name: &str,
+        best: bool,
+    ) -> Result<bool, TrainError> {
+        match self.save(session, name, best) {
+            Err(TrainError::File(error)) => {
+                self.unsaved = true;
+                self.warn(&error);
+                Ok(false)
+            }
+            result => result.map(|()| true),
+        }
+    }
+
+    /// Says what went wrong without ending the training.
+    pub(super) fn warn(&mut self, error: &FileError) {
+        let (what, why) = (error.message(), &error.source);
+        let message = Message {
+            en: format!(
+                "{}: {why}; training goes on, and it is tried again after the next epoch",
+                what.en
+            ),
+            zh: format!("{}：{why}；训练继续，下一轮结束后重试", what.zh),
+        };
+        (self.report)(&Report::Warning { message });
     }
 
     pub(super) fn save(
@@ -38,6 +75,7 @@ impl Trainer<'_> {
             std: &self.data.standardiser.std,
         };
         checkpoint::save(&path, session, &extra)?;
+        self.unsaved &= best;
         let seconds = began.elapsed().as_secs_f64();
         self.recorder.add(Phase::Checkpoint, seconds);
         let bytes = std::fs::metadata(&path).map(|metadata| metadata.len()).ok();

@@ -182,6 +182,10 @@ fn show(report: &Report, language: Language, moving: bool) {
             message!(en: "best so far: {path}", zh: "目前最佳：{path}")
         }
         Report::Saved { .. } => return,
+        Report::Warning { message } => {
+            let (en, zh) = (&message.en, &message.zh);
+            Message { en: format!("warning: {en}"), zh: format!("警告：{zh}") }
+        }
         Report::Stopped { .. } => message!(en: "stopped early: no better score", zh: "提前停止：得分不再提高"),
     };
     eprintln!("{}{}", if moving { "\r\x1b[K" } else { "" }, text.get(language));

@@ -1,0 +1,79 @@
+//! What a training leaves for other programs to plot: `metrics.jsonl`, `metrics.csv` and TensorBoard's event files. A write that
+//! fails (a full disk) is the caller's to say; what it would have held stays here and is written with the next one.
+
+mod event_file;
+mod rows;
+
+use crate::trainer::Report;
+use event_file::EventFile;
+use flatout_core::error::FileError;
+use flatout_core::files::write_atomically;
+use rows::Row;
+use std::path::{Path, PathBuf};
+
+pub struct MetricFiles {
+    output: PathBuf,
+    rows: Vec<Row>,
+    events: EventFile,
+}
+
+impl MetricFiles {
+    /// A training that goes on from a step keeps the lines up to there; one that begins anew keeps nothing.
+    pub fn open(output: &Path, resumed_at: Option<u64>) -> Result<Self, FileError> {
+        let kept = match resumed_at {
+            Some(step) => rows::read(&output.join("metrics.jsonl"), step),
+            None => Vec::new(),
+        };
+        Ok(Self {
+            events: EventFile::open(&output.join("tensorboard"), resumed_at)?,
+            output: output.to_owned(),
+            rows: kept,
+        })
+    }
+
+    /// The line of an epoch goes into every file.
+    pub fn epoch(&mut self, report: &Report) -> Result<(), FileError> {
+        let Some(row) = serde_json::to_string(report)
+            .ok()
+            .and_then(|line| Row::parse(&line))
+        else {
+            return Ok(());
+        };
+        for (name, value) in row.numbers() {
+            if let Some(tag) = tag(&name) {
+                self.events.scalar(&tag, row.step(), value);
+            }
+        }
+        self.rows.push(row);
+        self.write()
+    }
+
+    /// The mean loss since the last line of progress, for TensorBoard alone.
+    pub fn step_loss(&mut self, step: u64, loss: f64) {
+        self.events.scalar("steps/loss", step, loss);
+    }
+
+    fn write(&mut self) -> Result<(), FileError> {
+        write_atomically(
+            &self.output.join("metrics.jsonl"),
+            rows::jsonl(&self.rows).as_bytes(),
+        )?;
+        write_atomically(&self.output.join("metrics.csv"), rows::csv(&self.rows).as_bytes())?;
+        self.events.flush()
+    }
+}
+
+/// TensorBoard's name of a column; none for a column that only counts.
+fn tag(column: &str) -> Option<String> {
+    match column {
+        "epoch" | "epochs" | "step" | "validation_samples" => None,
+        "loss" => Some("train/loss".to_owned()),
+        "rate" => Some("train/learning_rate".to_owned()),
+        "samples_s" => Some("train/samples_per_second".to_owned()),
+        "seconds" => Some("train/epoch_seconds".to_owned()),
+        other => Some(match other.strip_prefix("validation_") {
+            Some(score) => format!("validation/{score}"),
+            None => format!("train/{other}"),
+        }),
+    }
+}
