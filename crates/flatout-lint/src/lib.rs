@@ -11,6 +11,7 @@
 pub mod config;
 mod discover;
 mod edits;
+mod epochs;
 pub mod fix;
 pub mod format;
 mod hot;

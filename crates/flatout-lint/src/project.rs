@@ -2,6 +2,7 @@
 //! are training loops. Built once; rules only read it.
 
 mod code;
+mod config_classes;
 mod definitions;
 mod device;
 mod flow;
@@ -78,6 +79,7 @@ pub struct Project {
     mentions: OnceLock<mentions::Mentions>,
     reads: OnceLock<reads::Reads>,
     options: OnceLock<Vec<CommandOption>>,
+    config_classes: OnceLock<Vec<config_classes::ConfigClasses>>,
 }
 
 impl Project {
@@ -200,6 +202,11 @@ impl Project {
     /// Every read of a configuration key that the code makes.
     pub(crate) fn reads(&self) -> &reads::Reads {
         self.reads.get_or_init(|| reads::Reads::build(self))
+    }
+
+    /// The configuration that is written as classes.
+    pub(crate) fn config_classes(&self) -> &[config_classes::ConfigClasses] {
+        self.config_classes.get_or_init(|| config_classes::all(self))
     }
 
     /// Every option that the code parses with argparse.

@@ -39,7 +39,7 @@ macro_rules! rules {
 
 rules! {
     loader: loader_in_main_process, loader_with_too_many_workers, loader_without_pinned_memory, transfer_without_non_blocking,
-        non_blocking_without_pinning, workers_not_persistent, loader_built_in_epoch_loop, cuda_in_getitem, dataframe_row_in_getitem,
+        non_blocking_without_pinning, workers_not_persistent, prefetch_left_at_default, loader_built_in_epoch_loop, cuda_in_getitem, dataframe_row_in_getitem,
         file_reopened_in_getitem, dataset_of_tensor_list, element_loop_in_collate;
     sync: item_in_step, host_copy_in_step, scalar_of_tensor_in_step, tensor_printed_in_step, tensor_tested_in_step, sync_in_evaluation,
         loss_kept_with_graph, synchronize_in_step, cache_emptied_in_step, cpu_metric_in_step;
@@ -47,10 +47,11 @@ rules! {
         old_amp_spelling;
     compile: compile_never_used, compile_in_loop, rnn_compiled, convolutions_without_channels_last, cudnn_benchmark_off;
     optimizer: optimizer_not_fused, gradients_zeroed_in_place;
-    training: evaluation_without_no_grad, evaluation_every_step, checkpoint_every_step, data_parallel_used,
+    training: evaluation_without_no_grad, evaluation_every_step, evaluation_every_epoch, checkpoint_every_step,
+        checkpoint_every_epoch, data_parallel_used,
         accumulation_without_scaling;
     configuration: config_value_never_matches, config_key_never_read, option_never_used, optimization_never_called,
-        batch_small_for_gpu;
+        batch_small_for_gpu, learning_rate_not_scaled;
     source: source_not_parsed;
 }
 
@@ -59,6 +60,7 @@ rules! {
 pub(crate) mod prelude {
     pub use super::Check;
     pub use crate::config::Value;
+    pub use crate::epochs::{epoch_of, epochs_of};
     pub use crate::hot::{cuda_hot_calls, cuda_step_loop, from_host, head, tell_hot};
     pub use crate::loaders::{dataset_getitems, loader_calls, moves_to_device, pins_memory, transfers};
     pub use crate::project::{Code, Hot, LoopRole, ModuleId, Origin, Project, Use};

@@ -11,24 +11,34 @@ const LONGEST_KEY: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Mentions {
     words: FxHashSet<Box<str>>,
+    /// Names of fields: declared, which is no use of them yet.
+    fields: FxHashSet<Box<str>>,
 }
 
 impl Mentions {
     pub(super) fn build(project: &Project) -> Self {
-        let mut words = FxHashSet::default();
+        let mut all = Self::default();
         for part in project.each_module(words_of) {
-            words.extend(part);
+            all.words.extend(part.words);
+            all.fields.extend(part.fields);
         }
-        Self { words }
+        all
     }
 
+    /// Said anywhere, be it as the name of a field.
     pub(crate) fn has(&self, word: &str) -> bool {
+        self.uses(word) || self.fields.contains(word)
+    }
+
+    /// Said anywhere but where a field of that name is declared.
+    pub(crate) fn uses(&self, word: &str) -> bool {
         self.words.contains(word)
     }
 }
 
-fn words_of(project: &Project, module: ModuleId) -> FxHashSet<Box<str>> {
+fn words_of(project: &Project, module: ModuleId) -> Mentions {
     let mut words: FxHashSet<Box<str>> = FxHashSet::default();
+    let mut fields: FxHashSet<Box<str>> = FxHashSet::default();
     let mut add = |word: &str| {
         if word.len() <= LONGEST_KEY && !words.contains(word) {
             words.insert(word.into());
@@ -59,9 +69,11 @@ fn words_of(project: &Project, module: ModuleId) -> FxHashSet<Box<str>> {
                     .iter()
                     .for_each(|parameter| add(code.slice(parameter.name)));
             }
-            Kind::AnnotatedAssign { target, .. } => add(code.at(*target).text()),
+            Kind::AnnotatedAssign { target, .. } => {
+                fields.insert(code.at(*target).text().into());
+            }
             _ => {}
         }
     }
-    words
+    Mentions { words, fields }
 }

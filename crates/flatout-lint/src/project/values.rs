@@ -168,18 +168,15 @@ impl<'p> Code<'p> {
 }
 
 impl Project {
-    /// What the configuration files say under a path; a path matches where a key's path ends with it.
+    /// What configuration files and classes say under a path; a path matches where a key's path ends with it.
     pub fn configured<'p>(&'p self, path: &[String]) -> Values<'p> {
         let mut values = Values {
             complete: true,
             ..Values::default()
         };
-        for document in &self.documents {
-            for entry in document.entries.iter().filter(|entry| entry.path.ends_with(path)) {
-                let origin = Origin::Config {
-                    source: &document.source,
-                    entry,
-                };
+        for (source, entries) in self.settings() {
+            for entry in entries.iter().filter(|entry| entry.path.ends_with(path)) {
+                let origin = Origin::Config { source, entry };
                 values.list.push(Known {
                     value: entry.value.clone(),
                     origin,

@@ -1,7 +1,7 @@
 //! # config-key-never-read
 //!
 //! ## What it detects
-//! A key of a configuration file that no Python file of the project mentions, in a section whose other keys are read one by one:
+//! A key of a configuration file, or a field of a configuration class, that no Python file of the project mentions, in a section whose other keys are read one by one:
 //! `compile_model: true` beside `batch_size`, and nobody ever asks for `compile_model`.
 //!
 //! ## Why it is slow
@@ -20,7 +20,8 @@
 //! ## References
 //! One of flatout's first users had `compile_model` and `compile_mode` in the file and no call of `torch.compile` in the code.
 
-use crate::config::{Document, Entry};
+use crate::config::Entry;
+use crate::source::Source;
 use crate::rules::prelude::*;
 
 pub const ID: &str = "config-key-never-read";
@@ -43,26 +44,29 @@ fn check(project: &Project, report: &mut Report<'_>) {
     if project.modules.is_empty() {
         return;
     }
-    for document in &project.documents {
-        for entry in &document.entries {
-            if is_unread(project, document, entry) {
-                tell(document, entry, report);
+    for (source, entries) in project.settings() {
+        for entry in entries {
+            if is_unread(project, source, entries, entry) {
+                tell(source, entry, report);
             }
         }
     }
 }
 
-fn is_unread(project: &Project, document: &Document, entry: &Entry) -> bool {
+fn is_unread(project: &Project, source: &Source, entries: &[Entry], entry: &Entry) -> bool {
     let name = entry.name();
     let plain = name.chars().all(|character| character.is_alphanumeric() || character == '_')
         && name.starts_with(|first: char| first.is_alphabetic());
     if !plain || name.len() < 3 || matches!(entry.value, Value::Mapping | Value::Sequence) {
         return false;
     }
-    if project.mentions().has(name) || in_sequence(entry) || project.reads().section_is_passed(entry) {
+    // A field of a class is mentioned where it is declared; that reads nothing.
+    let is_field = source.path.extension().is_some_and(|extension| extension == "py");
+    let mentioned = if is_field { project.mentions().uses(name) } else { project.mentions().has(name) };
+    if mentioned || in_sequence(entry) || project.reads().section_is_passed(entry) {
         return false;
     }
-    let beside = document.entries.iter().filter(|other| other.section() == entry.section() && other.name() != name);
+    let beside = entries.iter().filter(|other| other.section() == entry.section() && other.name() != name);
     let (mut count, mut read) = (0, 0);
     for other in beside {
         count += 1;
@@ -79,14 +83,14 @@ fn in_sequence(entry: &Entry) -> bool {
     entry.path.iter().any(|part| part.starts_with(|first: char| first.is_ascii_digit()))
 }
 
-fn tell(document: &Document, entry: &Entry, report: &mut Report<'_>) {
+fn tell(source: &Source, entry: &Entry, report: &mut Report<'_>) {
     let key = entry.path.join(".");
-    let is = entry.span.text(&document.source.text);
+    let is = entry.span.text(&source.text);
     let about_speed = crate::words(entry.name()).any(|word| SPEED_WORDS.contains(&word.to_ascii_lowercase().as_str()));
     let severity = if about_speed { SEVERITY } else { Severity::Information };
     report
         .at_entry(
-            &document.source,
+            source,
             entry,
             message!(en: "`{key}: {is}` is read by nobody", zh: "`{key}: {is}` 没有任何代码读取"),
         )
@@ -111,6 +115,19 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].place().line, 5);
         assert_eq!(found[0].finding.severity, Severity::Warning);
+    }
+
+    #[test]
+    fn fires_on_a_field_of_a_class() {
+        let class = "from dataclasses import dataclass\n@dataclass\nclass Config:\n    batch_size: int = 8\n    epochs: int = 3\n    compile_model: bool = True\n";
+        let code = "def f(config):\n    return config.batch_size * config.epochs\n";
+        let found = findings_of(ID, &[("settings.py", class), ("train.py", code)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].place().line, 6);
+        let read = format!("{code}    torch.compile(m, disable=not config.compile_model)\n");
+        assert!(findings_of(ID, &[("settings.py", class), ("train.py", &read)]).is_empty());
+        let whole = format!("{code}    save(asdict(config))\n");
+        assert!(findings_of(ID, &[("settings.py", class), ("train.py", &whole)]).is_empty());
     }
 
     #[test]

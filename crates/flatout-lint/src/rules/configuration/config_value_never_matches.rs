@@ -1,7 +1,7 @@
 //! # config-value-never-matches
 //!
 //! ## What it detects
-//! A key of a configuration file whose value the code can never match: `amp: true` while the code asks
+//! A key of a configuration file, or the default of a configuration class, whose value the code can never match: `amp: true` while the code asks
 //! `config["train"].get("amp") == "bf16"`. The feature the key names stays off, and nothing says so.
 //!
 //! ## Why it is slow
@@ -37,8 +37,8 @@ const SAME: [&[&str]; 5] = [
 ];
 
 fn check(project: &Project, report: &mut Report<'_>) {
-    for document in &project.documents {
-        for entry in &document.entries {
+    for (source, entries) in project.settings() {
+        for entry in entries {
             let reads: Vec<_> = project.reads().of(entry).collect();
             if reads.is_empty() {
                 continue;
@@ -53,12 +53,11 @@ fn check(project: &Project, report: &mut Report<'_>) {
             });
             let wanted = only_compared.then(|| replacement(&entry.value, &constants)).flatten();
             let Some(wanted) = wanted else { continue };
-            let text = &document.source.text;
-            let (key, is) = (entry.path.join("."), entry.span.text(text));
+            let (key, is) = (entry.path.join("."), entry.span.text(&source.text));
             let asked = list(&constants);
             let first = project.code(reads[0].module, reads[0].id);
             let found = report.at_entry(
-                &document.source,
+                source,
                 entry,
                 message!(
                     en: "`{key}` is `{is}`, but the code only ever compares it with {asked}: it never takes effect",
@@ -66,9 +65,17 @@ fn check(project: &Project, report: &mut Report<'_>) {
                 ),
             );
             found.see(first.place());
-            let quoted = quote(&wanted, is, &document.source.path);
+            let quoted = quote(&wanted, is, &source.path);
+            if source.path.extension().is_some_and(|extension| extension == "py") {
+                // The field has a declared type too, which a person has to change with it.
+                found.advice(message!(
+                    en: "set it to {quoted}, which is what the code asks for, and its type with it",
+                    zh: "改为 {quoted}（代码所期望的值），类型标注也要一起改"
+                ));
+                continue;
+            }
             let edit = flatout_core::Edit {
-                file: document.source.path.clone(),
+                file: source.path.clone(),
                 start: entry.span.start as usize,
                 end: entry.span.end as usize,
                 text: quoted.clone(),
@@ -154,6 +161,17 @@ mod tests {
         let spelling = [("c.json", "{\"train\": {\"amp\": \"bfloat16\"}}"), ("engine.py", CODE)];
         assert_eq!(findings_of(ID, &spelling).len(), 1);
         assert_eq!(fixed(ID, &spelling)[0].1, "{\"train\": {\"amp\": \"bf16\"}}");
+    }
+
+    #[test]
+    fn fires_on_a_default_of_a_class() {
+        let class = "from dataclasses import dataclass\n@dataclass\nclass TrainConfig:\n    amp: bool = True\n@dataclass\nclass Config:\n    train: TrainConfig\n";
+        let code = "def f(cfg):\n    return cfg.train.amp == 'bf16'\n";
+        let found = findings_of(ID, &[("settings.py", class), ("engine.py", code)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].place().line, 4);
+        let right = class.replace("bool = True", "str = 'bf16'");
+        assert!(findings_of(ID, &[("settings.py", &right), ("engine.py", code)]).is_empty());
     }
 
     #[test]

@@ -1,0 +1,136 @@
+//! # learning-rate-not-scaled
+//!
+//! ## What it detects
+//! Two sections or files of the configuration with batch sizes four times apart or more and the same learning rate, in a project whose code
+//! nowhere computes the rate from the batch.
+//!
+//! ## Why it is slow
+//! A larger batch means fewer updates an epoch. With the rate of the small batch each update goes no further, so the training needs more
+//! epochs for the same loss: what the GPU gained the run loses.
+//!
+//! ## Evidence
+//! Both values of both sections, and no expression in the code that holds a rate and a batch size. For information only.
+//!
+//! ## Fix
+//! Scale the rate with the batch, linearly for SGD or by the square root for Adam, with a warm-up; or try a few rates.
+//!
+//! ## When it is wrong
+//! When the rate was searched for at both sizes, or the sections train different models.
+//!
+//! ## References
+//! Goyal et al., "Accurate, Large Minibatch SGD"; Malladi et al., "On the SDEs and Scaling Rules for Adaptive Gradient Algorithms".
+
+use crate::config::Entry;
+use crate::rules::prelude::*;
+use crate::source::Source;
+
+pub const ID: &str = "learning-rate-not-scaled";
+pub const SEVERITY: Severity = Severity::Information;
+pub const CHECK: Check = Check::Project(check);
+
+/// Smaller changes of the batch hardly need another rate.
+const FAR_APART: i64 = 4;
+
+/// A section that sets both.
+struct Pair<'p> {
+    source: &'p Source,
+    entry: &'p Entry,
+    batch: i64,
+    rate: f64,
+}
+
+fn check(project: &Project, report: &mut Report<'_>) {
+    let pairs = pairs(project);
+    if pairs.len() < 2 || project.module_ids().any(|module| scales(project, module)) {
+        return;
+    }
+    for large in &pairs {
+        let mut smaller = pairs.iter().filter(|small| {
+            small.rate.to_bits() == large.rate.to_bits() && large.batch >= FAR_APART.saturating_mul(small.batch)
+        });
+        let Some(small) = smaller.next() else { continue };
+        let (batch, other, rate) = (large.batch, small.batch, large.rate);
+        report
+            .at_entry(
+                large.source,
+                large.entry,
+                message!(
+                    en: "a batch of {batch} with the learning rate {rate}, which a batch of {other} has too",
+                    zh: "batch 为 {batch}，学习率 {rate} 却与 batch 为 {other} 时相同"
+                ),
+            )
+            .confidence(Confidence::Low)
+            .see(small.source.place(small.entry.key))
+            .advice(message!(
+                en: "scale the rate with the batch (linearly for SGD, by the square root for Adam), with a warm-up",
+                zh: "学习率随 batch 放大（SGD 按比例，Adam 按平方根），并加 warm-up"
+            ));
+    }
+}
+
+fn pairs(project: &Project) -> Vec<Pair<'_>> {
+    let mut found = Vec::new();
+    for (source, entries) in project.settings() {
+        for entry in entries.iter().filter(|entry| is_batch(entry.name())) {
+            let Value::Integer(batch) = entry.value else { continue };
+            let beside = entries.iter().filter(|other| other.section() == entry.section());
+            let rate = beside.filter(|other| is_rate(other.name())).find_map(|other| match other.value {
+                Value::Float(rate) => Some(rate),
+                _ => None,
+            });
+            if let Some(rate) = rate.filter(|_| batch > 0) {
+                found.push(Pair { source, entry, batch, rate });
+            }
+        }
+    }
+    found
+}
+
+fn is_batch(name: &str) -> bool {
+    matches!(name, "batch_size" | "train_batch_size" | "batch" | "per_device_train_batch_size")
+}
+
+fn is_rate(name: &str) -> bool {
+    matches!(name, "lr" | "learning_rate" | "base_lr" | "lr0")
+}
+
+/// An expression that holds both: `lr * batch_size / 256`.
+fn scales(project: &Project, module: ModuleId) -> bool {
+    let nodes = project.code(module, crate::python::NodeId(0)).subtree();
+    nodes.filter(|code| matches!(code.kind(), Kind::Binary { .. })).any(|code| {
+        let text = code.text().to_ascii_lowercase();
+        let rate = text.contains("lr") || text.contains("learning_rate");
+        rate && (text.contains("batch") || text.contains("bs"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = "train:\n  batch_size: 32\n  lr: 0.001\n";
+    const LARGE: &str = "train:\n  batch_size: 512\n  lr: 0.001\n";
+    const CODE: &str = "def f(config):\n    return config['train']['batch_size'], config['train']['lr']\n";
+
+    #[test]
+    fn fires() {
+        let found = findings_of(ID, &[("small.yaml", SMALL), ("large.yaml", LARGE), ("train.py", CODE)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].place().file, std::path::Path::new("large.yaml"));
+    }
+
+    #[test]
+    fn quiet() {
+        let scaled = LARGE.replace("0.001", "0.004");
+        assert!(findings_of(ID, &[("small.yaml", SMALL), ("large.yaml", &scaled), ("train.py", CODE)]).is_empty());
+        let near = LARGE.replace("512", "64");
+        assert!(findings_of(ID, &[("small.yaml", SMALL), ("large.yaml", &near), ("train.py", CODE)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        // The code scales it.
+        let code = format!("{CODE}def rate(lr, batch_size):\n    return lr * batch_size / 256\n");
+        assert!(findings_of(ID, &[("small.yaml", SMALL), ("large.yaml", LARGE), ("train.py", &code)]).is_empty());
+    }
+}

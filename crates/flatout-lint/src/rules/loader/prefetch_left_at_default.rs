@@ -1,0 +1,112 @@
+//! # prefetch-left-at-default
+//!
+//! ## What it detects
+//! A training `DataLoader` with workers and without `prefetch_factor`, whose data set reads a file for every item.
+//!
+//! ## Why it is slow
+//! By default each worker prepares two batches ahead. Files take now a millisecond and now a hundred, from a disk that others use or a cold
+//! cache; two batches are soon used up, and the GPU waits for the slow one.
+//!
+//! ## Evidence
+//! `num_workers` is known to be above 0, `prefetch_factor` is not given, and `__getitem__` opens a file or an image. For information
+//! only: a recorded run shows whether batches come in bursts.
+//!
+//! ## Fix
+//! `prefetch_factor=4`, which `--fix --unsafe` adds: it costs the memory of two more batches a worker.
+//!
+//! ## When it is wrong
+//! Where the workers are too slow altogether: a longer queue only delays the waiting. Where memory or `/dev/shm` is short.
+//!
+//! ## References
+//! PyTorch documentation of `torch.utils.data.DataLoader`, parameter `prefetch_factor`.
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "prefetch-left-at-default";
+pub const SEVERITY: Severity = Severity::Information;
+pub const CHECK: Check = Check::Module(check);
+
+/// What reads a file, by the name it is called by.
+const READERS: [&str; 12] = [
+    "open",
+    "PIL.Image.open",
+    "cv2.imread",
+    "torchvision.io.read_image",
+    "torchvision.io.decode_image",
+    "imageio.imread",
+    "skimage.io.imread",
+    "numpy.load",
+    "torch.load",
+    "torchaudio.load",
+    "librosa.load",
+    "pandas.read_parquet",
+];
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for call in loader_calls(project, module) {
+        if call.splats() || call.keyword("prefetch_factor").is_some() || !has_workers(call) {
+            continue;
+        }
+        // Evaluation waits too, but not at every step.
+        let trains = call.argument("shuffle", 2).and_then(Code::as_boolean) == Some(true);
+        if !trains || !project.uses_cuda(module) {
+            continue;
+        }
+        let Some(reader) = item_reader(project, module) else { continue };
+        let found = report.at(
+            call.callee().unwrap_or(call),
+            message!(
+                en: "two batches a worker are prepared ahead, though every item comes from a file",
+                zh: "每个样本都要读文件，而每个 worker 只预取 2 个 batch"
+            ),
+        );
+        found.see(reader.place());
+        if let Some(edit) = call.set_keyword("prefetch_factor", "4") {
+            found.unsafe_fix(vec![edit], message!(en: "add `prefetch_factor=4`", zh: "加上 `prefetch_factor=4`"));
+        }
+    }
+}
+
+fn has_workers(call: Code<'_>) -> bool {
+    let Some(workers) = call.argument("num_workers", 5) else { return false };
+    let values = workers.values();
+    values.complete
+        && !values.list.is_empty()
+        && values.list.iter().all(|known| matches!(known.value, Value::Integer(count) if count > 0))
+}
+
+/// The read of a file in a `__getitem__` of the program.
+fn item_reader(project: &Project, module: ModuleId) -> Option<Code<'_>> {
+    let modules = project.program(module).iter();
+    let mut methods = modules.flat_map(|module| dataset_getitems(project, *module));
+    methods.find_map(|method| method.calls_inside().find(|call| call.calls_one_of(&READERS)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nfrom PIL import Image\nfrom torch.utils.data import DataLoader, Dataset\nclass Images(Dataset):\n    def __getitem__(self, index):\n        return Image.open(self.paths[index])\nloader = DataLoader(Images(), batch_size=32, shuffle=True, num_workers=8)\nmodel.cuda()\n";
+
+    #[test]
+    fn fires() {
+        let found = findings_of(ID, &[("train.py", FIRES)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].place().line, 7);
+    }
+
+    #[test]
+    fn quiet() {
+        let set = FIRES.replace("num_workers=8", "num_workers=8, prefetch_factor=4");
+        assert!(findings_of(ID, &[("train.py", &set)]).is_empty());
+        let none = FIRES.replace("num_workers=8", "num_workers=0");
+        assert!(findings_of(ID, &[("train.py", &none)]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        // Items that lie in memory take the same time each.
+        let memory = FIRES.replace("Image.open(self.paths[index])", "self.images[index]");
+        assert!(findings_of(ID, &[("train.py", &memory)]).is_empty());
+    }
+}

@@ -1,0 +1,76 @@
+//! # checkpoint-every-epoch
+//!
+//! ## What it detects
+//! `torch.save(…)` at every one of many epochs, behind no interval and no condition.
+//!
+//! ## Why it is slow
+//! The weights, often with the optimizer's state of twice their size, are copied to the host and written to disk while the GPU waits. A
+//! training of many epochs has short ones as a rule.
+//!
+//! ## Evidence
+//! The call lies in a loop of at least 20 epochs and behind no condition. For information only: a recorded run measures its share.
+//!
+//! ## Fix
+//! Save every fifth epoch and after the last, and the best one when the score improves.
+//!
+//! ## When it is wrong
+//! When epochs are long, or every one of them must be resumable.
+//!
+//! ## References
+//! The users' documents save every fifth epoch; flatout's trainer does so by default.
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "checkpoint-every-epoch";
+pub const SEVERITY: Severity = Severity::Information;
+pub const CHECK: Check = Check::Module(check);
+
+/// From this many epochs on an interval can be afforded.
+const MANY_EPOCHS: i64 = 20;
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for call in project.torch_calls(module).filter(|call| call.calls("torch.save")) {
+        let Some(epochs) = epoch_of(call).and_then(epochs_of).filter(|epochs| *epochs >= MANY_EPOCHS) else { continue };
+        report
+            .at(
+                call,
+                message!(
+                    en: "a checkpoint is written after every one of {epochs} epochs",
+                    zh: "{epochs} 个 epoch 的每一个之后都写一次检查点"
+                ),
+            )
+            .advice(message!(
+                en: "save every fifth epoch and after the last, and the best one when the score improves",
+                zh: "每 5 个 epoch 以及最后一个之后保存，另在指标变好时保存最佳模型"
+            ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\nfor epoch in range(100):\n    for x in train_loader:\n        model(x).backward()\n    torch.save(model.state_dict(), 'last.pt')\n";
+
+    #[test]
+    fn fires() {
+        let found = findings_of(ID, &[("train.py", FIRES)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].place().line, 5);
+    }
+
+    #[test]
+    fn quiet() {
+        let interval = FIRES.replace("    torch.save", "    if epoch % 10 == 0: torch.save");
+        assert!(findings_of(ID, &[("train.py", &interval)]).is_empty());
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("range(100)", "range(3)"))]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        let best = FIRES.replace("    torch.save", "    if score > best: torch.save");
+        assert!(findings_of(ID, &[("train.py", &best)]).is_empty());
+        // After the training, once.
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("    torch.save", "torch.save"))]).is_empty());
+    }
+}

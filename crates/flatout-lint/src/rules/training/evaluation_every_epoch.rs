@@ -1,0 +1,95 @@
+//! # evaluation-every-epoch
+//!
+//! ## What it detects
+//! A function that evaluates on a whole loader, called at every one of many epochs, behind no interval.
+//!
+//! ## Why it is slow
+//! A training of many epochs has short ones as a rule, and a pass over the validation data after each of them can take a good part of the
+//! time. Nobody looks at a hundred validation scores; the best of every fifth is found as well.
+//!
+//! ## Evidence
+//! The call lies in a loop of at least 20 epochs and behind no condition. For information only: a recorded run measures its share.
+//!
+//! ## Fix
+//! `if epoch % 5 == 0:` around it, and once more after the last epoch.
+//!
+//! ## When it is wrong
+//! When early stopping or a plateau schedule needs the score of every epoch, or epochs are so long that the evaluation does not show.
+//!
+//! ## References
+//! The users' documents evaluate every fifth epoch; flatout's trainer does so by default.
+
+use crate::rules::prelude::*;
+
+pub const ID: &str = "evaluation-every-epoch";
+pub const SEVERITY: Severity = Severity::Information;
+pub const CHECK: Check = Check::Module(check);
+
+/// From this many epochs on an interval can be afforded.
+const MANY_EPOCHS: i64 = 20;
+
+fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
+    for call in project.torch_calls(module) {
+        let Some(function) = call.target().filter(|target| target.as_function().is_some()) else { continue };
+        if !project.flow().evaluates(function) || is_needed(call) {
+            continue;
+        }
+        let Some(epochs) = epoch_of(call).and_then(epochs_of).filter(|epochs| *epochs >= MANY_EPOCHS) else { continue };
+        let text = call.callee().map_or("", Code::text);
+        report
+            .at(
+                call,
+                message!(
+                    en: "`{text}` evaluates after every one of {epochs} epochs",
+                    zh: "`{text}` 在 {epochs} 个 epoch 的每一个之后都做评估"
+                ),
+            )
+            .see(function.place())
+            .advice(message!(
+                en: "evaluate every fifth epoch, and after the last; `flatout run` measures what that saves",
+                zh: "每 5 个 epoch 以及最后一个之后再评估；`flatout run` 会测出能省多少时间"
+            ));
+    }
+}
+
+/// The score decides something at every epoch: `scheduler.step(score)`, early stopping.
+fn is_needed(call: Code<'_>) -> bool {
+    let Some(around) = epoch_of(call) else { return false };
+    let stops = around.subtree().any(|code| matches!(code.kind(), Kind::Break));
+    let plateau = around.calls_inside().any(|other| {
+        other.is_method("step")
+            && other.positional(0).is_some()
+            && other.method_call().is_some_and(|(receiver, _)| receiver.text().to_ascii_lowercase().contains("sched"))
+    });
+    stops || plateau
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRES: &str = "import torch\ndef validate(model, loader):\n    for x in loader:\n        model(x)\nfor epoch in range(100):\n    for x in train_loader:\n        model(x).backward()\n    validate(model, val_loader)\n";
+
+    #[test]
+    fn fires() {
+        let found = findings_of(ID, &[("train.py", FIRES)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].place().line, 8);
+        let counted = FIRES.replace("range(100)", "range(1, epochs + 1)").replace("for epoch", "epochs = 50\nfor epoch");
+        assert_eq!(findings_of(ID, &[("train.py", &counted)]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("    validate(", "    if epoch % 5 == 0: validate("))]).is_empty());
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("range(100)", "range(5)"))]).is_empty());
+        assert!(findings_of(ID, &[("train.py", &FIRES.replace("range(100)", "range(count)"))]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        for needed in ["    if score > 3: break\n", "    scheduler.step(score)\n"] {
+            assert!(findings_of(ID, &[("train.py", &format!("{FIRES}{needed}"))]).is_empty(), "{needed}");
+        }
+    }
+}
