@@ -58,6 +58,7 @@ commands! {
     Why: Lint = lint;
     Why: Explain = explain;
     See: Run = run;
+    Change: Advise = advise;
     Train: Train = train;
     Train: Generate = generate;
     Train: Data = data;
