@@ -35,15 +35,22 @@ pub fn run(arguments: &[String]) -> Result {
     for program in &programs {
         match Record::open(&program.folder.join("record")) {
             Ok(record) => verdicts.push(judge(program, &record.load())),
-            Err(_) => missing.push(program.name.clone()),
+            Err(_) => missing.push(program),
         }
     }
     if verdicts.is_empty() {
         return Err("there is no record to diagnose: run faults/record_all.sh first".into());
     }
     report("records", &verdicts)?;
+    let (held_out, known): (Vec<&Program>, Vec<&Program>) =
+        missing.iter().partition(|program| program.held_out);
     if !missing.is_empty() {
-        println!("\nwithout a record: {}", missing.join(", "));
+        let names: Vec<&str> = known.iter().map(|program| program.name.as_str()).collect();
+        println!(
+            "\nwithout a record: {} held-out programs; {}",
+            held_out.len(),
+            names.join(", ")
+        );
     }
     if live > 0 {
         let verdicts = live::run(&programs, live)?;
@@ -61,7 +68,10 @@ fn report(title: &str, verdicts: &[Verdict]) -> Result {
             continue;
         }
         println!("\n{title}{group}: {} programs", verdicts.len());
-        score::table(&verdicts);
+        // What was planted in the held-out ones stays unseen: only their score is shown.
+        if group.is_empty() {
+            score::table(&verdicts);
+        }
         let score = Score::of(&verdicts);
         println!("{}", score.line());
         // The held-out ones are never tuned on; what they show is said, not enforced.

@@ -2,6 +2,7 @@
 
 use crate::analysis::Analysis;
 use crate::analysis::loaders::Loader;
+use flatout_core::{Fix, message};
 use flatout_telemetry::Phase;
 
 /// Workers that would keep up with the steps, at most what the usable CPUs carry beside the training process.
@@ -22,16 +23,81 @@ pub fn workers(analysis: &Analysis, loader: &Loader) -> Option<u64> {
     Some(needed.clamp(1, room))
 }
 
-/// The least time the window could take if input and steps overlapped perfectly: neither below the steps' own time nor
-/// below the CPU time the program used spread over the usable CPUs.
-pub fn overlapped_s(analysis: &Analysis) -> Option<f64> {
+/// How long the window would take if input and steps overlapped perfectly.
+pub struct Overlapped {
+    /// Threads that only waited for work also used CPU: then the work is what one thread at a time did.
+    pub best_s: f64,
+    /// All CPU time the program used was work.
+    pub worst_s: f64,
+}
+
+/// Neither below the steps' own time nor below the CPU work spread over the usable CPUs. How much of the CPU time was work
+/// cannot be told: PyTorch's idle threads spin.
+pub fn overlapped(analysis: &Analysis) -> Option<Overlapped> {
     let window = analysis.window.as_ref()?;
-    let without_data = window.wall_s() - window.seconds(Phase::Data);
-    let cpu_bound = match (analysis.host.tree_cpus, analysis.usable_cpus()) {
-        (Some(used), Some(usable)) => used * window.wall_s() / usable as f64,
-        _ => 0.0,
+    let wall_s = window.wall_s();
+    let without_data = wall_s - window.seconds(Phase::Data);
+    let spread = |cpus: f64| match analysis.usable_cpus() {
+        Some(usable) => (cpus * wall_s / usable as f64).max(without_data).min(wall_s),
+        None => without_data,
     };
-    Some(without_data.max(cpu_bound).min(window.wall_s()))
+    let used = analysis.host.tree_cpus.unwrap_or(1.0);
+    Some(Overlapped {
+        best_s: spread(used.min(1.0)),
+        worst_s: spread(used),
+    })
+}
+
+/// What `flatout run --apply` can put in force without an edit.
+const APPLIES: [&str; 12] = [
+    "amp",
+    "cudnn.benchmark",
+    "loader.batch_size",
+    "loader.num_workers",
+    "loader.persistent_workers",
+    "loader.pin_memory",
+    "loader.prefetch_factor",
+    "matmul.precision",
+    "optimizer.fused",
+    "tf32",
+    "threads.torch",
+    "zero_grad.set_to_none",
+];
+
+/// The command that tries a finding's settings on the same program, without an edit. `None` when there is nothing to try.
+pub fn trial(fixes: &[Fix], command: &[String]) -> Option<Fix> {
+    let settings: Vec<String> = fixes
+        .iter()
+        .filter_map(|fix| match fix {
+            // Half precision needs a scaler in the program itself.
+            Fix::Setting { setting, to, .. } if APPLIES.contains(&setting.as_str()) && to != "fp16" => {
+                Some(format!("{setting}={to}"))
+            }
+            _ => None,
+        })
+        .collect();
+    if settings.is_empty() || command.is_empty() {
+        return None;
+    }
+    let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+    Some(Fix::Command {
+        command: format!(
+            "flatout run --apply {} -- {}",
+            settings.join(","),
+            words.join(" ")
+        ),
+        say: message!(en: "try it without an edit", zh: "不改代码，先试一次"),
+    })
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]
@@ -49,6 +115,59 @@ mod tests {
             .done();
         let analysis = Analysis::new(&data);
         workers(&analysis, analysis.train_loader()?)
+    }
+
+    #[test]
+    fn spinning_threads_widen_the_bounds_only() {
+        let data = Build::steady(20)
+            .phase(Phase::Data, 0.8)
+            .phase(Phase::Compute, 0.2)
+            .cpus(2)
+            .workers(0, 2.0, 0)
+            .done();
+        let analysis = Analysis::new(&data);
+        let wall_s = analysis.window.as_ref().unwrap().wall_s();
+        let bounds = overlapped(&analysis).unwrap();
+        assert!((bounds.best_s - wall_s / 2.0).abs() < 1e-6 && (bounds.worst_s - wall_s).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_trial_is_one_line_for_the_shell() {
+        let fix = |setting: &str, to: &str| Fix::Setting {
+            setting: setting.into(),
+            from: None,
+            to: to.into(),
+            say: flatout_core::Message::default(),
+        };
+        let command: Vec<String> = ["python", "my train.py", "--name", "it's"]
+            .map(str::to_owned)
+            .to_vec();
+        let Some(Fix::Command { command, .. }) =
+            trial(&[fix("loader.num_workers", "3"), fix("compile", "on")], &command)
+        else {
+            panic!("no trial");
+        };
+        assert_eq!(
+            command,
+            r"flatout run --apply loader.num_workers=3 -- python 'my train.py' --name 'it'\''s'"
+        );
+        assert!(trial(&[fix("compile", "on")], &["python".into()]).is_none());
+        assert!(trial(&[fix("tf32", "on")], &[]).is_none());
+    }
+
+    #[test]
+    fn the_probe_knows_every_setting_that_is_tried() {
+        let probe = concat!(
+            include_str!("../../../python/flatout/_probe/apply.py"),
+            include_str!("../../../python/flatout/_probe/settings.py")
+        );
+        for name in APPLIES {
+            let last = name.rsplit('.').next().unwrap();
+            assert!(
+                probe.contains(&format!("\"{last}\"")) || probe.contains(&format!("\"{name}\"")),
+                "{name}"
+            );
+        }
     }
 
     #[test]

@@ -61,6 +61,9 @@ pub enum Device {
     Unknown,
 }
 
+/// See [`Starved::overloaded`].
+pub const OVERLOAD: f64 = 0.8;
+
 /// A training that waits for loader workers.
 pub struct Starved<'a> {
     pub window: &'a Window,
@@ -74,6 +77,11 @@ impl Starved<'_> {
     pub fn load(&self) -> Option<f64> {
         let rest_ms = self.window.step_ms() - self.window.ms_per_step(Phase::Data);
         Some(self.loader.prepare_ms()? / self.workers as f64 / rest_ms.max(1e-3))
+    }
+
+    /// The workers' average work does not fit into the time the steps leave: a fifth is kept for what is uneven.
+    pub fn overloaded(&self) -> Option<bool> {
+        Some(self.load()? >= OVERLOAD)
     }
 }
 
@@ -101,8 +109,10 @@ impl<'a> Analysis<'a> {
         self.window.as_ref().map_or(0.0, |window| window.share(phase))
     }
 
+    /// Where the model lies; CUDA may be initialised in a program whose model never left the CPU.
     pub fn device(&self) -> Device {
-        match self.facts.text("device").as_deref() {
+        let model = self.facts.text("model.device").filter(|name| name != "meta");
+        match model.or_else(|| self.facts.text("device")).as_deref() {
             Some("cpu") => Device::Cpu,
             Some(name) if name.starts_with("cuda") => Device::Cuda,
             _ => Device::Unknown,
@@ -126,6 +136,37 @@ impl<'a> Analysis<'a> {
             workers,
             share,
         })
+    }
+
+    /// Seconds that starting and ending workers took from the steps, at least and at most, given those until the first
+    /// batches. Making an iterator and ending its workers is waiting for data but in no batch's wait; waiting for a first
+    /// batch is in both.
+    pub fn restart_s(&self, start_s: f64) -> (f64, f64) {
+        let data_s = self
+            .window
+            .as_ref()
+            .map_or(0.0, |window| window.seconds(Phase::Data));
+        let counted = self.loaders.iter().any(|loader| loader.batches > 0);
+        let in_batches: f64 = self.loaders.iter().map(|loader| loader.wait_s).sum();
+        let outside_s = if counted && start_s > 0.0 {
+            (data_s - in_batches).max(0.0)
+        } else {
+            0.0
+        };
+        (
+            start_s.max(outside_s).min(data_s),
+            (start_s + outside_s).min(data_s),
+        )
+    }
+
+    /// CPUs that nobody uses, of those the program may use.
+    pub fn free_cpus(&self) -> Option<f64> {
+        Some(self.usable_cpus()? as f64 * (1.0 - self.host.cpu_util?).max(0.0))
+    }
+
+    /// Whether another worker would find a CPU: half of one on a small machine, a tenth of a large one.
+    pub fn room_for_workers(&self) -> Option<bool> {
+        Some(self.free_cpus()? >= (self.usable_cpus()? as f64 * 0.1).max(0.5))
     }
 
     /// CPUs the program may use, from the record.

@@ -33,11 +33,16 @@ pub enum Reach {
     Measured,
 }
 
-/// "These seconds of that stretch go when I am mended."
-#[derive(Clone, Copy, Debug)]
+/// "These seconds of that stretch are my doing, and so many of them go when I am mended."
+#[derive(Clone, Debug)]
 pub struct Claim {
-    pub stretch: Stretch,
-    pub seconds: f64,
+    /// The seconds lie in the first of these; what it does not hold, in the next.
+    pub stretches: Vec<Stretch>,
+    /// The seconds it accounts for.
+    pub explains_s: f64,
+    /// Those of them that may go, and those that surely go.
+    pub possible_s: f64,
+    pub certain_s: f64,
     pub reach: Reach,
 }
 
@@ -45,8 +50,6 @@ pub struct Claim {
 pub struct Candidate {
     pub finding: Finding,
     pub claim: Option<Claim>,
-    /// Seconds of the claim that surely go; the rest may.
-    pub certain_s: f64,
 }
 
 /// From here on a cost is a warning. 10% as TraceML's first level; PyTorch's own plugin speaks at 5%.
@@ -68,7 +71,6 @@ impl Candidate {
         Self {
             finding: Finding::new(rule, severity, title),
             claim: None,
-            certain_s: 0.0,
         }
     }
 
@@ -95,11 +97,31 @@ impl Candidate {
     pub fn claims(mut self, stretch: Stretch, reach: Reach, certain_s: f64, possible_s: f64) -> Self {
         let possible_s = possible_s.max(0.0);
         self.claim = Some(Claim {
-            stretch,
-            seconds: possible_s,
+            stretches: vec![stretch],
+            explains_s: possible_s,
+            possible_s,
+            certain_s: certain_s.clamp(0.0, possible_s),
             reach,
         });
-        self.certain_s = certain_s.clamp(0.0, possible_s);
+        self
+    }
+
+    /// Accounts for more seconds than mending it removes: too few workers explain the whole wait, but a few more of them
+    /// shorten it only. Nobody else may then claim the rest.
+    #[must_use]
+    pub fn explains(mut self, seconds: f64) -> Self {
+        if let Some(claim) = &mut self.claim {
+            claim.explains_s = seconds.max(claim.possible_s);
+        }
+        self
+    }
+
+    /// Where else its seconds may lie, when it cannot be told which phase they fell into.
+    #[must_use]
+    pub fn or_in(mut self, stretch: Stretch) -> Self {
+        if let Some(claim) = &mut self.claim {
+            claim.stretches.push(stretch);
+        }
         self
     }
 

@@ -19,7 +19,7 @@ pub use analysis::Analysis;
 pub use rules::{RULES, Rule, rule_infos};
 
 use analysis::time::TimeTable;
-use flatout_core::{Finding, Message};
+use flatout_core::{Finding, Kind, Message};
 use flatout_telemetry::record::RunData;
 use serde::Serialize;
 
@@ -58,6 +58,10 @@ pub fn diagnose(data: &RunData) -> Diagnosis {
     let analysis = Analysis::new(data);
     let candidates = RULES.iter().filter_map(|rule| (rule.check)(&analysis)).collect();
     let mut findings = rank::rank(&analysis, candidates);
+    for finding in findings.iter_mut().filter(|finding| finding.kind == Kind::Cause) {
+        let trial = advice::trial(&finding.fixes, &data.info.command);
+        finding.fixes.extend(trial);
+    }
     findings.extend(rules::health::verdicts(&analysis, &findings));
     Diagnosis {
         schema: SCHEMA,

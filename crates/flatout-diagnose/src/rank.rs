@@ -14,7 +14,8 @@ pub fn rank(analysis: &Analysis, mut candidates: Vec<Candidate>) -> Vec<Finding>
         let key = |candidate: &Candidate| {
             candidate
                 .claim
-                .map_or((0, 0.0), |claim| (claim.reach as u8 + 1, claim.seconds))
+                .as_ref()
+                .map_or((0, 0.0), |claim| (claim.reach as u8 + 1, claim.explains_s))
         };
         let (a, b) = (key(a), key(b));
         b.0.cmp(&a.0).then(b.1.total_cmp(&a.1))
@@ -31,30 +32,49 @@ pub fn rank(analysis: &Analysis, mut candidates: Vec<Candidate>) -> Vec<Finding>
 
 /// Grants a candidate what is left of its stretch.
 fn settle(candidate: Candidate, left: &mut BTreeMap<Stretch, f64>, wall_s: f64) -> Finding {
-    let Candidate {
-        mut finding,
-        claim,
-        certain_s,
-    } = candidate;
-    let Some(Claim { stretch, seconds, .. }) = claim else {
+    let Candidate { mut finding, claim } = candidate;
+    let Some(claim) = claim else {
         return finding;
     };
     if finding.kind != Kind::Cause || wall_s <= 0.0 {
         return finding;
     }
-    let pool = left.entry(stretch).or_insert(0.0);
-    let granted = seconds.min(*pool);
-    if granted < seconds / 2.0 || granted <= 0.0 {
+    let granted = take(&claim, left);
+    let goes_s = claim.possible_s.min(granted);
+    if granted <= 0.0 || goes_s <= 0.0 {
         finding.kind = Kind::Symptom;
         finding.severity = finding.severity.min(Severity::Information);
         finding.gain = None;
         return finding;
     }
-    *pool -= granted;
-    let share = granted / wall_s;
-    finding.gain = Some(Gain::from_removed_shares(certain_s.min(granted) / wall_s, share));
+    let share = goes_s / wall_s;
+    finding.gain = Some(Gain::from_removed_shares(
+        claim.certain_s.min(goes_s) / wall_s,
+        share,
+    ));
     finding.severity = finding.severity.min(severity_of(share));
     finding
+}
+
+/// Takes what the claim explains out of its stretches; nothing when less than half of it is there.
+fn take(claim: &Claim, left: &mut BTreeMap<Stretch, f64>) -> f64 {
+    let there: f64 = claim
+        .stretches
+        .iter()
+        .map(|stretch| left.get(stretch).copied().unwrap_or(0.0))
+        .sum();
+    let granted = claim.explains_s.min(there);
+    if granted < claim.explains_s / 2.0 {
+        return 0.0;
+    }
+    let mut wanted = granted;
+    for stretch in &claim.stretches {
+        let pool = left.entry(*stretch).or_insert(0.0);
+        let taken = wanted.min(*pool);
+        *pool -= taken;
+        wanted -= taken;
+    }
+    granted
 }
 
 /// The seconds of the window each stretch has.
@@ -141,6 +161,35 @@ mod tests {
             .map(|gain| 1.0 - 1.0 / gain.high)
             .sum();
         assert!(product <= 0.5 + 1e-9, "the gains claim {product} of the time");
+    }
+
+    #[test]
+    fn what_is_explained_is_nobody_elses_even_where_it_stays() {
+        let data = Build::steady(21).phase(Phase::Data, 0.6).done();
+        let analysis = Analysis::new(&data);
+        let all = analysis.window.as_ref().unwrap().seconds(Phase::Data);
+        let narrow = candidate("narrow", Reach::Likely, all / 4.0).explains(all);
+        let findings = rank(&analysis, vec![candidate("general", Reach::General, all), narrow]);
+        assert_eq!(
+            (findings[0].rule.as_str(), findings[0].kind),
+            ("narrow", Kind::Cause)
+        );
+        assert!((findings[0].gain.unwrap().high - 1.0 / 0.85).abs() < 1e-6);
+        assert_eq!(findings[1].kind, Kind::Symptom);
+    }
+
+    #[test]
+    fn seconds_of_an_unknown_phase_are_taken_where_they_are() {
+        let data = Build::steady(21)
+            .phase(Phase::Other, 0.1)
+            .phase(Phase::Compute, 0.9)
+            .done();
+        let analysis = Analysis::new(&data);
+        let wall_s = analysis.window.as_ref().unwrap().wall_s();
+        let mut wanted = candidate("x", Reach::Measured, wall_s * 0.5).or_in(Stretch::Dispatch);
+        wanted.claim.as_mut().unwrap().stretches[0] = Stretch::Other;
+        let findings = rank(&analysis, vec![wanted]);
+        assert!((findings[0].gain.unwrap().high - 2.0).abs() < 1e-6);
     }
 
     #[test]

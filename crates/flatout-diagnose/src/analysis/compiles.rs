@@ -1,5 +1,6 @@
 //! What `torch.compile` did, over the whole run: compiling happens before the steady window.
 
+use super::stacks;
 use flatout_core::Place;
 use flatout_telemetry::EventKind;
 use flatout_telemetry::record::RunData;
@@ -10,11 +11,31 @@ pub struct Compiles {
     pub count: u64,
     /// The last reason given, in one line.
     pub message: Option<String>,
+    /// In the user's own code.
     pub places: Vec<Place>,
 }
 
-/// All events of one kind (`error`, `graph-break`, `recompile`, `compiled`).
+/// All events of one kind (`graph-break`, `recompile`, `compiled`).
 pub fn of(data: &RunData, kind: &str) -> Compiles {
+    filtered(data, kind, |_| true)
+}
+
+/// Compilations that failed.
+pub fn errors(data: &RunData) -> Compiles {
+    filtered(data, "error", |text| !is_limit(text))
+}
+
+/// Functions that the compiler gave up because it had compiled them too often.
+pub fn given_up(data: &RunData) -> Compiles {
+    filtered(data, "error", is_limit)
+}
+
+/// PyTorch says so as an error: "recompile limit exceeded", before 2.6 "hit config.cache_size_limit".
+fn is_limit(text: &str) -> bool {
+    text.contains("recompile limit") || text.contains("recompile_limit") || text.contains("cache_size_limit")
+}
+
+fn filtered(data: &RunData, kind: &str, keep: impl Fn(&str) -> bool) -> Compiles {
     let mut found = Compiles::default();
     for event in &data.events {
         if let EventKind::Compile {
@@ -24,13 +45,19 @@ pub fn of(data: &RunData, kind: &str) -> Compiles {
             place,
         } = &event.kind
             && what == kind
+            && keep(message.as_deref().unwrap_or_default())
         {
             found.count += count;
             found.message = message
                 .as_ref()
                 .and_then(|text| first_line(text))
                 .or(found.message);
-            if let Some(place) = place.as_ref().filter(|place| !found.places.contains(place)) {
+            let users = |place: &&Place| !stacks::is_library(&place.file.to_string_lossy());
+            if let Some(place) = place
+                .as_ref()
+                .filter(|place| !found.places.contains(place))
+                .filter(users)
+            {
                 found.places.push(place.clone());
             }
         }

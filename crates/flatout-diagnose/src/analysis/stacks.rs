@@ -11,8 +11,13 @@ const NOT_THE_USERS: [&str; 6] = [
     "/lib/python",
     "<frozen",
     "<string>",
-    "flatout_probe",
+    "flatout/_probe",
 ];
+
+/// Whether a frame or file is not the user's own.
+pub fn is_library(text: &str) -> bool {
+    NOT_THE_USERS.iter().any(|mark| text.contains(mark))
+}
 
 /// A line of the user's code with the share of all stacks that stood in it.
 #[derive(Clone, Debug)]
@@ -57,9 +62,31 @@ pub fn hot_lines(
     lines
 }
 
+/// Stacks of the window that `own` chooses and that stand in the user's code, and all of them. `None` without stacks.
+pub fn own_stacks(
+    data: &RunData,
+    (start_s, end_s): (f64, f64),
+    own: impl Fn(&[String]) -> bool,
+) -> Option<(u64, u64)> {
+    let (mut chosen, mut all) = (0u64, 0u64);
+    for tick in data
+        .stacks
+        .iter()
+        .filter(|tick| tick.t > start_s && tick.t <= end_s + 60.0)
+    {
+        for stack in &tick.stacks {
+            all += stack.count;
+            if own(&stack.frames) && stack.frames.iter().any(|frame| users_frame(frame).is_some()) {
+                chosen += stack.count;
+            }
+        }
+    }
+    (all > 0).then_some((chosen, all))
+}
+
 /// `function (file:line)` of the user's code.
 fn users_frame(frame: &str) -> Option<(Place, String)> {
-    if NOT_THE_USERS.iter().any(|mark| frame.contains(mark)) {
+    if is_library(frame) {
         return None;
     }
     let (function, rest) = frame.split_once(" (")?;

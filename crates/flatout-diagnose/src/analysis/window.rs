@@ -25,7 +25,8 @@ pub struct Window {
     pub steps: u64,
     pub samples: Option<u64>,
     pub phase_s: BTreeMap<Phase, f64>,
-    pub busy_s: Option<f64>,
+    /// Device time of the ticks in which it was measured, and their length: steps are sampled, so not every tick has it.
+    pub busy_s: Option<(f64, f64)>,
     pub step_hist: Histogram,
     pub phase_hist: BTreeMap<Phase, Histogram>,
 }
@@ -37,7 +38,7 @@ impl Window {
         let first = ticks.iter().position(|tick| tick.steps > 0)?;
         let last = ticks.iter().rposition(|tick| tick.steps > 0)?;
         let begin = warm_up_end(&ticks[first..=last]) + first;
-        let window = Self::over(&ticks[begin..=last], ticks[first].t);
+        let window = Self::over(ticks.get(begin..=last)?, ticks[first].t);
         (window.steps >= STEPS_NEEDED && window.wall_s() >= SECONDS_NEEDED).then_some(window)
     }
 
@@ -71,7 +72,9 @@ impl Window {
             *self.samples.get_or_insert(0) += samples;
         }
         if let Some(busy_ms) = tick.busy_ms {
-            *self.busy_s.get_or_insert(0.0) += busy_ms / 1e3;
+            let (busy_s, of_s) = self.busy_s.get_or_insert((0.0, 0.0));
+            *busy_s += busy_ms / 1e3;
+            *of_s += tick.dt;
         }
         for (phase, time) in &tick.phases {
             *self.phase_s.entry(*phase).or_default() += time.ms / 1e3;
@@ -105,7 +108,8 @@ impl Window {
     }
 
     pub fn busy_share(&self) -> Option<f64> {
-        ratio(self.busy_s?, self.wall_s()).map(|share| share.min(1.0))
+        let (busy_s, of_s) = self.busy_s?;
+        ratio(busy_s, of_s).map(|share| share.min(1.0))
     }
 
     /// Milliseconds of a phase a step.
@@ -135,7 +139,7 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 /// ticks are passed over while their steps take [`WARM_UP_FACTOR`] × as long as in the later half; at most half of them.
 fn warm_up_end(ticks: &[StepTick]) -> usize {
     if ticks.len() < 3 {
-        return 0;
+        return 1;
     }
     let per_step = |tick: &StepTick| (tick.steps > 0).then(|| tick.dt / tick.steps as f64);
     let mut later: Vec<f64> = ticks[ticks.len() / 2..].iter().filter_map(per_step).collect();
@@ -181,6 +185,23 @@ mod tests {
         let known: f64 = Phase::ALL.iter().map(|phase| window.share(*phase)).sum();
         assert!((known + window.unexplained_s() / window.wall_s() - 1.0).abs() < 1e-9);
         assert!((window.share(Phase::Data) - 0.5).abs() < 1e-6);
+    }
+
+    #[test]
+    fn ticks_without_a_sampled_step_are_not_idle() {
+        let mut data = Build::steady(20).busy(0.9).done();
+        for tick in data.steps.iter_mut().step_by(2) {
+            tick.busy_ms = None;
+        }
+        let share = Window::find(&data).unwrap().busy_share().unwrap();
+        assert!((share - 0.9).abs() < 1e-9, "{share}");
+    }
+
+    #[test]
+    fn what_came_before_the_first_step_is_never_judged() {
+        let mut data = Build::steady(2).done();
+        data.steps[0].phases.entry(Phase::Other).or_default().ms = 20_000.0;
+        assert!(Window::find(&data).is_none());
     }
 
     #[test]

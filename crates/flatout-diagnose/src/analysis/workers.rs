@@ -14,8 +14,10 @@ pub struct Workers {
     pub cpus_each: Option<f64>,
     /// Memory that each shared with no one, at the end.
     pub private_bytes_each: Option<f64>,
-    /// What of it came since its first sample.
+    /// What of it came since its first reading; `None` before there is a second one.
     pub private_growth_each: Option<f64>,
+    /// Memory of the process that started them: what a forked worker shares with it at first.
+    pub parent_bytes: Option<f64>,
     pub read_bytes_s: Option<f64>,
 }
 
@@ -25,6 +27,7 @@ impl Workers {
         let mut count = 0;
         let (mut cpus, mut reads) = (Vec::new(), Vec::new());
         let mut private: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+        let mut parent_bytes = None;
         for sample in data
             .samples
             .iter()
@@ -35,6 +38,11 @@ impl Workers {
             reads.push(workers.iter().filter_map(|(_, worker)| worker.read_bytes_s).sum());
             for (pid, worker) in workers {
                 cpus.extend(worker.cpus);
+                let parent = worker.parent.and_then(|parent| sample.processes.get(&parent));
+                parent_bytes = parent
+                    .and_then(|parent| parent.rss_bytes)
+                    .map(|bytes| bytes as f64)
+                    .or(parent_bytes);
                 if let Some(bytes) = worker.private_bytes {
                     let bytes = bytes as f64;
                     private
@@ -46,12 +54,18 @@ impl Workers {
         }
         let average = |values: &[f64]| (!values.is_empty()).then(|| mean(values));
         let last: Vec<f64> = private.values().map(|(_, last)| *last).collect();
-        let growth: Vec<f64> = private.values().map(|(first, last)| last - first).collect();
+        // Readings are rare: an unchanged value is one that was not read again.
+        let growth: Vec<f64> = private
+            .values()
+            .map(|(first, last)| last - first)
+            .filter(|grown| *grown != 0.0)
+            .collect();
         Self {
             count,
             cpus_each: average(&cpus),
             private_bytes_each: average(&last),
             private_growth_each: average(&growth),
+            parent_bytes,
             read_bytes_s: if count > 0 { average(&reads) } else { None },
         }
     }

@@ -23,7 +23,7 @@ pub const WORST: Severity = Severity::Warning;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     analysis.window.as_ref()?;
-    let errors = compiles::of(analysis.data, "error");
+    let errors = compiles::errors(analysis.data);
     if errors.count == 0 {
         return None;
     }

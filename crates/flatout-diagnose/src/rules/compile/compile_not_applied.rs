@@ -26,7 +26,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     if facts.switch("compile.called") != Some(true) || facts.switch("compile.applied") != Some(false) {
         return None;
     }
-    if compiles::of(analysis.data, "error").count > 0 {
+    if compiles::errors(analysis.data).count > 0 {
         return None;
     }
     let place = facts.place("compile.called");

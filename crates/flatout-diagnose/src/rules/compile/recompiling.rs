@@ -31,28 +31,33 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let count = again.count;
-    Some(
-        Candidate::new(
-            ID,
-            Severity::Warning,
-            message!(
-                en: "The compiled model was compiled again {count} times",
-                zh: "编译后的模型又被重新编译了 {count} 次"
-            ),
-        )
-        .detail(again.message.map(Message::verbatim).unwrap_or_default())
-        .evidence(
-            Evidence::new(message!(en: "recompilations", zh: "重新编译次数"), count as f64, "").against(RECOMPILES as f64),
-        )
-        .place(again.places.first())
-        .code(
-            again.places.first(),
-            message!(
-                en: "Keep shapes equal (drop_last=True, padding to few lengths), or compile with dynamic=True",
-                zh: "保持形状一致（drop_last=True、填充到少数几种长度），或使用 dynamic=True 编译"
-            ),
+    let given_up = compiles::given_up(analysis.data);
+    let place = again.places.first().cloned().or_else(|| analysis.facts.place("compile.called"));
+    let candidate = Candidate::new(
+        ID,
+        Severity::Warning,
+        message!(
+            en: "The compiled model was compiled again {count} times",
+            zh: "编译后的模型又被重新编译了 {count} 次"
         ),
     )
+    .detail(given_up.message.or(again.message).map(Message::verbatim).unwrap_or_default())
+    .evidence(
+        Evidence::new(message!(en: "recompilations", zh: "重新编译次数"), count as f64, "").against(RECOMPILES as f64),
+    )
+    .place(place.as_ref())
+    .code(
+        place.as_ref(),
+        message!(
+            en: "Keep shapes equal (drop_last=True, padding to few lengths), or compile with dynamic=True",
+            zh: "保持形状一致（drop_last=True、填充到少数几种长度），或使用 dynamic=True 编译"
+        ),
+    );
+    if given_up.count == 0 {
+        return Some(candidate);
+    }
+    let what = message!(en: "functions the compiler gave up after that", zh: "之后编译器放弃的函数数");
+    Some(candidate.evidence(Evidence::new(what, given_up.count as f64, "")))
 }
 
 #[cfg(test)]

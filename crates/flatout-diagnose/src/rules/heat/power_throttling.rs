@@ -14,7 +14,7 @@
 //! ## References
 //! NVML's clock event reasons: software power cap, hardware power brake.
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
 use flatout_core::{Evidence, Kind, Severity, message, units};
 
@@ -28,6 +28,10 @@ const BRAKE_SHARE: f64 = 0.1;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     analysis.window.as_ref()?;
+    // What happens on a card that the training does not use is no matter of this run.
+    if analysis.device() == Device::Cpu {
+        return None;
+    }
     let brake_of = |gpu: &crate::analysis::gpus::Gpu| gpu.throttled(|reason| reason.contains("brake"));
     let cap_of = |gpu: &crate::analysis::gpus::Gpu| gpu.throttled(|reason| reason.contains("power"));
     let gpu = analysis.gpus.iter().max_by(|a, b| cap_of(a).total_cmp(&cap_of(b)))?;

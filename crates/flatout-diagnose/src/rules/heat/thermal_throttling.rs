@@ -13,7 +13,7 @@
 //! ## References
 //! NVML's clock event reasons. gpuprof: above 82 °C with the clock 15% down; TraceML and the users: 85 °C.
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
 use flatout_core::{Evidence, Severity, message, units};
 
@@ -25,6 +25,10 @@ const SHARE: f64 = 0.1;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     analysis.window.as_ref()?;
+    // What happens on a card that the training does not use is no matter of this run.
+    if analysis.device() == Device::Cpu {
+        return None;
+    }
     let hot = |gpu: &crate::analysis::gpus::Gpu| gpu.throttled(|reason| reason.contains("thermal"));
     let gpu = analysis.gpus.iter().max_by(|a, b| hot(a).total_cmp(&hot(b)))?;
     let share = hot(gpu);

@@ -6,16 +6,18 @@
 //! ## Why it is slow
 //! It runs in the training process; no batch is computed meanwhile.
 //! ## Evidence
-//! Time in no other phase of the steady window, and the line of the program the main thread stood in most.
+//! Time in no other phase of the steady window; where stacks were recorded, the share of them that stood in the program's own
+//! code with nothing of PyTorch below or above it, and the line the main thread stood in most.
 //! ## Fix
 //! Do it every N steps, on tensors instead of Python numbers, or in another thread.
 //! ## When it is wrong
-//! Training work that the hooks cannot see (a second model, a custom backward) is charged here too.
+//! Training work that the hooks cannot see (a second model, a custom backward) is charged here too; so are operations on
+//! tensors that the loop calls directly, outside of any module.
 //! ## References
 //! Share limits as for the loader: TraceML 10%, gpuprof 15%.
 
 use crate::analysis::Analysis;
-use crate::analysis::stacks::hot_lines;
+use crate::analysis::stacks::{hot_lines, own_stacks};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
 use flatout_core::{Evidence, Severity, message, units};
 use flatout_telemetry::Phase;
@@ -27,22 +29,27 @@ pub const WORST: Severity = Severity::Critical;
 const SHARE: f64 = 0.15;
 /// A line is named when the main thread stood in it this often.
 const LINE_SHARE: f64 = 0.05;
+/// Stacks needed before their shares say something: five seconds at 20 a second.
+const STACKS: u64 = 100;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
-    let share = window.share(Phase::Other);
+    let own = |frames: &[String]| !frames.iter().any(|frame| frame.contains("/torch/"));
+    let stacks = own_stacks(analysis.data, window.range(), own);
+    // Blocked on the device or copying to it, the main thread stands in the program's own lines too.
+    let elsewhere_s = window.seconds(Phase::Sync) + window.seconds(Phase::Transfer);
+    let by_stacks_s = stacks
+        .filter(|(_, all)| *all >= STACKS)
+        .map_or(0.0, |(own, all)| own as f64 / all as f64 * window.wall_s() - elsewhere_s);
+    // Collections are another rule's.
+    let seconds = window.seconds(Phase::Other).max(by_stacks_s) - analysis.spans.collection.seconds;
+    let share = seconds / window.wall_s();
     if share < SHARE {
         return None;
     }
-    // Collections are another rule's.
-    let seconds = window.seconds(Phase::Other) - analysis.spans.collection.seconds;
-    if seconds / window.wall_s() < SHARE {
-        return None;
-    }
-    let own = |frames: &[String]| !frames.iter().any(|frame| frame.contains("/torch/"));
     let lines = hot_lines(analysis.data, window.range(), own);
     let hot = lines.first().filter(|line| line.share >= LINE_SHARE);
-    let (shown, a_step) = (units::percent(share), units::duration(window.ms_per_step(Phase::Other) / 1e3));
+    let (shown, a_step) = (units::percent(share), units::duration(seconds / window.steps as f64));
     let mut candidate = Candidate::new(
         ID,
         severity_of(share),
@@ -51,8 +58,17 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             zh: "两步之间程序自己的代码占 {shown} 的时间，每步 {a_step}"
         ),
     )
-    .evidence(analysis.phase_evidence(Phase::Other, SHARE))
-    .claims(Stretch::Other, Reach::Likely, 0.0, seconds);
+    .evidence(analysis.in_window(
+        Evidence::new(
+            message!(en: "time in the program's own code", zh: "程序自己的代码所用的时间"),
+            share * 100.0,
+            "%",
+        )
+        .against(SHARE * 100.0),
+    ))
+    .claims(Stretch::Other, Reach::Likely, 0.0, seconds)
+    // Without a loader that asks for the next batch, the probe cannot tell it from the step.
+    .or_in(Stretch::Dispatch);
     if let Some(line) = hot {
         let function = &line.function;
         candidate = candidate
@@ -89,6 +105,18 @@ mod tests {
         let finding = run(check, chatty(0.4)).unwrap();
         assert_eq!(finding.places[0].line, 22);
         assert_eq!(causes(chatty(0.4)), [ID]);
+    }
+
+    #[test]
+    fn stacks_tell_it_from_the_step() {
+        let counted = |own: u64| {
+            Build::steady(20)
+                .stack(&["<module> (train.py:80)", "score (train.py:22)"], own)
+                .stack(&["<module> (train.py:70)", "_call_impl (/x/site-packages/torch/nn/modules/module.py:1)"], 200)
+        };
+        let finding = run(check, counted(150)).unwrap();
+        assert_eq!(finding.places[0].line, 22);
+        assert!(run(check, counted(20)).is_none());
     }
 
     #[test]

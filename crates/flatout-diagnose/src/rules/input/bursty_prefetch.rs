@@ -6,8 +6,8 @@
 //! Batches are handed over in order. While one worker is busy with a slow one, finished ones wait behind it and, once the
 //! short queue is full, the other workers stop.
 //! ## Evidence
-//! The middle wait is short and the longest waits are many times an average batch; the average work of the workers would
-//! fit into the time the steps leave.
+//! Most of the waiting is in a few waits, each many times an average batch; the average work of the workers would fit into
+//! the time the steps leave.
 //! ## Fix
 //! A longer queue (`prefetch_factor`), so that it lasts through a slow batch; even out the cost of the items.
 //! ## When it is wrong
@@ -23,10 +23,12 @@ use flatout_telemetry::Phase;
 pub const ID: &str = "bursty-prefetch";
 pub const WORST: Severity = Severity::Critical;
 
-/// The workers' average work must fit into this part of the steps' time.
-const LOAD: f64 = 0.8;
-/// A long wait is this many times the average work of a batch.
+/// A long wait is this many times the average work of a batch: the batch itself was that much slower.
 const LONG: f64 = 2.0;
+/// A few: one step in ten at most.
+const FEW: f64 = 0.1;
+/// The part of the waiting that must be in them, before they and not the rest are the matter.
+const MOST: f64 = 0.6;
 /// PyTorch's own default.
 const PREFETCH: u64 = 2;
 /// A queue that lasts several times longer without filling the shared memory.
@@ -35,31 +37,47 @@ const LONGER: u64 = 8;
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let starved = analysis.starved_by_workers()?;
     let (window, loader) = (starved.window, starved.loader);
-    starved.load().filter(|load| *load < LOAD)?;
-    let average_ms = loader.prepare_ms()?;
-    let waits = window.phase_hist.get(&Phase::Data)?;
-    let (middle, long) = (waits.quantile_ms(0.5)?, waits.quantile_ms(0.99)?);
-    // Waits at the start of an epoch are another rule's.
-    let burst_s = window.seconds(Phase::Data) - loader.start_s;
-    let share = burst_s / window.wall_s();
-    if long < average_ms * LONG || middle > window.ms_per_step(Phase::Data) || share < WARNING_SHARE {
+    if starved.overloaded()? {
         return None;
     }
-    let (usual, longest) = (units::duration(middle / 1e3), units::duration(long / 1e3));
+    let long_ms = loader.prepare_ms()? * LONG;
+    let waits = window.phase_hist.get(&Phase::Data)?;
+    let (mut times, mut long_s, mut all_s) = (0u64, 0.0, 0.0);
+    for (wait_ms, count) in waits.bars_ms() {
+        let seconds = wait_ms * count as f64 / 1e3;
+        all_s += seconds;
+        if wait_ms >= long_ms {
+            times += count;
+            long_s += seconds;
+        }
+    }
+    // Waits at the start of an epoch are another rule's.
+    let (_, restart_s) = analysis.restart_s(loader.start_s);
+    let burst_s = (long_s - restart_s).min(window.seconds(Phase::Data));
+    let share = burst_s / window.wall_s();
+    let few = times as f64 <= window.steps as f64 * FEW;
+    if times == 0 || !few || burst_s < all_s * MOST || share < WARNING_SHARE {
+        return None;
+    }
+    let (steps, each) = (window.steps, units::duration(long_s / times as f64));
     let now = loader.prefetch_factor.unwrap_or(PREFETCH);
     let candidate = Candidate::new(
         ID,
         severity_of(share),
         message!(
-            en: "Batches come in bursts: half of them within {usual}, one in a hundred after {longest}",
-            zh: "batch 成批到达：一半在 {usual} 内，百分之一要等 {longest}"
+            en: "Batches come in bursts: {times} of {steps} steps waited {each} each for a slow one",
+            zh: "batch 成批到达：{steps} 步中有 {times} 步各等了 {each}，等一个很慢的 batch"
         ),
     )
     .confidence(Confidence::Medium)
     .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
     .evidence(analysis.in_window(
-        Evidence::new(message!(en: "the longest 1% of the waits", zh: "最长的 1% 等待"), long, "ms")
-            .against(average_ms * LONG),
+        Evidence::new(
+            message!(en: "waiting that is in waits of twice a batch's work", zh: "等待中超过两倍 batch 工作量的部分"),
+            burst_s / all_s * 100.0,
+            "%",
+        )
+        .against(MOST * 100.0),
     ))
     .place(loader.place.as_ref())
     .claims(Stretch::Data, Reach::Likely, 0.0, burst_s)

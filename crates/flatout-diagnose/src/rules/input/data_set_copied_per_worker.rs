@@ -7,7 +7,8 @@
 //! a data set of Python objects (lists, dicts, strings) is copied page by page into every worker. Memory runs out, and
 //! copying and cache misses slow the items down.
 //! ## Evidence
-//! Memory that a worker shares with no other process, times the workers.
+//! Memory that a worker shares with no other process, times the workers; or that it grows while batches are made, and how
+//! far it gets in one pass over the data: at most to the memory of the training process it was forked from.
 //! ## Fix
 //! Keep the data in a few arrays or tensors (NumPy, Arrow, a memory-mapped file), not in Python objects; or fewer workers.
 //! ## When it is wrong
@@ -16,6 +17,7 @@
 //! PyTorch issue 13246, "DataLoader num_workers > 0 causes CPU memory from parent process to be replicated".
 
 use crate::analysis::Analysis;
+use crate::analysis::loaders::Loader;
 use crate::candidate::Candidate;
 use flatout_core::{Confidence, Evidence, Severity, message, units};
 
@@ -28,29 +30,56 @@ const EACH_BYTES: f64 = 256.0 * 1048576.0;
 const SPAWNED_BYTES: f64 = 512.0 * 1048576.0;
 /// What all workers together must hold before it is worth a line.
 const TOGETHER_BYTES: f64 = 1024.0 * 1048576.0;
+/// A worker's buffers are filled with its first batches; what it gains later than that is kept.
+const GROWTH_BYTES: f64 = 64.0 * 1048576.0;
+
+/// What each worker holds of its own: now, or after one pass over the data.
+struct Held {
+    bytes: f64,
+    growth: Option<f64>,
+}
+
+/// Held now, when that is much already; else what the growth so far comes to.
+fn held(analysis: &Analysis, loader: &Loader, usual: f64) -> Option<Held> {
+    let workers = &analysis.workers;
+    let now = workers.private_bytes_each?;
+    let much = |bytes: f64| {
+        bytes >= EACH_BYTES + usual && (bytes - usual) * (workers.count as f64) >= TOGETHER_BYTES
+    };
+    if much(now) {
+        return Some(Held { bytes: now, growth: None });
+    }
+    let growth = workers.private_growth_each.filter(|grown| *grown >= GROWTH_BYTES)?;
+    let batches = loader.length? as f64 / loader.batch_size.filter(|size| *size > 0)? as f64;
+    let passes = batches / loader.prepared.max(1) as f64;
+    let bytes = (now - growth + growth * passes.max(1.0)).min(workers.parent_bytes?);
+    much(bytes).then_some(Held { bytes, growth: Some(growth) })
+}
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     analysis.window.as_ref()?;
     let loader = analysis.train_loader()?;
     let count = analysis.workers.count;
-    let each = analysis.workers.private_bytes_each?;
     let scope = format!("loader.{}", loader.id);
     let context = analysis.facts.scoped("loader.multiprocessing_context", &scope);
     let spawned = context.and_then(|fact| fact.value.as_str()).is_some_and(|name| name != "fork");
     let usual = if spawned { SPAWNED_BYTES } else { 0.0 };
-    if count < 2 || each < EACH_BYTES + usual || (each - usual) * (count as f64) < TOGETHER_BYTES {
+    if count < 2 {
         return None;
     }
+    let Held { bytes: each, growth } = held(analysis, loader, usual)?;
     let (shown, together) = (units::bytes(each), units::bytes(each * count as f64));
-    Some(
-        Candidate::new(
-            ID,
-            Severity::Warning,
-            message!(
-                en: "Each of {count} workers holds {shown} of its own, {together} together: copies of the data set",
-                zh: "{count} 个 worker 各自独占 {shown} 内存，共 {together}：数据集被复制了"
-            ),
-        )
+    let title = match growth.map(units::bytes) {
+        None => message!(
+            en: "Each of {count} workers holds {shown} of its own, {together} together: copies of the data set",
+            zh: "{count} 个 worker 各自独占 {shown} 内存，共 {together}：数据集被复制了"
+        ),
+        Some(grown) => message!(
+            en: "Each of {count} workers copies the data set as it reads: {grown} so far, some {shown} after one pass, {together} together",
+            zh: "{count} 个 worker 边读边复制数据集：目前各增长 {grown}，读完一遍各约 {shown}，共 {together}"
+        ),
+    };
+    let mut candidate = Candidate::new(ID, Severity::Warning, title)
         .detail(message!(
             en: "Reading Python objects writes their reference counts, so a forked worker copies every page that it reads.",
             zh: "读取 Python 对象会改写其引用计数，fork 出的 worker 每读一页就会复制一页。"
@@ -67,8 +96,13 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 en: "Keep the data set in tensors or NumPy arrays (or a memory-mapped file), not in lists and dicts",
                 zh: "把数据集存成 tensor 或 NumPy 数组（或内存映射文件），不要用 list 和 dict"
             ),
-        ),
-    )
+        );
+    if let Some(growth) = growth {
+        let what = message!(en: "growth of a worker's own memory", zh: "单个 worker 独占内存的增长");
+        let grown = Evidence::new(what, growth / 1048576.0, "MiB").against(GROWTH_BYTES / 1048576.0);
+        candidate = candidate.evidence(analysis.in_window(grown));
+    }
+    Some(candidate)
 }
 
 #[cfg(test)]
@@ -85,6 +119,26 @@ mod tests {
     fn fires() {
         assert!(run(check, holding(600)).is_some());
         assert_eq!(causes(holding(600)), [ID]);
+    }
+
+    #[test]
+    fn growth_counts_before_it_is_much() {
+        let after = |megabytes: u64| {
+            let mut data = holding(30).loader(0, json!({"length": 100_000, "batch_size": 100})).worker_cost(0, 10.0, 1.0, 10).done();
+            for sample in data.samples.iter_mut().skip(12) {
+                for worker in sample.processes.values_mut() {
+                    worker.private_bytes = Some(megabytes << 20);
+                }
+            }
+            for sample in &mut data.samples {
+                sample.processes.get_mut(&100).unwrap().rss_bytes = Some(900 << 20);
+            }
+            data
+        };
+        let grown = after(150);
+        let finding = check(&Analysis::new(&grown)).unwrap().finding;
+        assert!(finding.evidence[0].value <= 900.0, "no more than there is to copy");
+        assert!(check(&Analysis::new(&after(40))).is_none());
     }
 
     #[test]

@@ -22,7 +22,7 @@ use flatout_telemetry::Phase;
 pub const ID: &str = "input-cpus-exhausted";
 pub const WORST: Severity = Severity::Critical;
 
-/// SageMaker's limit.
+/// SageMaker's limit; on few CPUs half of one must be free before another worker fits.
 const CPU_FULL: f64 = 0.9;
 /// The part of the usable CPUs that must be the run's own; else a neighbour is to blame.
 const OWN_SHARE: f64 = 0.6;
@@ -31,7 +31,15 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let starved = analysis.starved_by_workers()?;
     let (window, loader, workers) = (starved.window, starved.loader, starved.workers);
     let usable = analysis.usable_cpus()?;
-    let util = analysis.host.cpu_util.filter(|util| *util >= CPU_FULL)?;
+    let util = analysis.host.cpu_util?;
+    if analysis.room_for_workers()? {
+        return None;
+    }
+    // CPUs that the training process itself fills are not the input's doing.
+    if starved.overloaded() == Some(false) {
+        return None;
+    }
+    let full_share = 1.0 - (0.5 / usable as f64).max(1.0 - CPU_FULL);
     if analysis.host.tree_cpus.is_some_and(|own| own < usable as f64 * OWN_SHARE) {
         return None;
     }
@@ -47,7 +55,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
     .evidence(analysis.in_window(
         Evidence::new(message!(en: "use of the usable CPUs", zh: "可用 CPU 的使用率"), util * 100.0, "%")
-            .against(CPU_FULL * 100.0),
+            .against(full_share * 100.0),
     ))
     .place(loader.place.as_ref())
     .claims(Stretch::Data, Reach::Likely, 0.0, window.seconds(Phase::Data))

@@ -17,7 +17,6 @@ use crate::analysis::Analysis;
 use crate::analysis::loaders::Loader;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
 use flatout_core::{Evidence, Place, Severity, message, units};
-use flatout_telemetry::Phase;
 use std::collections::BTreeMap;
 
 pub const ID: &str = "loader-rebuilt";
@@ -43,8 +42,9 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let start_s: f64 = loaders.iter().map(|loader| loader.start_s).sum();
     // The work of each first batch stays whatever is mended.
     let stays_s: f64 = loaders.iter().filter_map(|loader| loader.prepare_ms()).sum::<f64>() / 1e3;
-    let goes_s = (start_s - stays_s).min(window.seconds(Phase::Data));
-    let share = goes_s / window.wall_s();
+    let (least_s, most_s) = analysis.restart_s(start_s);
+    let goes_s = |spent_s: f64| (spent_s - stays_s).max(0.0);
+    let share = goes_s(least_s) / window.wall_s();
     if share < SHARE {
         return None;
     }
@@ -67,7 +67,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 .against(SHARE * 100.0),
         ))
         .place(Some(place))
-        .claims(Stretch::Data, Reach::Measured, goes_s * 0.7, goes_s)
+        .claims(Stretch::Data, Reach::Measured, goes_s(least_s) * 0.7, goes_s(most_s))
+        .explains(most_s)
         .code(
             Some(place),
             message!(
@@ -81,6 +82,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flatout_telemetry::Phase;
     use crate::testing::{Build, causes, check as run, check_empty};
     use flatout_telemetry::EventKind;
     use serde_json::json;

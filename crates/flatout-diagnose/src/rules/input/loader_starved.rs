@@ -21,6 +21,9 @@ use flatout_telemetry::Phase;
 pub const ID: &str = "loader-starved";
 pub const WORST: Severity = Severity::Critical;
 
+/// A wait without a reason is a warning from gpuprof's level on; below it, it may be what handing batches over costs on CPUs
+/// that the training itself keeps busy.
+const UNEXPLAINED: f64 = 0.15;
 /// A shorter wait a step is the fixed cost of handing a batch over (0.05 to 0.2 ms measured in-process with PyTorch 2).
 const WAIT_MS: f64 = 0.2;
 
@@ -36,7 +39,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     Some(
         Candidate::new(
             ID,
-            severity_of(share),
+            if share < UNEXPLAINED { Severity::Information } else { severity_of(share) },
             message!(
                 en: "The steps wait for batches {shown} of the time, {wait} a step",
                 zh: "训练有 {shown} 的时间在等待 batch，每步 {wait}"

@@ -39,8 +39,14 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let shown = units::percent(share);
-    let possible_s = window.wall_s() - advice::overlapped_s(analysis)?;
+    let data_s = window.seconds(Phase::Data);
     let suggested = advice::workers(analysis, loader);
+    let bounds = advice::overlapped(analysis)?;
+    // Without room for a worker only a cheaper item helps, and how much cheaper it can get nobody knows.
+    let (certain_s, possible_s) = match suggested {
+        Some(_) => ((window.wall_s() - bounds.worst_s) * CERTAIN, window.wall_s() - bounds.best_s),
+        None => (0.0, data_s),
+    };
     let candidate = Candidate::new(
         ID,
         severity_of(share),
@@ -56,7 +62,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
     .evidence(Evidence::new(message!(en: "loader workers", zh: "DataLoader worker 数"), 0.0, ""))
     .place(loader.place.as_ref())
-    .claims(Stretch::Data, Reach::Specific, possible_s * CERTAIN, possible_s);
+    .claims(Stretch::Data, Reach::Specific, certain_s, possible_s)
+    .explains(data_s);
     let usable = analysis.usable_cpus();
     let candidate = match usable {
         Some(usable) => candidate.evidence(Evidence::new(

@@ -6,7 +6,8 @@
 //! Collating puts the items of a batch together. Done in Python (padding, lists, per-item conversion), it costs each worker
 //! more than fetching.
 //! ## Evidence
-//! Time waiting for the batch; the workers' time in `collate_fn` against `__getitem__`.
+//! Time waiting for the batch; the workers' time in `collate_fn` against `__getitem__`; that this work, spread over the
+//! workers, does not fit into the time the steps leave.
 //! ## Fix
 //! Collate with one call on whole arrays (`torch.stack`, `pad_sequence`), or return whole batches from the data set
 //! (`__getitems__`, `batch_size=None`).
@@ -15,7 +16,7 @@
 //! ## References
 //! Wait shares: TraceML 10%, gpuprof 15%. PyTorch issue 106704: 0.44 million rows a second in memory with the default collate.
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, OVERLOAD};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Evidence, Severity, message, units};
 use flatout_telemetry::Phase;
@@ -31,6 +32,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let loader = starved.loader;
     let work_s = loader.fetch_s + loader.collate_s;
     if loader.prepared == 0 || work_s <= 0.0 || loader.collate_s / work_s < COLLATE_SHARE {
+        return None;
+    }
+    // Workers that could keep up are waited for because of something else.
+    let load = starved.load()?;
+    if !starved.overloaded()? {
         return None;
     }
     let share = loader.collate_s / work_s;
@@ -50,8 +56,13 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             Evidence::new(message!(en: "collating, of the workers' time", zh: "collate 占 worker 时间"), share * 100.0, "%")
                 .against(COLLATE_SHARE * 100.0),
         ))
+        .evidence(analysis.in_window(
+            Evidence::new(message!(en: "the workers' work, of the time the steps leave", zh: "worker 的工作量占步骤留出时间"), load * 100.0, "%")
+                .against(OVERLOAD * 100.0),
+        ))
         .place(loader.place.as_ref())
         .claims(Stretch::Data, Reach::Specific, possible_s * 0.3, possible_s)
+        .explains(starved.window.seconds(Phase::Data))
         .code(
             loader.place.as_ref(),
             message!(

@@ -24,8 +24,6 @@ pub const WORST: Severity = Severity::Critical;
 
 /// A worker that uses less of a CPU than this while it is in `__getitem__` all the time is waiting.
 const WORKER_CPU: f64 = 0.5;
-/// The workers' time must be what limits: this much of the time the steps leave.
-const LOAD: f64 = 0.8;
 /// Shares of I/O pressure, I/O wait or disk time that confirm it.
 const PRESSURE: f64 = 0.1;
 /// Waiting workers suggested per usable CPU at most.
@@ -35,8 +33,9 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let starved = analysis.starved_by_workers()?;
     let (window, loader, workers) = (starved.window, starved.loader, starved.workers);
     let each = analysis.workers.cpus_each.filter(|cpus| *cpus < WORKER_CPU)?;
-    let load = starved.load().filter(|load| *load >= LOAD)?;
-    if loader.fetch_s < loader.collate_s {
+    let load = starved.load()?;
+    // The workers' time must be what limits, and spent on the items.
+    if !starved.overloaded()? || loader.fetch_s < loader.collate_s {
         return None;
     }
     // CPUs that others fill also keep workers waiting; that is not the storage.

@@ -22,15 +22,16 @@ use flatout_telemetry::Phase;
 pub const ID: &str = "too-few-workers";
 pub const WORST: Severity = Severity::Critical;
 
-/// Below this the CPUs have room. SageMaker calls the CPU a bottleneck from 90%; 10 points are kept free.
-const CPU_ROOM: f64 = 0.8;
 /// A worker that uses less of a CPU waits for something else: more of them are then a matter of storage.
-const WORKER_BUSY: f64 = 0.6;
+const WORKER_BUSY: f64 = 0.5;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let starved = analysis.starved_by_workers()?;
     let (window, loader, workers) = (starved.window, starved.loader, starved.workers);
-    let util = analysis.host.cpu_util.filter(|util| *util < CPU_ROOM)?;
+    let util = analysis.host.cpu_util?;
+    if !analysis.room_for_workers()? {
+        return None;
+    }
     let each = analysis.workers.cpus_each.filter(|cpus| *cpus >= WORKER_BUSY)?;
     let suggested = advice::workers(analysis, loader).filter(|suggested| *suggested > workers)?;
     let usable = analysis.usable_cpus()?;
@@ -52,11 +53,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 .against(WORKER_BUSY * 100.0),
         ))
         .evidence(analysis.in_window(
-            Evidence::new(message!(en: "use of the usable CPUs", zh: "可用 CPU 的使用率"), util * 100.0, "%")
-                .against(CPU_ROOM * 100.0),
+            Evidence::new(message!(en: "use of the usable CPUs", zh: "可用 CPU 的使用率"), util * 100.0, "%").against(90.0),
         ))
         .place(loader.place.as_ref())
         .claims(Stretch::Data, Reach::Likely, possible_s * 0.5, possible_s)
+        .explains(window.seconds(Phase::Data))
         .setting(
             "loader.num_workers",
             Some(workers.to_string()),
@@ -65,6 +66,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 en: "num_workers={suggested}: {usable} CPUs are usable",
                 zh: "num_workers={suggested}：可用 CPU 为 {usable} 个"
             ),
+        )
+        .code(
+            loader.place.as_ref(),
+            message!(en: "DataLoader(…, num_workers={suggested})", zh: "DataLoader(…, num_workers={suggested})"),
         ),
     )
 }

@@ -6,7 +6,8 @@
 //! With `persistent_workers=False` every `for batch in loader` forks or spawns all workers, copies the data set to them
 //! and waits for the first batch with an empty queue.
 //! ## Evidence
-//! How often the loader's iterator was made in the steady window, and the time until each first batch.
+//! How often the loader's iterator was made in the steady window, the time until each first batch, and the time in which
+//! workers were started and ended.
 //! ## Fix
 //! `persistent_workers=True`.
 //! ## When it is wrong
@@ -17,7 +18,6 @@
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
 use flatout_core::{Evidence, Severity, message, units};
-use flatout_telemetry::Phase;
 
 pub const ID: &str = "workers-respawned-each-epoch";
 pub const WORST: Severity = Severity::Critical;
@@ -34,16 +34,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     if loader.persistent_workers == Some(true) || loader.starts < STARTS {
         return None;
     }
-    let start_s = loader.start_s.min(window.seconds(Phase::Data));
-    let share = start_s / window.wall_s();
+    let (least_s, most_s) = analysis.restart_s(loader.start_s);
+    let share = least_s / window.wall_s();
     if share < SHARE {
         return None;
     }
     let starts = loader.starts;
-    let each = units::duration(loader.start_s / starts as f64);
+    let each = units::duration(least_s / starts as f64);
     // A first batch has to be made in any case: one batch's work a start stays.
     let stays_s = loader.prepare_ms().unwrap_or(0.0) / 1e3 * starts as f64;
-    let goes_s = (start_s - stays_s).max(start_s * 0.2);
+    let goes_s = |spent_s: f64| (spent_s - stays_s).max(spent_s * 0.2);
     Some(
         Candidate::new(
             ID,
@@ -58,7 +58,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             zh: "每个 epoch 结束时 worker 被销毁，下一个 epoch 从空队列开始，训练要等新的 worker 送来数据。"
         ))
         .evidence(analysis.in_window(
-            Evidence::new(message!(en: "time until first batches", zh: "等待首个 batch 的时间"), share * 100.0, "%")
+            Evidence::new(message!(en: "time starting and ending workers", zh: "启动和结束 worker 的时间"), share * 100.0, "%")
                 .against(SHARE * 100.0),
         ))
         .evidence(analysis.in_window(
@@ -66,7 +66,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 .against(STARTS as f64),
         ))
         .place(loader.place.as_ref())
-        .claims(Stretch::Data, Reach::Measured, goes_s * 0.7, goes_s)
+        .claims(Stretch::Data, Reach::Measured, goes_s(least_s) * 0.7, goes_s(most_s))
+        .explains(most_s)
         .setting(
             "loader.persistent_workers",
             Some("false".into()),
@@ -86,6 +87,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flatout_telemetry::Phase;
     use crate::testing::{Build, causes, check as run, check_empty};
     use flatout_telemetry::EventKind;
     use serde_json::json;

@@ -45,7 +45,9 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             Evidence::new(message!(en: "time in collections", zh: "垃圾回收的时间"), share * 100.0, "%")
                 .against(SHARE * 100.0),
         ))
+        // A collection runs wherever the program stands: between the steps or in the middle of one.
         .claims(Stretch::Other, Reach::Measured, collections.seconds * 0.5, collections.seconds)
+        .or_in(Stretch::Dispatch)
         .code(
             None,
             message!(

@@ -14,7 +14,7 @@
 //! ## References
 //! TraceML: a growth of 1 GiB, confirmed.
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Device};
 use crate::analysis::gpus::Gpu;
 use crate::candidate::Candidate;
 use flatout_core::{Evidence, Severity, message, units};
@@ -30,6 +30,10 @@ const PARTS: usize = 5;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
+    // What happens on a card that the training does not use is no matter of this run.
+    if analysis.device() == Device::Cpu {
+        return None;
+    }
     let (gpu, growth) = analysis
         .gpus
         .iter()

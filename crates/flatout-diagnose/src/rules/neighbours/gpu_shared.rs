@@ -14,7 +14,7 @@
 //! ## References
 //! nvidia-smi's process list; jobstats.
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
 use flatout_core::{Confidence, Evidence, Fix, Severity, message, units};
 
@@ -26,6 +26,10 @@ const MEMORY_BYTES: f64 = 256.0 * 1048576.0;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     analysis.window.as_ref()?;
+    // What happens on a card that the training does not use is no matter of this run.
+    if analysis.device() == Device::Cpu {
+        return None;
+    }
     let gpu = analysis.gpus.iter().find(|gpu| gpu.foreign_mem_bytes >= MEMORY_BYTES)?;
     let foreign = gpu.foreign.as_ref().filter(|foreign| !foreign.is_empty())?;
     let pids: Vec<String> = foreign.iter().take(5).map(u32::to_string).collect();

@@ -7,11 +7,11 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The exact private memory costs the kernel a walk over the page tables under the process's lock: rarely, and rarer still
-/// when it took long.
+/// The exact private memory costs the kernel a walk over the page tables under the process's lock (some 10 ms for a
+/// gigabyte): rarely, and so rarely that it takes a thousandth of the time.
 const PRIVATE_EVERY: Duration = Duration::from_secs(10);
-const PRIVATE_EVERY_WHEN_SLOW: Duration = Duration::from_secs(120);
-const SLOW: Duration = Duration::from_millis(5);
+const PRIVATE_EVERY_AT_MOST: Duration = Duration::from_secs(120);
+const PRIVATE_COST: u32 = 1000;
 /// A command line may be megabytes; the beginning names the program.
 const COMMAND_BYTES: usize = 400;
 
@@ -134,13 +134,8 @@ impl Member {
             let kilobytes = field(text, b"Private_Clean:")? + field(text, b"Private_Dirty:")?;
             Some(kilobytes * 1024)
         });
-        let slow = began.elapsed() > SLOW;
-        self.private_due = now
-            + if slow {
-                PRIVATE_EVERY_WHEN_SLOW
-            } else {
-                PRIVATE_EVERY
-            };
+        let rest = began.elapsed().saturating_mul(PRIVATE_COST);
+        self.private_due = now + rest.clamp(PRIVATE_EVERY, PRIVATE_EVERY_AT_MOST);
     }
 
     /// Adds the process's children to the list: those its main thread started, or (`deep`) any of its threads.
