@@ -70,7 +70,6 @@ pub mod cpu;
 pub mod cuda;
 mod error;
 pub mod initialise;
-pub mod metrics;
 pub mod model;
 pub mod ops;
 pub mod plan;

@@ -2,6 +2,7 @@
 //! code can hide in it, and PyTorch reads it.
 
 use crate::TrainError;
+use crate::data::Preparation;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
 use flatout_core::{Message, message};
@@ -35,38 +36,40 @@ pub struct Progress {
 
 /// The key of the metadata that holds everything of ours.
 const KEY: &str = "flatout";
+/// A tensor of bytes: how raw values became the model's, as JSON.
+const PREPARATION: &str = "flatout.preparation";
 
 #[derive(Serialize, Deserialize)]
 struct Metadata {
     progress: Progress,
     /// The resolved configuration.
     configuration: String,
-    /// Mean and deviation of each feature, as fitted on the training part.
-    mean: Vec<f32>,
-    std: Vec<f32>,
 }
 
 /// What is written beside the tensors.
 pub struct Extra<'a> {
     pub progress: &'a Progress,
     pub configuration: &'a str,
-    pub mean: &'a [f32],
-    pub std: &'a [f32],
+    pub preparation: &'a Preparation,
 }
 
 pub fn save(path: &Path, session: &mut dyn Session, extra: &Extra) -> Result<(), TrainError> {
     let tensors = read_tensors(session)?;
-    let views = tensors.iter().map(|(name, shape, bytes)| {
-        let view = TensorView::new(Dtype::F32, shape.clone(), bytes);
-        view.map(|view| (name.as_str(), view))
-            .map_err(|error| broken(path, &error.to_string()))
-    });
+    // Categories may have millions of values: too many for the file's header.
+    let preparation = serde_json::to_vec(extra.preparation).unwrap_or_default();
+    let own = (PREPARATION.to_owned(), vec![preparation.len()], preparation);
+    let typed = tensors.iter().map(|tensor| (Dtype::F32, tensor));
+    let views = typed
+        .chain([(Dtype::U8, &own)])
+        .map(|(kind, (name, shape, bytes))| {
+            let view = TensorView::new(kind, shape.clone(), bytes);
+            view.map(|view| (name.as_str(), view))
+                .map_err(|error| broken(path, &error.to_string()))
+        });
     let views = views.collect::<Result<Vec<_>, TrainError>>()?;
     let metadata = Metadata {
         progress: extra.progress.clone(),
         configuration: extra.configuration.to_owned(),
-        mean: extra.mean.to_vec(),
-        std: extra.std.to_vec(),
     };
     let text = serde_json::to_string(&metadata).unwrap_or_default();
     let metadata = HashMap::from([(KEY.to_owned(), text), ("format".to_owned(), "pt".to_owned())]);
@@ -110,8 +113,6 @@ pub fn find(path: &Path) -> PathBuf {
 pub struct Described {
     pub progress: Progress,
     pub configuration: String,
-    pub mean: Vec<f32>,
-    pub std: Vec<f32>,
 }
 
 pub fn describe(path: &Path) -> Result<Described, TrainError> {
@@ -133,15 +134,22 @@ fn described(path: &Path, bytes: &[u8]) -> Result<Described, TrainError> {
     let Metadata {
         progress,
         configuration,
-        mean,
-        std,
     } = metadata;
     Ok(Described {
         progress,
         configuration,
-        mean,
-        std,
     })
+}
+
+/// How the data of a checkpoint were prepared.
+pub fn preparation(path: &Path) -> Result<Preparation, TrainError> {
+    let bytes = std::fs::read(path).map_err(|source| FileError::reading(path, source))?;
+    described(path, &bytes)?;
+    let tensors = SafeTensors::deserialize(&bytes).map_err(|error| broken(path, &error.to_string()))?;
+    let own = tensors
+        .tensor(PREPARATION)
+        .map_err(|error| broken(path, &error.to_string()))?;
+    serde_json::from_slice(own.data()).map_err(|error| broken(path, &error.to_string()))
 }
 
 /// Puts a checkpoint's tensors into a session of the same model.

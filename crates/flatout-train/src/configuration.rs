@@ -282,7 +282,8 @@ mod tests {
             (512, 2, Amp::Bf16)
         );
         assert!((settings.learning_rate - 6e-4).abs() < 1e-12);
-        assert_eq!(configuration.notes.len(), 8);
+        assert_eq!(settings.input_size, Some((512, 256)));
+        assert_eq!(configuration.notes.len(), 7);
     }
 
     #[test]

@@ -1,166 +1,116 @@
-//! Files to tables and samples: what stays in one place (tables), and what names a sample in them (indices).
+//! Files to tables and samples: what stays in one place (tables), what names a sample in them (indices), and everything that
+//! turns a raw value into what the model saw, so that a checkpoint can be used on other files.
 
+pub mod panel;
+pub mod pictures;
+pub mod rows;
+
+use crate::metrics::Label;
+use crate::target::{Labels, Target, Task};
 use crate::{Settings, TrainError};
-use flatout_data::{
-    Labels, Panel, PanelOptions, SplitRule, Standardiser, Tabular, TabularOptions, load_panel, load_tabular,
-};
+use flatout_core::{Message, message};
+use flatout_data::formats::image::IMAGE_ENDINGS;
+use flatout_data::{Cache, CacheUse, JoinRecipe, Standardiser};
 use flatout_engine::Table;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What is predicted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Task {
-    /// A number.
-    Regression,
-}
-
 /// What a model is built for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Shape {
     /// Windows over the rows of entities.
     Sequence { features: usize, entities: usize },
     /// Rows, with categories of so many codes each.
     Rows { features: usize, categories: Vec<usize> },
+    /// Bytes `[height, width, channels]`; the model sees `byte · scale + shift`.
+    Pictures {
+        height: usize,
+        width: usize,
+        channels: usize,
+        scale: f64,
+        shift: f64,
+    },
+}
+
+/// A categorical column: value `i` has code `i + 1`, anything else code 0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Codes {
+    pub name: String,
+    pub values: Vec<String>,
+}
+
+/// How raw values became the model's. Kept in every checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Preparation {
+    pub shape: Shape,
+    pub label: String,
+    pub target: Target,
+    pub features: Vec<String>,
+    /// Of each feature, fitted on the training part; empty for pictures.
+    pub mean: Vec<f32>,
+    pub std: Vec<f32>,
+    pub categories: Vec<Codes>,
+    pub entities: Vec<String>,
+}
+
+impl Preparation {
+    pub fn standardiser(&self) -> Standardiser {
+        Standardiser {
+            mean: self.mean.clone(),
+            std: self.std.clone(),
+        }
+    }
 }
 
 /// A data set ready to train on.
 pub struct TrainingData {
-    pub shape: Shape,
-    pub task: Task,
-    pub label: String,
+    pub preparation: Preparation,
     /// Name in the plan, contents.
     pub tables: Vec<(&'static str, Table)>,
     pub train: Arc<[u32]>,
     pub validation: Arc<[u32]>,
-    pub standardiser: Standardiser,
-    /// Of every row: what metrics compare with.
-    labels: Arc<Vec<f32>>,
+    /// What metrics compare with, of every row.
+    labels: Labels,
     entity_of_row: Arc<Vec<i32>>,
-    pub entity_names: Vec<String>,
     /// From a sample's number to the row of its label.
     label_offset: u32,
     pub bytes: usize,
+    /// What a person should know about the data.
+    pub notes: Vec<Message>,
 }
 
 impl TrainingData {
-    /// A folder of Parquet files is a panel, one file an entity; anything else a table of rows.
     pub fn load(settings: &Settings) -> Result<Self, TrainError> {
         let path = settings
             .data
             .as_deref()
             .ok_or(TrainError::Missing { setting: "data" })?;
-        if is_panel(path) {
-            Self::panel(path, settings)
-        } else {
-            Self::rows(path, settings)
+        let mut data = match Kind::of(path)? {
+            Kind::Panel => panel::load(path, settings),
+            Kind::Rows => rows::load(path, settings),
+            Kind::Pictures => pictures::load(path, settings),
+        }?;
+        if let (Some(_), Shape::Sequence { features, .. } | Shape::Rows { features, .. }) =
+            (settings.input_size, data.shape())
+        {
+            data.notes.push(message!(en: "input_size: the data tell it themselves: {features} features", zh: "input_size：由数据本身决定：{features} 个特征"));
         }
+        Ok(data)
     }
 
-    fn panel(path: &Path, settings: &Settings) -> Result<Self, TrainError> {
-        let label = settings
-            .label
-            .clone()
-            .or_else(|| recipe_label(path))
-            .ok_or(TrainError::Missing { setting: "label" })?;
-        let options = PanelOptions {
-            label,
-            limit: settings.limit,
-            ..PanelOptions::default()
-        };
-        let mut panel: Panel = load_panel(path, &options)?;
-        let parts = panel.split(&SplitRule::default())?;
-        let standardiser = panel.standardise(&parts.train);
-        let windows = |ranges: &[std::ops::Range<u32>]| {
-            panel.windows(ranges, settings.sequence_length, settings.horizon)
-        };
-        let (train, validation) = (windows(&parts.train)?.starts, windows(&parts.validation)?.starts);
-        let bytes = panel.size_bytes();
-        let shape = Shape::Sequence {
-            features: panel.feature_names.len(),
-            entities: panel.entities.len(),
-        };
-        let (features, labels) = (
-            Arc::new(panel.features.into_vec()),
-            Arc::new(panel.labels.into_vec()),
-        );
-        Ok(Self {
-            shape,
-            task: Task::Regression,
-            label: panel.label_name,
-            tables: vec![
-                ("features", Table::F32(features)),
-                ("labels", Table::F32(labels.clone())),
-            ],
-            train,
-            validation,
-            standardiser,
-            labels,
-            entity_of_row: Arc::new(panel.entity_of_row.into_vec()),
-            entity_names: panel.entities.into_iter().map(|entity| entity.name).collect(),
-            label_offset: (settings.sequence_length - 1 + settings.horizon) as u32,
-            bytes,
-        })
+    pub fn shape(&self) -> &Shape {
+        &self.preparation.shape
     }
 
-    fn rows(path: &Path, settings: &Settings) -> Result<Self, TrainError> {
-        let label = settings
-            .label
-            .clone()
-            .or_else(|| recipe_label(path))
-            .ok_or(TrainError::Missing { setting: "label" })?;
-        let options = TabularOptions {
-            label,
-            limit: settings.limit,
-            ..TabularOptions::default()
-        };
-        let mut table: Tabular = load_tabular(path, &options)?;
-        let splits = table.split(&SplitRule::default())?;
-        let standardiser = table.standardise(&splits.train);
-        let bytes = table.size_bytes();
-        let labels = match table.labels {
-            Labels::Real(values) => values.into_vec(),
-            Labels::Class { classes, .. } => classes.iter().map(|&class| class as f32).collect(),
-        };
-        let labels = Arc::new(labels);
-        let categories: Vec<usize> = table
-            .categories
-            .iter()
-            .map(flatout_data::Category::embedding_rows)
-            .collect();
-        let mut tables = vec![
-            ("features", Table::F32(Arc::new(table.features.into_vec()))),
-            ("labels", Table::F32(labels.clone())),
-        ];
-        // One table a category: the engine gathers single codes.
-        let codes = table.codes.into_vec();
-        for (position, name) in CODES.iter().enumerate().take(categories.len()) {
-            let column: Vec<i32> = codes
-                .iter()
-                .skip(position)
-                .step_by(categories.len())
-                .copied()
-                .collect();
-            tables.push((name, Table::I32(Arc::new(column))));
-        }
-        Ok(Self {
-            shape: Shape::Rows {
-                features: table.feature_names.len(),
-                categories,
-            },
-            task: Task::Regression,
-            label: table.label_name,
-            tables,
-            train: splits.train,
-            validation: splits.validation,
-            standardiser,
-            entity_of_row: Arc::new(Vec::new()),
-            entity_names: Vec::new(),
-            labels,
-            label_offset: 0,
-            bytes,
-        })
+    pub fn target(&self) -> &Target {
+        &self.preparation.target
+    }
+
+    pub fn is_sequence(&self) -> bool {
+        matches!(self.shape(), Shape::Sequence { .. })
     }
 
     /// The row of a sample's label.
@@ -168,11 +118,14 @@ impl TrainingData {
         sample + self.label_offset
     }
 
-    pub fn label(&self, sample: u32) -> f32 {
-        self.labels
-            .get(self.label_row(sample) as usize)
-            .copied()
-            .unwrap_or(f32::NAN)
+    pub fn label(&self, sample: u32) -> Label<'_> {
+        let row = self.label_row(sample) as usize;
+        match &self.labels {
+            Labels::Real { values, columns } => {
+                Label::Real(values.get(row * columns..(row + 1) * columns).unwrap_or_default())
+            }
+            Labels::Class(classes) => Label::Class(classes.get(row).copied().unwrap_or(-1)),
+        }
     }
 
     pub fn entity(&self, sample: u32) -> i32 {
@@ -180,20 +133,83 @@ impl TrainingData {
     }
 }
 
-/// Names of the tables of categories.
-pub const CODES: &[&str] = &[
-    "codes0", "codes1", "codes2", "codes3", "codes4", "codes5", "codes6", "codes7", "codes8", "codes9",
-    "codes10", "codes11", "codes12", "codes13", "codes14", "codes15",
-];
-
-fn is_panel(path: &Path) -> bool {
-    let parquet = |entry: &fs::DirEntry| entry.path().extension().is_some_and(|end| end == "parquet");
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    entries.filter(parquet).take(2).count() == 2
+/// Labels as the plan sees them.
+fn label_table(target: &Target, labels: &Labels) -> Table {
+    match labels {
+        Labels::Class(classes) => Table::I32(classes.clone()),
+        Labels::Real { values, columns } if target.task == Task::Regression => {
+            let inverse = 1.0 / target.scale;
+            let columns = (*columns).max(1);
+            let scaled = values.iter().enumerate().map(|(place, value)| {
+                let mean = target.mean.get(place % columns).copied().unwrap_or(0.0);
+                (value - mean) * inverse
+            });
+            Table::F32(Arc::new(scaled.collect::<Vec<f32>>()))
+        }
+        Labels::Real { values, .. } => Table::F32(values.clone()),
+    }
 }
 
-/// Data that flatout generated say themselves what is to be predicted.
-fn recipe_label(path: &Path) -> Option<String> {
-    let folder = if path.is_dir() { path } else { path.parent()? };
-    Some(flatout_data::generate::read_recipe(folder).ok()??.label)
+/// What lies at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A folder of Parquet files, one an entity.
+    Panel,
+    Rows,
+    /// A folder of pictures: with a table of labels, or with one sub-folder a class; or an `.npy` of pixels.
+    Pictures,
+}
+
+impl Kind {
+    pub fn of(path: &Path) -> Result<Self, TrainError> {
+        let ends = |path: &Path, endings: &[&str]| {
+            let ending = path.extension().map(|end| end.to_ascii_lowercase());
+            ending.is_some_and(|end| endings.iter().any(|known| end == *known))
+        };
+        if ends(path, &["npy"]) || ends(path, &IMAGE_ENDINGS) {
+            return Ok(Self::Pictures);
+        }
+        if !path.is_dir() || JoinRecipe::find(path)?.is_some() {
+            return Ok(Self::Rows);
+        }
+        let inside = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+        let picture = |folder: &Path| inside(folder).any(|entry| ends(&entry.path(), &IMAGE_ENDINGS));
+        let mut folders = inside(path).filter(|entry| entry.path().is_dir());
+        if picture(path) || folders.any(|folder| picture(&folder.path())) {
+            return Ok(Self::Pictures);
+        }
+        let tables = inside(path).filter(|entry| ends(&entry.path(), &["parquet"]));
+        Ok(if tables.take(2).count() == 2 {
+            Self::Panel
+        } else {
+            Self::Rows
+        })
+    }
+}
+
+/// The column that the settings name, else the one that generated data name themselves.
+fn label_of(path: &Path, settings: &Settings) -> Result<Option<String>, TrainError> {
+    if settings.label.is_some() {
+        return Ok(settings.label.clone());
+    }
+    let folder = if path.is_dir() { Some(path) } else { path.parent() };
+    let recipe = folder.map(flatout_data::generate::read_recipe).transpose()?;
+    Ok(recipe.flatten().map(|generated| generated.label))
+}
+
+/// The prepared cache, unless it is switched off.
+fn cached<T>(
+    settings: &Settings,
+    notes: &mut Vec<Message>,
+    load: impl FnOnce() -> flatout_data::Result<T>,
+    cached: impl FnOnce(&Cache) -> flatout_data::Result<(T, CacheUse)>,
+) -> Result<T, TrainError> {
+    if !settings.cache {
+        return Ok(load()?);
+    }
+    let (value, used) = cached(&Cache::new(Cache::default_folder()))?;
+    if let CacheUse::NotStored(reason) = used {
+        notes.push(message!(en: "the prepared data were not kept for the next start: {reason}", zh: "预处理后的数据未能保存供下次使用：{reason}"));
+    }
+    Ok(value)
 }

@@ -41,6 +41,10 @@ pub enum TrainError {
         step: u64,
         kept: Option<PathBuf>,
     },
+    TooManyCategories {
+        count: usize,
+        most: usize,
+    },
     Data(DataError),
     Engine(EngineError),
     File(FileError),
@@ -76,6 +80,9 @@ impl Explain for TrainError {
             }
             Self::NotFinite { epoch, step, .. } => {
                 message!(en: "the loss is not a number since step {step} (epoch {epoch}); training stopped", zh: "从第 {step} 步（第 {epoch} 轮）起损失不是有效数值；训练已停止")
+            }
+            Self::TooManyCategories { count, most } => {
+                message!(en: "the table has {count} columns of categories; at most {most} can be learnt from", zh: "表中有 {count} 个类别列；最多支持 {most} 个")
             }
             Self::Data(error) => error.message(),
             Self::Engine(error) => error.message(),

@@ -5,6 +5,7 @@
 //! | [`settings`] | every setting, declared once: flag, YAML key, default, help |
 //! | [`configuration`] | YAML and flags to settings; unknown keys are refused, pointless ones explained |
 //! | [`data`] | files to tables and samples |
+//! | [`target`] | what is predicted: a number, one of two classes, one of several |
 //! | [`models`] | data and settings to a plan, one file a model |
 //! | [`device`] | the session: CPU or CUDA |
 //! | [`schedule`], [`metrics`] | learning rate over time; scores of an evaluation |
@@ -23,6 +24,7 @@ pub mod models;
 pub mod recorder;
 pub mod schedule;
 pub mod settings;
+pub mod target;
 pub mod trainer;
 
 pub use configuration::Configuration;

@@ -1,47 +1,96 @@
 //! The models, one file each: data and settings to a plan. A new one is a file here and one line in the list.
 
+mod cnn;
+mod gru;
 mod lstm;
 mod mlp;
+mod sequence;
 
-use crate::data::{Shape, Task};
+use crate::data::Shape;
+use crate::target::{Target, Task};
 use crate::{Settings, TrainError};
 use flatout_core::message;
-use flatout_engine::{EngineError, Model, Optimizer, Plan, Rule, Tensor};
+use flatout_engine::{DataType, EngineError, Model, Optimizer, Plan, Rule, Tensor};
 
-/// Builds a plan; the model names its output `prediction`.
-type Build = fn(&Settings, &Shape, &mut Model) -> Result<Option<Tensor>, EngineError>;
+/// What a model is built from.
+pub struct Inputs<'a> {
+    pub settings: &'a Settings,
+    pub shape: &'a Shape,
+    pub target: &'a Target,
+    /// Hidden layers.
+    pub layers: usize,
+}
 
-const MODELS: &[(&str, Build)] = &[("lstm", lstm::build), ("mlp", mlp::build)];
+/// Adds a model up to its outputs `[batch, target.outputs()]`; `None` when it cannot take data of this shape.
+type Build = fn(&Inputs, &mut Model) -> Result<Option<Tensor>, EngineError>;
 
-/// For `--model-type`.
-pub const NAMES: &[&str] = &["lstm", "mlp"];
+/// Name, hidden layers unless the settings say otherwise, how to build it.
+const MODELS: &[(&str, usize, Build)] = &[
+    ("lstm", 2, lstm::build),
+    ("gru", 2, gru::build),
+    ("mlp", 2, mlp::build),
+    ("cnn", 4, cnn::build),
+];
 
-/// The plan of the model that the settings name, for a batch of this size.
-pub fn plan(settings: &Settings, shape: &Shape, task: Task, batch: usize) -> Result<Plan, TrainError> {
+/// For `--model-type`; `auto` is what suits the data.
+pub const NAMES: &[&str] = &["auto", "lstm", "gru", "mlp", "cnn"];
+
+/// The model that the settings name, or the one that suits the data.
+pub fn chosen<'a>(settings: &'a Settings, shape: &Shape) -> &'a str {
+    match (settings.model_type.as_str(), shape) {
+        ("auto", Shape::Sequence { .. }) => "lstm",
+        ("auto", Shape::Rows { .. }) => "mlp",
+        ("auto", Shape::Pictures { .. }) => "cnn",
+        (name, _) => name,
+    }
+}
+
+/// The plan of the model that the settings name, for a batch of this size. It names its output `prediction`.
+pub fn plan(settings: &Settings, shape: &Shape, target: &Target, batch: usize) -> Result<Plan, TrainError> {
     let mut model = Model::new(batch);
+    let name = chosen(settings, shape);
     let build = MODELS
         .iter()
-        .find(|(name, _)| *name == settings.model_type)
-        .map(|(_, build)| build);
-    let prediction = match build {
-        Some(build) => build(settings, shape, &mut model)?,
-        None => None,
-    };
-    let Some(prediction) = prediction else {
+        .find(|(known, ..)| *known == name)
+        .map(|(_, layers, build)| (settings.num_layers.unwrap_or(*layers), build));
+    let build = build.map(|(layers, build)| {
+        let inputs = Inputs {
+            settings,
+            shape,
+            target,
+            layers,
+        };
+        build(&inputs, &mut model)
+    });
+    let prediction = build.transpose()?;
+    let Some(prediction) = prediction.flatten() else {
         return Err(TrainError::Value {
             setting: "model_type".to_owned(),
             value: settings.model_type.clone(),
-            expected: message!(en: "a model for this kind of data: mlp for rows, lstm or mlp for sequences", zh: "适合此类数据的模型：表格用 mlp，序列用 lstm 或 mlp"),
+            expected: message!(
+                en: "a model for this kind of data: mlp for rows, lstm or gru for sequences, cnn for pictures",
+                zh: "适合此类数据的模型：表格用 mlp，序列用 lstm 或 gru，图像用 cnn"
+            ),
         });
     };
     model.name(prediction, "prediction")?;
-    let labels = model.table("labels", flatout_engine::DataType::Real, &[1])?;
-    let row = model.index_input("label_row")?;
-    let target = model.gather_rows(labels, row)?;
-    let loss = match task {
-        Task::Regression => model.mse(prediction, target)?,
-    };
+    let loss = loss(&mut model, target, prediction)?;
     Ok(model.compile(loss, optimizer(settings))?)
+}
+
+fn loss(model: &mut Model, target: &Target, prediction: Tensor) -> Result<Tensor, EngineError> {
+    let (data_type, width) = match target.task {
+        Task::Classes => (DataType::I32, 1),
+        Task::Regression | Task::Binary => (DataType::Real, target.outputs()),
+    };
+    let labels = model.table("labels", data_type, &[width])?;
+    let row = model.index_input("label_row")?;
+    let wanted = model.gather_rows(labels, row)?;
+    match target.task {
+        Task::Regression => model.mse(prediction, wanted),
+        Task::Binary => model.bce_with_logits(prediction, wanted),
+        Task::Classes => model.cross_entropy(prediction, wanted),
+    }
 }
 
 fn optimizer(settings: &Settings) -> Optimizer {

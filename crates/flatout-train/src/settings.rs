@@ -51,11 +51,12 @@ settings! {
     data [data_dir, path, dataset_path]: Kind::Text, "", "folder or file to train on", "训练数据所在的文件夹或文件";
     label [target]: Kind::Text, "", "column to predict [default: the generated data's own]", "要预测的列 [默认：生成数据自带的标签]";
     horizon: Kind::Count, "1", "how many rows behind a window its label lies", "标签位于窗口之后第几行";
-    model_type [model]: Kind::Choice(crate::models::NAMES), "lstm", "model: lstm or mlp", "模型：lstm 或 mlp";
+    task: Kind::Choice(crate::target::TASKS), "auto", "what is predicted: a number, yes or no, or one of several classes; auto asks the label", "预测目标：数值、是/否或多类；auto 由标签决定";
+    model_type [model]: Kind::Choice(crate::models::NAMES), "auto", "model; auto is lstm for sequences, mlp for rows, cnn for pictures", "模型；auto 对序列用 lstm，对表格用 mlp，对图像用 cnn";
     epochs: Kind::Count, "10", "passes over the training data", "训练轮数";
     batch_size: Kind::Count, "512", "samples in one step", "每步的样本数";
     hidden_size: Kind::Count, "256", "width of the hidden layers", "隐藏层宽度";
-    num_layers: Kind::Count, "2", "hidden layers", "隐藏层数";
+    num_layers: Kind::Count, "", "hidden layers [default: 2; cnn: 4]", "隐藏层数 [默认：2；cnn：4]";
     entity_embedding_dim [stock_embedding_dim, embedding_dim]: Kind::Count, "16", "width of an entity's embedding; 0 for none", "实体（股票）嵌入的维度；0 表示不用";
     sequence_length [seq_len, window]: Kind::Count, "60", "rows in one window", "窗口长度（行数）";
     dropout: Kind::Real, "0", "share of units dropped between layers", "层间 dropout 比例";
@@ -77,6 +78,9 @@ settings! {
     output_dir [out, output]: Kind::Text, "out", "folder for checkpoints, metrics and the run record", "保存检查点、指标与运行记录的文件夹";
     resume: Kind::Text, "", "checkpoint, or output folder, to go on from", "从哪个检查点或输出文件夹继续";
     pipeline: Kind::Choice(&["auto", "naive"]), "auto", "naive trains as a first script would: one thread, the loss read back each step", "naive 按初版脚本的方式训练：单线程、每步读回损失";
+    channels [image_channels]: Kind::Count, "1", "channels of pictures: 1 (grey) or 3 (RGB)", "图像通道数：1（灰度）或 3（RGB）";
+    input_size: Kind::Text, "", "pictures are resized to WIDTH,HEIGHT; tables tell their own size", "图像缩放到的 宽,高；表格由数据本身决定";
+    cache: Kind::Flag, "true", "keep the parsed data in the user's cache folder for the next start", "把解析后的数据保存在用户缓存目录，供下次启动使用";
     num_workers [workers]: Kind::Count, "", "loader processes", "数据加载进程数", pointless "samples are indices into one copy of the data: there are no loader processes", "样本只是同一份数据的索引：没有加载进程";
     prefetch_factor: Kind::Count, "", "batches a worker loads ahead", "每个 worker 预取的 batch 数", pointless "a batch is gathered where it is used: there is nothing to prefetch", "batch 在使用处直接收集：无需预取";
     pin_memory: Kind::Flag, "", "page-locked memory for batches", "锁页内存", pointless "only indices are copied, from memory that is always pinned", "只拷贝索引，且始终使用锁页内存";
@@ -85,7 +89,6 @@ settings! {
     channels_last: Kind::Flag, "", "memory format of pictures", "图像内存格式", pointless "the engine chooses the memory format itself", "引擎自行选择内存格式";
     compile_model: Kind::Flag, "", "compile the model", "编译模型", pointless "every model is compiled into one step plan", "所有模型都会编译成一个步骤计划";
     compile_mode: Kind::Text, "", "how to compile", "编译方式", pointless "there is one way: the whole step", "只有一种方式：整步编译";
-    input_size: Kind::Text, "", "features of the input, or size of pictures", "输入特征数或图像尺寸", pointless "the data tell their own size", "大小由数据本身决定";
 }
 
 /// The setting of a name or alias, dashes or underscores.
@@ -122,11 +125,13 @@ pub struct Settings {
     pub data: Option<PathBuf>,
     pub label: Option<String>,
     pub horizon: usize,
+    pub task: String,
     pub model_type: String,
     pub epochs: u64,
     pub batch_size: usize,
     pub hidden_size: usize,
-    pub num_layers: usize,
+    /// The model's own number when absent.
+    pub num_layers: Option<usize>,
     pub entity_embedding_dim: usize,
     pub sequence_length: usize,
     pub dropout: f64,
@@ -148,6 +153,10 @@ pub struct Settings {
     pub output_dir: PathBuf,
     pub resume: Option<PathBuf>,
     pub naive: bool,
+    pub channels: usize,
+    /// Width and height of pictures.
+    pub input_size: Option<(usize, usize)>,
+    pub cache: bool,
 }
 
 /// Values as they were written, by a setting's name.
@@ -166,11 +175,15 @@ impl Settings {
             data: read.path("data"),
             label: read.text("label"),
             horizon: positive("horizon")?,
+            task: read.choice("task")?,
             model_type: read.choice("model_type")?,
             epochs: positive("epochs")? as u64,
             batch_size: positive("batch_size")?,
             hidden_size: positive("hidden_size")?,
-            num_layers: positive("num_layers")?,
+            num_layers: read
+                .text("num_layers")
+                .map(|_| positive("num_layers"))
+                .transpose()?,
             entity_embedding_dim: read.count("entity_embedding_dim")?,
             sequence_length: positive("sequence_length")?,
             dropout: read.within("dropout", 0.0, 0.99)?,
@@ -192,6 +205,9 @@ impl Settings {
             output_dir: read.path("output_dir").unwrap_or_default(),
             resume: read.path("resume"),
             naive: read.choice("pipeline")? == "naive",
+            channels: read.channels("channels")?,
+            input_size: read.size("input_size")?,
+            cache: read.flag("cache")?,
         })
     }
 }
@@ -255,6 +271,40 @@ impl Read<'_> {
         }
         let list = allowed.join(", ");
         Err(self.refuse(name, message!(en: "one of {list}", zh: "以下之一：{list}")))
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, TrainError> {
+        match self.raw(name).to_ascii_lowercase().as_str() {
+            "true" | "on" | "yes" | "1" => Ok(true),
+            "false" | "off" | "no" | "0" => Ok(false),
+            _ => Err(self.refuse(name, message!(en: "true or false", zh: "true 或 false"))),
+        }
+    }
+
+    fn channels(&self, name: &str) -> Result<usize, TrainError> {
+        let allowed = |count: &usize| [1, 3].contains(count);
+        Some(self.count(name)?)
+            .filter(allowed)
+            .ok_or_else(|| self.refuse(name, message!(en: "1 or 3", zh: "1 或 3")))
+    }
+
+    /// `512,256`, `512x256` or `128` for a square.
+    fn size(&self, name: &str) -> Result<Option<(usize, usize)>, TrainError> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        let refuse = || {
+            let expected =
+                message!(en: "one or two whole numbers from 1: WIDTH,HEIGHT", zh: "一个或两个正整数：宽,高");
+            self.refuse(name, expected)
+        };
+        let sides = text.split([',', 'x', '×']).map(|side| side.trim().parse());
+        let sides: Vec<usize> = sides.collect::<Result<_, _>>().map_err(|_| refuse())?;
+        match sides.as_slice() {
+            [side] if *side > 0 => Ok(Some((*side, *side))),
+            [width, height] if *width > 0 && *height > 0 => Ok(Some((*width, *height))),
+            _ => Err(refuse()),
+        }
     }
 
     fn amp(&self, name: &str) -> Result<Amp, TrainError> {

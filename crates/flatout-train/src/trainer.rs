@@ -106,7 +106,7 @@ impl<'a> Trainer<'a> {
             let phase = &configuration.phases[index];
             let settings = &phase.settings;
             let micro = settings.batch_size.div_ceil(settings.gradient_accumulation_steps);
-            let plan = || models::plan(settings, &self.data.shape, self.data.task, micro);
+            let plan = || models::plan(settings, self.data.shape(), self.data.target(), micro);
             let mut opened = device::open(settings, plan)?;
             for (name, table) in &self.data.tables {
                 opened.session.attach(name, table.clone())?;
@@ -148,7 +148,7 @@ impl<'a> Trainer<'a> {
         let report = Report::Start {
             device: opened.session.device(),
             precision: opened.precision.to_owned(),
-            model: settings.model_type.clone(),
+            model: models::chosen(settings, self.data.shape()).to_owned(),
             parameters: plan.parameter_count(),
             samples: self.data.train.len(),
             validation_samples: self.data.validation.len(),
@@ -161,6 +161,7 @@ impl<'a> Trainer<'a> {
                 .notes
                 .iter()
                 .chain(&self.configuration.notes)
+                .chain(&self.data.notes)
                 .cloned()
                 .collect(),
         };
@@ -168,6 +169,7 @@ impl<'a> Trainer<'a> {
     }
 
     fn facts(&mut self, settings: &Settings, opened: &device::Opened) {
+        let model = models::chosen(settings, self.data.shape()).to_owned();
         let recorder = &mut self.recorder;
         recorder.fact("device", opened.device);
         recorder.fact(
@@ -182,7 +184,7 @@ impl<'a> Trainer<'a> {
         recorder.fact("step.accumulation", settings.gradient_accumulation_steps);
         recorder.fact("optimizer.class", settings.optimizer.as_str());
         recorder.fact("optimizer.fused", true);
-        recorder.fact("model.class", settings.model_type.as_str());
+        recorder.fact("model.class", model);
         recorder.fact("model.parameters", opened.session.plan().parameter_count());
         recorder.fact("pipeline", if settings.naive { "naive" } else { "auto" });
     }

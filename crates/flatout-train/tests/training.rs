@@ -27,7 +27,7 @@ fn it_learns_and_records_itself() {
         .collect();
     assert_eq!(losses.len(), 6);
     assert!(losses[5] < 0.9 * losses[0], "{losses:?}");
-    assert!(outcome.scores.unwrap().ic > 0.2, "{:?}", outcome.scores);
+    assert!(outcome.scores.unwrap().ic.unwrap() > 0.2, "{:?}", outcome.scores);
     let loaded = Record::open(&output.join("run")).unwrap().load();
     assert_eq!(loaded.info.kind, "train");
     assert_eq!(loaded.info.exit.unwrap().code, Some(0));

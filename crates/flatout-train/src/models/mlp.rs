@@ -1,35 +1,41 @@
-//! Linear layers with ReLU over rows: features and the embeddings of categories side by side. On sequences: over the window's last row.
+//! Linear layers with ReLU and dropout over rows: features and the embeddings of categories side by side.
 
-use crate::Settings;
-use crate::data::{CODES, Shape};
+use super::Inputs;
+use crate::data::Shape;
+use crate::data::rows::CODES;
 use flatout_engine::{Activation, DataType, EngineError, Model, Tensor};
 
-pub fn build(settings: &Settings, shape: &Shape, model: &mut Model) -> Result<Option<Tensor>, EngineError> {
-    let (features, categories): (usize, &[usize]) = match shape {
-        Shape::Rows { features, categories } => (*features, categories),
-        Shape::Sequence { .. } => return Ok(None),
+pub fn build(inputs: &Inputs, model: &mut Model) -> Result<Option<Tensor>, EngineError> {
+    let Shape::Rows { features, categories } = inputs.shape else {
+        return Ok(None);
     };
-    let table = model.table("features", DataType::Real, &[features])?;
+    let settings = inputs.settings;
     let start = model.index_input("start")?;
-    let mut parts = vec![model.gather_rows(table, start)?];
+    let mut parts = Vec::new();
+    if *features > 0 {
+        let table = model.table("features", DataType::Real, &[*features])?;
+        parts.push(model.gather_rows(table, start)?);
+    }
     for (position, (&entries, name)) in categories.iter().zip(CODES).enumerate() {
         let codes = model.table(name, DataType::I32, &[1])?;
         let code = model.gather_rows(codes, start)?;
         let width = settings.entity_embedding_dim.max(1).min(entries.max(2));
         parts.push(model.embedding(&format!("embedding{position}"), code, entries.max(1), width)?);
     }
-    let mut values = if parts.len() == 1 {
-        parts[0]
-    } else {
-        model.concat(&parts)?
+    let mut values = match parts.as_slice() {
+        [] => return Ok(None),
+        [one] => *one,
+        several => model.concat(several)?,
     };
-    for layer in 0..settings.num_layers {
-        values = model.linear(
-            &format!("layers.{layer}"),
-            values,
-            settings.hidden_size,
-            Activation::Relu,
-        )?;
+    for layer in 0..inputs.layers {
+        let name = format!("layers.{layer}");
+        values = model.linear(&name, values, settings.hidden_size, Activation::Relu)?;
+        values = model.dropout(values, settings.dropout)?;
     }
-    Ok(Some(model.linear("head", values, 1, Activation::None)?))
+    Ok(Some(model.linear(
+        "head",
+        values,
+        inputs.target.outputs(),
+        Activation::None,
+    )?))
 }

@@ -178,6 +178,7 @@ impl Trainer<'_> {
                 kept,
             });
         }
+        let loss = loss * self.data.target().loss_scale();
         self.recorder.loss(loss);
         // The mean since the last reading stands for all samples since then.
         self.progress.epoch_loss += loss * std::mem::take(&mut self.unread_samples) as f64;

@@ -2,7 +2,7 @@
 
 use super::Trainer;
 use super::batch::BatchIndices;
-use crate::metrics::{RegressionMeter, Scores};
+use crate::metrics::{Meter, Scores};
 use crate::{Settings, TrainError};
 use flatout_data::{EpochOrder, Position};
 use flatout_engine::Session;
@@ -18,8 +18,9 @@ impl Trainer<'_> {
         let began = Instant::now();
         let order = EpochOrder::new(self.data.validation.clone(), session.plan().batch(), false, None);
         let mut batch = BatchIndices::new(order.batch_size(), session.plan());
-        let mut meter = RegressionMeter::default();
-        let mut predictions = vec![0f32; order.batch_size()];
+        let outputs = self.data.target().outputs();
+        let mut meter = Meter::new(self.data.target(), self.data.is_sequence());
+        let mut predictions = vec![0f32; order.batch_size() * outputs];
         for number in 0..order.batches_per_epoch() {
             let count = batch.fill(
                 &self.data,
@@ -33,7 +34,10 @@ impl Trainer<'_> {
             session.set_valid_rows(count);
             session.evaluate()?;
             session.read("prediction", &mut predictions)?;
-            for (&sample, &prediction) in batch.samples[..count].iter().zip(&predictions) {
+            for (&sample, prediction) in batch.samples[..count]
+                .iter()
+                .zip(predictions.chunks_exact(outputs))
+            {
                 meter.add(prediction, self.data.label(sample));
             }
             if settings.naive {
@@ -49,7 +53,8 @@ impl Trainer<'_> {
             batches: Some(order.batches_per_epoch()),
             place: None,
         });
-        self.last_scores = meter.scores().or(self.last_scores);
-        Ok(meter.scores())
+        let scores = meter.scores();
+        self.last_scores = scores.or(self.last_scores);
+        Ok(scores)
     }
 }

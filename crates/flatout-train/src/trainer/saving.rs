@@ -71,8 +71,7 @@ impl Trainer<'_> {
         let extra = Extra {
             progress: &self.progress,
             configuration: &self.configuration.yaml(),
-            mean: &self.data.standardiser.mean,
-            std: &self.data.standardiser.std,
+            preparation: &self.data.preparation,
         };
         checkpoint::save(&path, session, &extra)?;
         self.unsaved &= best;

@@ -167,11 +167,8 @@ fn show(report: &Report, language: Language, moving: bool) {
         Report::Epoch { phase, epoch, epochs, loss, samples_s, scores, .. } => {
             let rate = units::count(*samples_s);
             let scored = scores.map(|scores| {
-                let (loss, mae, ic, right) = (scores.loss, scores.mae, scores.ic, scores.directional_accuracy * 100.0);
-                message!(
-                    en: "; validation loss {loss:.5}, MAE {mae:.4}, direction {right:.1}%, IC {ic:.4}",
-                    zh: "；验证损失 {loss:.5}，MAE {mae:.4}，方向正确 {right:.1}%，IC {ic:.4}"
-                )
+                let text = scores.text();
+                Message { en: format!("; {}", text.en), zh: format!("；{}", text.zh) }
             });
             let scored = scored.unwrap_or_default();
             let scores = scored.get(language);

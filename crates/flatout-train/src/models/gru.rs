@@ -1,0 +1,10 @@
+//! `nn.GRU` over windows.
+
+use super::{Inputs, sequence};
+use flatout_engine::{EngineError, Model, Tensor};
+
+pub fn build(inputs: &Inputs, model: &mut Model) -> Result<Option<Tensor>, EngineError> {
+    sequence::build(inputs, model, |model, window, entity, stack| {
+        model.gru("gru", window, entity, stack)
+    })
+}

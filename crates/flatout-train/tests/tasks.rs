@@ -1,0 +1,135 @@
+//! Each kind of data and each model learns what was planted in it.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use flatout_data::generate::{Recipe, captcha, images, interactions, stocks};
+use flatout_train::metrics::Scores;
+use flatout_train::settings::Values;
+use flatout_train::{Configuration, TrainError, Trainer};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+fn train(data: &Path, more: &[(&'static str, &str)]) -> Result<(Scores, Vec<String>), TrainError> {
+    let output = tempfile::tempdir().unwrap();
+    let mut values: Values = [
+        ("data", data.display().to_string()),
+        ("output_dir", output.path().display().to_string()),
+        ("device", "cpu".to_owned()),
+        ("cache", "false".to_owned()),
+        ("eval_interval", "100".to_owned()),
+    ]
+    .into();
+    values.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    let configuration = Configuration::read(None, &values)?;
+    let (interrupted, mut notes) = (AtomicBool::new(false), Vec::new());
+    let mut report = |report: &flatout_train::Report| {
+        if let flatout_train::Report::Start { notes: said, .. } = report {
+            notes.extend(said.iter().map(|note| note.en.clone()));
+        }
+    };
+    let outcome = Trainer::new(&configuration, &interrupted, &mut report)?.run()?;
+    Ok((outcome.scores.unwrap(), notes))
+}
+
+#[test]
+fn clicks_are_yes_or_no() {
+    let folder = tempfile::tempdir().unwrap();
+    let recipe = interactions::Interactions::of_size(6000, 3);
+    Recipe::Interactions(recipe)
+        .generate(folder.path(), Some(2))
+        .unwrap();
+    let more = [
+        ("hidden_size", "16"),
+        ("entity_embedding_dim", "4"),
+        ("batch_size", "128"),
+        ("epochs", "6"),
+        ("learning_rate", "0.005"),
+    ];
+    let (scores, _) = train(folder.path(), &more).unwrap();
+    assert!(
+        scores.auc.unwrap() > 0.6 && scores.accuracy.unwrap() > 0.5,
+        "{scores:?}"
+    );
+    assert!(scores.mae.is_none() && scores.ic.is_none());
+    let (numbers, _) = train(
+        folder.path(),
+        &[&more[..], &[("task", "regression"), ("epochs", "1")]].concat(),
+    )
+    .unwrap();
+    assert!(numbers.mae.is_some() && numbers.auc.is_none() && numbers.ic.is_none());
+}
+
+#[test]
+fn folders_are_classes_and_tables_of_labels_positions() {
+    let folder = tempfile::tempdir().unwrap();
+    let (shapes, captchas) = (folder.path().join("shapes"), folder.path().join("captchas"));
+    let recipe = images::ImageClasses {
+        images: 160,
+        ..Default::default()
+    };
+    Recipe::Images(recipe).generate(&shapes, Some(2)).unwrap();
+    let small = [
+        ("hidden_size", "16"),
+        ("num_layers", "3"),
+        ("input_size", "32"),
+        ("batch_size", "16"),
+        ("epochs", "8"),
+        ("learning_rate", "0.005"),
+    ];
+    let (scores, _) = train(&shapes, &small).unwrap();
+    // Eight classes: guessing is right one time in eight.
+    assert!(
+        scores.accuracy.unwrap() > 0.3 && scores.auc.is_none(),
+        "{scores:?}"
+    );
+    let recipe = captcha::Captcha { images: 60, seed: 1 };
+    Recipe::Captcha(recipe).generate(&captchas, Some(2)).unwrap();
+    let (scores, _) = train(
+        &captchas,
+        &[&small[..], &[("input_size", "64,32"), ("epochs", "10")]].concat(),
+    )
+    .unwrap();
+    // Four columns, in pixels: knowing nothing but the means is off by 18.
+    assert!(
+        scores.mae.unwrap() < 16.0 && scores.accuracy.is_none(),
+        "{scores:?}"
+    );
+    let wrong = train(&captchas, &[("label", "gap_z")]).unwrap_err().to_string();
+    assert!(wrong.contains("gap_z"), "{wrong}");
+}
+
+#[test]
+fn a_gru_learns_sequences_and_input_size_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let recipe = stocks::Stocks {
+        stocks: 8,
+        days: 260,
+        seed: 7,
+        ..Default::default()
+    };
+    Recipe::Stocks(recipe).generate(folder.path(), Some(2)).unwrap();
+    let small = [
+        ("model_type", "gru"),
+        ("hidden_size", "16"),
+        ("num_layers", "1"),
+        ("entity_embedding_dim", "4"),
+        ("sequence_length", "10"),
+        ("batch_size", "64"),
+        ("epochs", "6"),
+        ("learning_rate", "0.005"),
+    ];
+    let (scores, notes) = train(folder.path(), &[&small[..], &[("input_size", "99")]].concat()).unwrap();
+    assert!(
+        scores.ic.unwrap() > 0.2 && scores.directional_accuracy.is_some(),
+        "{scores:?}"
+    );
+    assert!(notes.iter().any(|note| note.contains("20 features")), "{notes:?}");
+    let long = [("sequence_length", "5000")];
+    let error = train(folder.path(), &[&small[..], &long].concat()).unwrap_err();
+    assert!(error.to_string().contains("no window fits"), "{error}");
+    let error = train(folder.path(), &[("model_type", "cnn"), ("sequence_length", "10")]).unwrap_err();
+    assert!(
+        error.to_string().contains("model for this kind of data"),
+        "{error}"
+    );
+}
