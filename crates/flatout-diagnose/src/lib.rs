@@ -4,11 +4,13 @@
 //! - [`analysis`]: a record digested once, for all rules.
 //! - [`rules`]: one file a rule, `rules/<domain>/<pattern>.rs`; each looks at the analysis and may return a candidate.
 //! - [`candidate`], [`rank`]: a finding with the stretch of time it claims; the arbiter that leaves one cause a stretch.
+//! - [`pointing`]: the user's line behind a stretch of time, out of the stacks.
 //! - [`advice`]: values to suggest, computed from what the machine has.
 
 pub mod advice;
 pub mod analysis;
 pub mod candidate;
+pub mod pointing;
 pub mod rank;
 pub mod rules;
 #[cfg(test)]
@@ -56,7 +58,10 @@ pub struct WindowSummary {
 /// Every rule's word on a record, ranked.
 pub fn diagnose(data: &RunData) -> Diagnosis {
     let analysis = Analysis::new(data);
-    let candidates = RULES.iter().filter_map(|rule| (rule.check)(&analysis)).collect();
+    let candidates = RULES.iter().filter_map(|rule| (rule.check)(&analysis));
+    let candidates = candidates
+        .map(|candidate| pointing::to_the_line(&analysis, candidate))
+        .collect();
     let mut findings = rank::rank(&analysis, candidates);
     for finding in findings.iter_mut().filter(|finding| finding.kind == Kind::Cause) {
         let trial = advice::trial(&finding.fixes, &data.info.command);

@@ -190,11 +190,21 @@ impl Build {
         self
     }
 
-    pub fn stack(mut self, frames: &[&str], count: u64) -> Self {
+    pub fn stack(self, frames: &[&str], count: u64) -> Self {
+        self.stack_of(frames, count, None, false)
+    }
+
+    /// A stack with the phase that was under way, of the training thread or of a worker.
+    pub fn stack_of(mut self, frames: &[&str], count: u64, phase: Option<Phase>, worker: bool) -> Self {
         let frames = frames.iter().map(|frame| (*frame).to_owned()).collect();
         self.data.stacks.push(StackTick {
             t: START_S + 5.0,
-            stacks: vec![StackCount { frames, count }],
+            stacks: vec![StackCount {
+                frames,
+                count,
+                phase,
+                worker,
+            }],
         });
         self
     }

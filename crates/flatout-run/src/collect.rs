@@ -8,7 +8,8 @@ mod lane;
 mod loaders;
 
 use crate::ring::{Message, Ring};
-use flatout_telemetry::{Event, EventKind, Fact, RecordWriter, StepTick};
+use crate::stacks::Watch;
+use flatout_telemetry::{Event, EventKind, Fact, RecordWriter, StackTick, StepTick};
 use growth::Growth;
 use lane::Lanes;
 use loaders::Loaders;
@@ -43,6 +44,7 @@ struct Process {
     growth: Growth,
     parent: u32,
     rank: Option<u32>,
+    worker: bool,
     /// Spoken before it was clear which lane it belongs to.
     waiting: Vec<Message>,
     gone: bool,
@@ -116,6 +118,7 @@ impl Collector {
             for message in messages {
                 if let Some(hello) = &message.hello {
                     (process.parent, process.rank) = (hello.parent, hello.rank);
+                    process.worker = hello.worker;
                 } else {
                     process.waiting.push(message);
                 }
@@ -193,6 +196,28 @@ impl Collector {
         self.lanes.finish();
     }
 
+    /// The processes whose stacks tell something: all that speak, but of a loader's workers one.
+    pub fn watches(&self) -> Vec<Watch> {
+        let mut fed = HashSet::new();
+        let alive = self.processes.iter().filter(|(_, process)| !process.gone);
+        let one_worker = alive.filter(|(_, process)| !process.worker || fed.insert(process.parent));
+        let watch = |(path, process): (&PathBuf, &Process)| Watch {
+            pid: process.ring.pid(),
+            lane: self.lanes.known(path).or(process.rank).unwrap_or(0),
+            worker: process.worker,
+            ring: Some(path.clone()),
+        };
+        one_worker.map(watch).collect()
+    }
+
+    /// Writes a line of stacks where its process belongs.
+    pub fn write_stacks(&mut self, lane: u32, tick: &StackTick, writer: &mut RecordWriter) {
+        // A rank that has not stepped yet has no folder, and may never have one.
+        if lane == 0 || self.lanes.has(lane) {
+            self.lanes.writer(lane, writer).stacks(tick);
+        }
+    }
+
     /// Tells the programs how busy the GPU is.
     pub fn tell_gpu_utilization(&self, ratio: Option<f64>) {
         for process in self.processes.values().filter(|process| !process.gone) {
@@ -217,6 +242,7 @@ impl Collector {
                     growth: Growth::default(),
                     parent: 0,
                     rank: None,
+                    worker: false,
                     waiting: Vec::new(),
                     gone: false,
                 };

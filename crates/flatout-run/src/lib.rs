@@ -4,6 +4,7 @@
 //! - [`probe`]: the Python files carried inside the binary, and the environment that brings them into every Python process.
 //! - [`ring`]: the memory-mapped files through which a probe speaks.
 //! - [`collect`]: rings become steps, events and facts of the record.
+//! - [`stacks`]: where Python programs stand, read from outside.
 //! - [`session`]: one run from its start to its end, and the first finding while it runs.
 //!
 //! Nothing here judges: findings come from `flatout-diagnose`, out of the record. Linux only.
@@ -15,6 +16,7 @@ pub mod probe;
 pub mod program;
 pub mod ring;
 pub mod session;
+pub mod stacks;
 
 pub use applied::not_applied;
 pub use error::RunError;

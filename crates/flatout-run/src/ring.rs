@@ -10,6 +10,7 @@ mod messages;
 pub use layout::Counters;
 pub use messages::{FactMessage, Hello, Message};
 
+use flatout_telemetry::Phase;
 use map::Map;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +46,12 @@ impl Ring {
     /// When the file was made, in nanoseconds of the monotonic clock.
     pub fn created_ns(&self) -> u64 {
         self.map.load(layout::CREATED_AT)
+    }
+
+    /// The phase under way.
+    pub fn phase(&self) -> Option<Phase> {
+        let index = usize::try_from(self.map.load(layout::PHASE_AT)).ok()?;
+        Phase::ALL.get(index).copied()
     }
 
     pub fn counters(&self) -> Counters {

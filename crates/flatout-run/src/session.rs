@@ -31,6 +31,8 @@ pub struct Options {
     /// Stop the program after this many optimizer steps.
     pub steps: Option<u64>,
     pub interval: Duration,
+    /// Read where the program's Python code stands.
+    pub stacks: bool,
     /// Where records lie.
     pub runs: PathBuf,
 }
@@ -43,6 +45,7 @@ impl Options {
             apply: Vec::new(),
             steps: None,
             interval: Duration::from_secs(1),
+            stacks: true,
             runs: record::runs_folder(),
         }
     }
@@ -74,7 +77,7 @@ pub fn run(options: &Options, live: &mut dyn FnMut(&Finding)) -> Result<Outcome,
         // Nothing ran: an empty record would only be in the way of `last`.
         let _ = std::fs::remove_dir_all(&folder);
     })?;
-    let mut recording = Recording::start(&runtime, program.pid(), options.interval, &mut writer);
+    let mut recording = Recording::start(&runtime, program.pid(), options, &mut writer);
     let mut early = EarlyFinding::new(&folder);
     let status = loop {
         match signals.wait(POLL) {

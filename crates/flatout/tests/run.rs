@@ -4,6 +4,8 @@
 
 #[path = "run/programs.rs"]
 mod programs;
+#[path = "run/stacks.rs"]
+mod stacks;
 #[path = "run/support.rs"]
 mod support;
 #[path = "run/transparent.rs"]

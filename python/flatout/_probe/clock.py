@@ -194,9 +194,16 @@ def hello():
             "parent": os.getppid(),
             "rank": int(rank) if rank and rank.isdigit() else None,
             "world": int(world) if world and world.isdigit() else None,
+            "worker": in_worker(),
             "python": sys.version.split()[0],
         }
     }
+
+
+def in_worker():
+    """Whether this process is a DataLoader's worker."""
+    module = sys.modules.get("torch.utils.data._utils.worker")
+    return module is not None and module.get_worker_info() is not None
 
 
 def note(source, text):

@@ -1,7 +1,7 @@
-//! Which line of the user's own code the main thread stood in.
+//! Which line of the user's own code the program stood in.
 
 use flatout_core::Place;
-use flatout_telemetry::record::RunData;
+use flatout_telemetry::record::{RunData, StackCount};
 use std::collections::BTreeMap;
 
 /// Frames of these are not the user's: the place sought is the innermost frame outside of them.
@@ -19,7 +19,7 @@ pub fn is_library(text: &str) -> bool {
     NOT_THE_USERS.iter().any(|mark| text.contains(mark))
 }
 
-/// A line of the user's code with the share of all stacks that stood in it.
+/// A line of the user's code with the share of the stacks that stood in it.
 #[derive(Clone, Debug)]
 pub struct HotLine {
     pub place: Place,
@@ -27,58 +27,62 @@ pub struct HotLine {
     pub share: f64,
 }
 
-/// The user's lines by time, the hottest first; `keep` chooses stacks by their frames.
-pub fn hot_lines(
+/// The user's lines by their share of all the training thread's stacks, the hottest first; `keep` chooses stacks.
+pub fn hot_lines(data: &RunData, range: (f64, f64), keep: impl Fn(&StackCount) -> bool) -> Vec<HotLine> {
+    let all = within(data, range)
+        .filter(|stack| !stack.worker)
+        .map(|stack| stack.count)
+        .sum();
+    lines(within(data, range).filter(|stack| keep(stack)), all)
+}
+
+/// The line with most of the stacks that `keep` chooses, and how many those are.
+pub fn hottest_within(
     data: &RunData,
-    (start_s, end_s): (f64, f64),
-    keep: impl Fn(&[String]) -> bool,
-) -> Vec<HotLine> {
+    range: (f64, f64),
+    keep: impl Fn(&StackCount) -> bool,
+) -> Option<(HotLine, u64)> {
+    let kept = || within(data, range).filter(|stack| keep(stack));
+    let all = kept().map(|stack| stack.count).sum();
+    let hottest = lines(kept(), all).into_iter().next()?;
+    Some((hottest, all))
+}
+
+/// Stacks are told up to a minute after they were seen.
+fn within(data: &RunData, (start_s, end_s): (f64, f64)) -> impl Iterator<Item = &StackCount> {
+    let ticks = data.stacks.iter();
+    let ticks = ticks.filter(move |tick| tick.t > start_s && tick.t <= end_s + 60.0);
+    ticks.flat_map(|tick| &tick.stacks)
+}
+
+fn lines<'a>(stacks: impl Iterator<Item = &'a StackCount>, all: u64) -> Vec<HotLine> {
     let mut counts: BTreeMap<(Place, String), u64> = BTreeMap::new();
-    let mut all = 0u64;
-    for tick in data
-        .stacks
-        .iter()
-        .filter(|tick| tick.t > start_s && tick.t <= end_s + 60.0)
-    {
-        for stack in &tick.stacks {
-            all += stack.count;
-            if !keep(&stack.frames) {
-                continue;
-            }
-            if let Some(found) = stack.frames.iter().rev().find_map(|frame| users_frame(frame)) {
-                *counts.entry(found).or_default() += stack.count;
-            }
+    for stack in stacks {
+        if let Some(found) = stack.frames.iter().rev().find_map(|frame| users_frame(frame)) {
+            *counts.entry(found).or_default() += stack.count;
         }
     }
-    let mut lines: Vec<HotLine> = counts
-        .into_iter()
-        .map(|((place, function), count)| HotLine {
-            place,
-            function,
-            share: count as f64 / all.max(1) as f64,
-        })
-        .collect();
+    let line = |((place, function), count): ((Place, String), u64)| HotLine {
+        place,
+        function,
+        share: count as f64 / all.max(1) as f64,
+    };
+    let mut lines: Vec<HotLine> = counts.into_iter().map(line).collect();
     lines.sort_by(|a, b| b.share.total_cmp(&a.share));
     lines
 }
 
-/// Stacks of the window that `own` chooses and that stand in the user's code, and all of them. `None` without stacks.
+/// The training thread's stacks that `own` chooses and that stand in the user's code, and all of them. `None` without stacks.
 pub fn own_stacks(
     data: &RunData,
-    (start_s, end_s): (f64, f64),
-    own: impl Fn(&[String]) -> bool,
+    range: (f64, f64),
+    own: impl Fn(&StackCount) -> bool,
 ) -> Option<(u64, u64)> {
     let (mut chosen, mut all) = (0u64, 0u64);
-    for tick in data
-        .stacks
-        .iter()
-        .filter(|tick| tick.t > start_s && tick.t <= end_s + 60.0)
-    {
-        for stack in &tick.stacks {
-            all += stack.count;
-            if own(&stack.frames) && stack.frames.iter().any(|frame| users_frame(frame).is_some()) {
-                chosen += stack.count;
-            }
+    for stack in within(data, range).filter(|stack| !stack.worker) {
+        all += stack.count;
+        if own(stack) && stack.frames.iter().any(|frame| users_frame(frame).is_some()) {
+            chosen += stack.count;
         }
     }
     (all > 0).then_some((chosen, all))

@@ -27,6 +27,11 @@ impl Lanes {
         lane
     }
 
+    /// Whether a process writes in this lane now.
+    pub fn has(&self, lane: u32) -> bool {
+        self.taken.contains(&lane)
+    }
+
     pub fn known(&self, ring: &Path) -> Option<u32> {
         self.of_ring.get(ring).copied()
     }

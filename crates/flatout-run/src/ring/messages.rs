@@ -25,6 +25,9 @@ pub struct Hello {
     /// The rank among several processes that train together, where the environment tells it.
     pub rank: Option<u32>,
     pub world: Option<u32>,
+    /// A loader's worker.
+    #[serde(default)]
+    pub worker: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -2,19 +2,25 @@
 
 use crate::collect::{Collector, Progress};
 use crate::probe::Runtime;
-use flatout_telemetry::{RecordWriter, Sample, Sampler, SamplerOptions};
+use crate::session::Options;
+use crate::stacks::{Stacks, Watch};
+use flatout_telemetry::{Event, EventKind, RecordWriter, Sample, Sampler, SamplerOptions};
 use std::time::{Duration, Instant};
 
 pub struct Recording {
     collector: Collector,
     /// Gone when the program ended before it could be looked at.
     sampler: Option<Sampler>,
+    stacks: Option<Stacks>,
+    /// The program itself, watched until a process of it speaks.
+    root: u32,
     interval: Duration,
     next_tick: Instant,
 }
 
 impl Recording {
-    pub fn start(runtime: &Runtime, pid: u32, interval: Duration, writer: &mut RecordWriter) -> Self {
+    pub fn start(runtime: &Runtime, pid: u32, run: &Options, writer: &mut RecordWriter) -> Self {
+        let interval = run.interval;
         let options = SamplerOptions {
             interval,
             pid: Some(pid),
@@ -36,6 +42,8 @@ impl Recording {
         Self {
             collector: Collector::new(runtime.rings(), started),
             sampler,
+            stacks: run.stacks.then(Stacks::default),
+            root: pid,
             interval,
             next_tick: now + interval,
         }
@@ -54,10 +62,45 @@ impl Recording {
         self.sample(writer);
         if Instant::now() >= self.next_tick {
             self.collector.tick(writer);
+            self.watch(writer);
             // After a suspension the ticks that were missed are not made up for.
             self.next_tick = (self.next_tick + self.interval).max(Instant::now());
         } else {
             self.collector.poll(writer);
+        }
+    }
+
+    fn watch(&mut self, writer: &mut RecordWriter) {
+        let Some(stacks) = &mut self.stacks else { return };
+        let mut wanted = self.collector.watches();
+        if wanted.is_empty() {
+            wanted.push(Watch {
+                pid: self.root,
+                lane: 0,
+                worker: false,
+                ring: None,
+            });
+        } else if let Some(reason) = stacks.take_failure() {
+            // Only now is it certain that a Python was there to be seen.
+            let text = format!("the program's Python stacks cannot be read: {reason}");
+            let kind = EventKind::Note {
+                source: "flatout".into(),
+                text,
+            };
+            writer.event(&Event {
+                t: self.collector.elapsed_s(),
+                kind,
+            });
+        }
+        stacks.follow(wanted);
+        self.tell_stacks(writer, false);
+    }
+
+    fn tell_stacks(&mut self, writer: &mut RecordWriter, last: bool) {
+        let t = self.collector.elapsed_s();
+        let lines = self.stacks.as_mut().map(|stacks| stacks.lines(t, last));
+        for (lane, tick) in lines.unwrap_or_default() {
+            self.collector.write_stacks(lane, &tick, writer);
         }
     }
 
@@ -74,6 +117,7 @@ impl Recording {
     }
 
     pub fn finish(&mut self, writer: &mut RecordWriter) {
+        self.tell_stacks(writer, true);
         self.collector.finish(writer);
     }
 }

@@ -1,5 +1,6 @@
 //! Facts: settings really in force and where they were set; and the main thread's stacks.
 
+use super::Phase;
 use flatout_core::Place;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,16 +29,22 @@ pub struct Fact {
     pub place: Option<Place>,
 }
 
-/// Where the main thread was since the last line: counts per stack.
+/// Where the training thread (and one worker of its loader) was since the last line: counts per stack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StackTick {
     pub t: f64,
     pub stacks: Vec<StackCount>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StackCount {
     /// `function (file:line)`, outermost first.
     pub frames: Vec<String>,
     pub count: u64,
+    /// The phase that was under way; unknown before the probe speaks, and for workers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// A loader's worker, not the training thread.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub worker: bool,
 }

@@ -27,6 +27,9 @@ pub struct Arguments {
     /// Stop the program after this many optimizer steps
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
+    /// Do not read where the program's Python code stands (20 times a second, from outside)
+    #[arg(long)]
+    no_stacks: bool,
     /// Write the findings as JSON to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -50,6 +53,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         name: arguments.name,
         apply: arguments.apply,
         steps: arguments.steps,
+        stacks: !arguments.no_stacks,
         ..Options::new(arguments.command)
     };
     let quiet = arguments.quiet;

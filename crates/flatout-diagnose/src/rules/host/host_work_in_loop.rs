@@ -21,6 +21,7 @@ use crate::analysis::stacks::{hot_lines, own_stacks};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
 use flatout_core::{Evidence, Severity, message, units};
 use flatout_telemetry::Phase;
+use flatout_telemetry::record::StackCount;
 
 pub const ID: &str = "host-work-in-loop";
 pub const WORST: Severity = Severity::Critical;
@@ -34,7 +35,11 @@ const STACKS: u64 = 100;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
-    let own = |frames: &[String]| !frames.iter().any(|frame| frame.contains("/torch/"));
+    // Where the phase is known it decides; a call of an operator from the program's own line has no frame of torch.
+    let own = |stack: &StackCount| match stack.phase {
+        Some(phase) => phase == Phase::Other,
+        None => !stack.worker && !stack.frames.iter().any(|frame| frame.contains("/torch/")),
+    };
     let stacks = own_stacks(analysis.data, window.range(), own);
     // Blocked on the device or copying to it, the main thread stands in the program's own lines too.
     let elsewhere_s = window.seconds(Phase::Sync) + window.seconds(Phase::Transfer);

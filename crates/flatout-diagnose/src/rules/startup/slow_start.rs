@@ -37,7 +37,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let (shown, of) = (units::duration(first_s), units::percent(share));
-    let lines = hot_lines(analysis.data, (0.0, (first_s - 60.0).max(0.0)), |_| true);
+    let lines = hot_lines(analysis.data, (0.0, (first_s - 60.0).max(0.0)), |stack| !stack.worker);
     let hot = lines.first().filter(|line| line.share >= LINE_SHARE);
     Some(
         Candidate::new(

@@ -1,0 +1,124 @@
+//! The user's line behind a stretch of time: where the training thread, or a worker of its loader, stood while it passed.
+//!
+//! Rules know which stretch they answer for, the stacks know the lines; they meet here, so that no rule has to look at stacks.
+
+use crate::analysis::Analysis;
+use crate::analysis::stacks::{HotLine, hottest_within};
+use crate::candidate::{Candidate, Stretch};
+use flatout_core::{Evidence, Message, message};
+use flatout_telemetry::Phase;
+use flatout_telemetry::record::StackCount;
+
+/// A line that holds less of its stretch is not worth a look.
+const SHARE: f64 = 0.2;
+/// Fewer stacks than this say little: one second at 20 a second.
+const FEWEST: u64 = 20;
+
+/// Adds the line to a finding whose stretch of time the stacks can explain.
+pub fn to_the_line(analysis: &Analysis, candidate: Candidate) -> Candidate {
+    let Some(claim) = &candidate.claim else {
+        return candidate;
+    };
+    let found = match claim.stretches.first() {
+        Some(Stretch::Data) => batch_line(analysis),
+        Some(Stretch::Dispatch) => within(analysis, launching, |stack| stack.phase == Some(Phase::Compute)),
+        _ => None,
+    };
+    let Some((line, name)) = found else {
+        return candidate;
+    };
+    candidate
+        .evidence(analysis.in_window(Evidence::new(name, line.share * 100.0, "%")))
+        .place(Some(&line.place))
+}
+
+/// What a batch costs: in the workers where there are some, else in the training thread itself.
+fn batch_line(analysis: &Analysis) -> Option<(HotLine, Message)> {
+    // A worker without a line of the program in its stack waits for work.
+    within(analysis, worker, |stack| stack.worker)
+        .or_else(|| within(analysis, loading, |stack| stack.phase == Some(Phase::Data)))
+}
+
+fn within(
+    analysis: &Analysis,
+    name: fn(&HotLine) -> Message,
+    keep: impl Fn(&StackCount) -> bool,
+) -> Option<(HotLine, Message)> {
+    let range = analysis.window.as_ref()?.range();
+    let (line, stacks) = hottest_within(analysis.data, range, keep)?;
+    let name = name(&line);
+    (stacks >= FEWEST && line.share >= SHARE).then_some((line, name))
+}
+
+fn worker(line: &HotLine) -> Message {
+    let function = &line.function;
+    message!(en: "stacks of a loader worker in {function}", zh: "DataLoader worker 停留在 {function} 的比例")
+}
+
+fn loading(line: &HotLine) -> Message {
+    let function = &line.function;
+    message!(en: "stacks in {function} while a batch is waited for", zh: "等待 batch 时停留在 {function} 的比例")
+}
+
+fn launching(line: &HotLine) -> Message {
+    let function = &line.function;
+    message!(en: "stacks in {function} while the step computes", zh: "计算时停留在 {function} 的比例")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Build;
+    use flatout_telemetry::Phase;
+    use serde_json::json;
+
+    const LOOP: &str = "<module> (train.py:80)";
+    const ITEM: &str = "__getitem__ (data.py:12)";
+
+    fn starved(workers: u64) -> Build {
+        Build::steady(20)
+            .phase(Phase::Data, 0.6)
+            .phase(Phase::Compute, 0.4)
+            .cpus(4)
+            .loader(0, json!({"num_workers": workers, "batch_size": 32}))
+    }
+
+    fn places(build: Build) -> Vec<(String, u32)> {
+        let findings = crate::diagnose(&build.done()).findings;
+        let places = findings[0].places.iter();
+        places
+            .map(|place| (place.file.display().to_string(), place.line))
+            .collect()
+    }
+
+    #[test]
+    fn waiting_for_batches_is_charged_to_the_line_that_makes_them() {
+        let build = starved(0)
+            .stack_of(
+                &[LOOP, ITEM, "open (/lib/python3.11/PIL.py:3)"],
+                60,
+                Some(Phase::Data),
+                false,
+            )
+            .stack_of(&[LOOP, "forward (model.py:4)"], 40, Some(Phase::Compute), false);
+        assert!(places(build).contains(&("data.py".into(), 12)));
+    }
+
+    #[test]
+    fn a_workers_line_is_named_where_there_are_workers() {
+        let build = starved(2)
+            .stack_of(&[LOOP], 60, Some(Phase::Data), false)
+            .stack_of(
+                &["_worker_loop (/site-packages/torch/w.py:1)", ITEM],
+                30,
+                None,
+                true,
+            );
+        assert!(places(build).contains(&("data.py".into(), 12)));
+    }
+
+    #[test]
+    fn few_stacks_name_nothing() {
+        let build = starved(0).stack_of(&[LOOP, ITEM], 5, Some(Phase::Data), false);
+        assert!(!places(build).contains(&("data.py".into(), 12)));
+    }
+}

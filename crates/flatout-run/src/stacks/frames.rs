@@ -1,0 +1,93 @@
+//! What of a stack is kept: not the probe's own frames, not what a forked worker inherited, and never an endless recursion.
+
+use py_spy::{Frame, StackTrace};
+
+/// The outermost and the innermost frames kept of a deep stack.
+const OUTER: usize = 8;
+const INNER: usize = 32;
+
+/// The main thread's frames as the record writes them, outermost first. Interpreters list the newest thread first.
+pub fn of_main_thread(traces: &[StackTrace], pid: u32, worker: bool) -> Vec<String> {
+    let own = |trace: &&StackTrace| trace.os_thread_id == Some(u64::from(pid));
+    let Some(trace) = traces.iter().find(own).or(traces.last()) else {
+        return Vec::new();
+    };
+    let mut frames: Vec<&Frame> = trace
+        .frames
+        .iter()
+        .filter(|frame| !is_probe(frame))
+        .rev()
+        .collect();
+    if worker {
+        // Below the worker's loop a forked process still shows the stack it was forked from.
+        let from = frames
+            .iter()
+            .rposition(|frame| frame.name == "_worker_loop")
+            .unwrap_or(0);
+        frames.drain(..from);
+    }
+    if frames.len() > OUTER + INNER {
+        frames.drain(OUTER..frames.len() - INNER);
+    }
+    let text = |frame: &&Frame| format!("{} ({}:{})", frame.name, frame.filename, frame.line);
+    frames.iter().map(text).collect()
+}
+
+fn is_probe(frame: &Frame) -> bool {
+    frame.filename.contains("/flatout/_probe/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(names: &[(&str, &str)]) -> StackTrace {
+        let frame = |(name, filename): &(&str, &str)| Frame {
+            name: (*name).into(),
+            filename: (*filename).into(),
+            module: None,
+            short_filename: None,
+            line: 1,
+            locals: None,
+            is_entry: false,
+            is_shim_entry: false,
+        };
+        StackTrace {
+            pid: 1,
+            thread_id: 1,
+            thread_name: None,
+            os_thread_id: Some(7),
+            active: true,
+            owns_gil: false,
+            frames: names.iter().rev().map(frame).collect(),
+            process_info: None,
+        }
+    }
+
+    #[test]
+    fn a_forked_worker_shows_its_own_work_only() {
+        let names = [
+            ("<module>", "train.py"),
+            ("__iter__", "/x/flatout/_probe/patches/loader.py"),
+            ("_worker_loop", "torch/worker.py"),
+            ("__getitem__", "data.py"),
+        ];
+        let all = of_main_thread(&[trace(&names)], 7, false);
+        assert_eq!(
+            all,
+            [
+                "<module> (train.py:1)",
+                "_worker_loop (torch/worker.py:1)",
+                "__getitem__ (data.py:1)"
+            ]
+        );
+        assert_eq!(of_main_thread(&[trace(&names)], 7, true), all[1..]);
+    }
+
+    #[test]
+    fn recursion_is_cut_in_the_middle() {
+        let names = vec![("again", "a.py"); 900];
+        assert_eq!(of_main_thread(&[trace(&names)], 7, false).len(), OUTER + INNER);
+        assert!(of_main_thread(&[], 7, false).is_empty());
+    }
+}

@@ -1,0 +1,110 @@
+//! Where a program stands, read from outside.
+
+use crate::support::{Place, plain_python, torch_python};
+use flatout_telemetry::Phase;
+use flatout_telemetry::record::{RunData, StackCount};
+
+const WAITING: &str = "
+import time, flatout
+def read_slowly():
+    time.sleep(0.02)
+for _ in range(150):
+    with flatout.phase('data'):
+        read_slowly()
+    flatout.step()
+";
+
+fn stacks(data: &RunData) -> Vec<&StackCount> {
+    data.stacks.iter().flat_map(|tick| &tick.stacks).collect()
+}
+
+fn stands_in(stack: &StackCount, function: &str) -> bool {
+    stack
+        .frames
+        .iter()
+        .any(|frame| frame.starts_with(&format!("{function} (")))
+}
+
+#[test]
+fn waiting_is_charged_to_the_programs_own_line() {
+    let Some(python) = plain_python() else { return };
+    let place = Place::new();
+    place.script("train.py", WAITING);
+    let (output, data) = place.run(&python, &["--quiet"], &["train.py"]);
+    assert_eq!(output.status.code(), Some(0));
+    let found = stacks(&data);
+    let slow: u64 = found
+        .iter()
+        .filter(|stack| stands_in(stack, "read_slowly") && stack.phase == Some(Phase::Data))
+        .map(|stack| stack.count)
+        .sum();
+    let all: u64 = found.iter().map(|stack| stack.count).sum();
+    // Where the machine allows no tracing at all the record says so instead.
+    if !found.is_empty() {
+        assert!(slow * 2 > all, "{slow} of {all}: {found:?}");
+        assert!(
+            found
+                .iter()
+                .all(|stack| !stands_in(stack, "phase") || stack.frames.len() > 1)
+        );
+    } else {
+        let told = data
+            .events
+            .iter()
+            .any(|event| format!("{event:?}").contains("cannot be read"));
+        assert!(told, "neither stacks nor a reason");
+    }
+}
+
+#[test]
+fn stacks_can_be_left_out() {
+    let Some(python) = plain_python() else { return };
+    let place = Place::new();
+    place.script("train.py", WAITING);
+    let (_, data) = place.run(&python, &["--quiet", "--no-stacks"], &["train.py"]);
+    assert!(data.stacks.is_empty());
+}
+
+const WORKERS: &str = "
+import time, torch
+from torch.utils.data import DataLoader, Dataset
+class Slow(Dataset):
+    def __len__(self):
+        return 1000
+    def __getitem__(self, index):
+        return torch.tensor(decode(index))
+def decode(index):
+    time.sleep(0.03)
+    return float(index)
+weight = torch.nn.Parameter(torch.zeros(1))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for x in DataLoader(Slow(), batch_size=4, num_workers=1):
+    (x.mean() * weight).sum().backward()
+    optimizer.step()
+";
+
+#[test]
+fn a_finding_about_batches_names_the_line_that_makes_them() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script("train.py", WORKERS);
+    let (output, data) = place.run(&python, &["--steps", "90"], &["train.py"]);
+    let found = stacks(&data);
+    if found.is_empty() {
+        return;
+    }
+    let in_worker = found
+        .iter()
+        .find(|stack| stack.worker && stands_in(stack, "decode"));
+    let in_worker = in_worker.expect("a worker's stack");
+    assert!(
+        !stands_in(in_worker, "<module>"),
+        "{in_worker:?}: what it was forked from is not its own"
+    );
+    let line = 1 + WORKERS
+        .lines()
+        .position(|line| line.contains("time.sleep"))
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(&format!("train.py:{line}")), "{said}");
+}
