@@ -82,6 +82,12 @@ pub trait Session: Send {
     /// The same for evaluation.
     fn take_evaluation_loss(&mut self) -> Option<f64>;
 
+    /// The first update whose loss was no finite number, counted from 1, since the session began; `None` where none was, or where
+    /// the device does not keep it.
+    fn first_bad_update(&mut self) -> Option<u64> {
+        None
+    }
+
     /// The global norm of the gradients of the last update, before the clip.
     fn gradient_norm(&mut self) -> f64;
 
@@ -102,6 +108,12 @@ pub trait Session: Send {
 
     /// Memory the plan holds on the device, in bytes, tables not counted.
     fn memory_bytes(&self) -> u64;
+
+    /// Memory of the device: free now, and in all, in bytes. `None` where the device is the machine itself, whose memory is
+    /// everybody's.
+    fn device_memory(&self) -> Option<(u64, u64)> {
+        None
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

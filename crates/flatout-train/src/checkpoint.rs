@@ -2,6 +2,7 @@
 //! code can hide in it, and PyTorch reads it.
 
 use crate::TrainError;
+use crate::batch_size::Batch;
 use crate::data::Preparation;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
@@ -20,8 +21,8 @@ pub struct Progress {
     pub phase: usize,
     /// Epochs of this phase that are done.
     pub epoch: u64,
-    /// Batches of the current epoch that are done.
-    pub batch: u64,
+    /// Steps of the current epoch that are done.
+    pub epoch_step: u64,
     /// Steps of the whole run.
     pub step: u64,
     pub updates: u64,
@@ -32,6 +33,43 @@ pub struct Progress {
     /// Sum of losses and samples of the epoch so far.
     pub epoch_loss: f64,
     pub epoch_samples: u64,
+    /// Of the current phase.
+    #[serde(default)]
+    pub batch: Option<Batch>,
+}
+
+/// Parameters, state and position of a session in memory, on their way to another session of the same model.
+pub struct Snapshot {
+    tensors: Vec<(String, Vec<f32>)>,
+    position: Position,
+}
+
+impl Snapshot {
+    pub fn take(session: &mut dyn Session, position: Position) -> Result<Self, TrainError> {
+        let mut tensors = Vec::new();
+        for (name, shape) in kept(session) {
+            let mut values = vec![0f32; shape.iter().product()];
+            session.read(&name, &mut values)?;
+            tensors.push((name, values));
+        }
+        Ok(Self { tensors, position })
+    }
+
+    pub fn put(&self, session: &mut dyn Session) -> Result<(), TrainError> {
+        for (name, values) in &self.tensors {
+            session.write(name, values)?;
+        }
+        session.set_position(self.position);
+        Ok(())
+    }
+}
+
+/// Names and shapes of everything that is kept from step to step.
+fn kept(session: &dyn Session) -> Vec<(String, Vec<usize>)> {
+    let buffers = session.plan().buffers().iter();
+    let kept = buffers.filter(|buffer| matches!(buffer.role, Role::Parameter | Role::State));
+    kept.map(|buffer| (buffer.name.clone(), buffer.shape.clone()))
+        .collect()
 }
 
 /// The key of the metadata that holds everything of ours.
@@ -83,15 +121,7 @@ type Tensor = (String, Vec<usize>, Vec<u8>);
 
 /// Everything that is kept from step to step.
 fn read_tensors(session: &mut dyn Session) -> Result<Vec<Tensor>, TrainError> {
-    let plan = session.plan();
-    let kept = plan
-        .buffers()
-        .iter()
-        .filter(|buffer| matches!(buffer.role, Role::Parameter | Role::State));
-    let named: Vec<(String, Vec<usize>)> = kept
-        .map(|buffer| (buffer.name.clone(), buffer.shape.clone()))
-        .collect();
-    let read = named.into_iter().map(|(name, shape)| {
+    let read = kept(session).into_iter().map(|(name, shape)| {
         let mut values = vec![0f32; shape.iter().product()];
         session.read(&name, &mut values)?;
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -157,15 +187,7 @@ pub fn load(path: &Path, session: &mut dyn Session) -> Result<Progress, TrainErr
     let bytes = std::fs::read(path).map_err(|source| FileError::reading(path, source))?;
     let described = described(path, &bytes)?;
     let tensors = SafeTensors::deserialize(&bytes).map_err(|error| broken(path, &error.to_string()))?;
-    let plan = session.plan();
-    let kept = plan
-        .buffers()
-        .iter()
-        .filter(|buffer| matches!(buffer.role, Role::Parameter | Role::State));
-    let wanted: Vec<(String, Vec<usize>)> = kept
-        .map(|buffer| (buffer.name.clone(), buffer.shape.clone()))
-        .collect();
-    for (name, shape) in wanted {
+    for (name, shape) in kept(session) {
         let Ok(tensor) = tensors.tensor(&name) else {
             return Err(refuse(
                 path,

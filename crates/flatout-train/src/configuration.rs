@@ -40,6 +40,8 @@ pub struct Configuration {
     pub notes: Vec<Message>,
     /// As resolved, for `config.yaml`.
     pub resolved: Vec<(&'static str, String)>,
+    /// What each phase has of its own.
+    own: Vec<(String, Values)>,
 }
 
 /// A value of the file, with its place.
@@ -68,18 +70,16 @@ impl Configuration {
         values.extend(flags.iter().map(|(name, value)| (*name, value.clone())));
         let settings = Settings::of(&values)?;
         phases.sort_by_key(|(name, _)| PHASES.iter().position(|phase| phase == name));
-        let phase = |(name, own): (String, Values)| {
+        let own = phases;
+        let phase = |(name, own): &(String, Values)| {
             let mut all = values.clone();
-            all.extend(own);
+            all.extend(own.clone());
             Ok(Phase {
-                name,
+                name: name.clone(),
                 settings: Settings::of(&all)?,
             })
         };
-        let mut phases = phases
-            .into_iter()
-            .map(phase)
-            .collect::<Result<Vec<_>, TrainError>>()?;
+        let mut phases = own.iter().map(phase).collect::<Result<Vec<_>, TrainError>>()?;
         if phases.is_empty() {
             phases.push(Phase {
                 name: "train".to_owned(),
@@ -106,15 +106,23 @@ impl Configuration {
             resolved: resolved.collect(),
             settings,
             phases,
+            own,
         })
     }
 
     /// The resolved settings as YAML.
     pub fn yaml(&self) -> String {
         let lines = self.resolved.iter().filter(|(_, value)| !value.is_empty());
-        lines
+        let mut text: String = lines
             .map(|(name, value)| format!("{name}: {}\n", quoted(value)))
-            .collect()
+            .collect();
+        for (phase, own) in &self.own {
+            text += &format!("{phase}:\n");
+            for (name, value) in own {
+                text += &format!("  {name}: {}\n", quoted(value));
+            }
+        }
+        text
     }
 }
 
@@ -264,7 +272,7 @@ mod tests {
             .iter()
             .map(|p| (p.name.as_str(), p.settings.batch_size))
             .collect();
-        assert_eq!(phases, [("pretrain", 512), ("global", 128)]);
+        assert_eq!(phases, [("pretrain", Some(512)), ("global", Some(128))]);
         assert_eq!(configuration.notes.len(), 2);
     }
 
@@ -279,7 +287,7 @@ mod tests {
                 settings.gradient_accumulation_steps,
                 settings.amp
             ),
-            (512, 2, Amp::Bf16)
+            (Some(512), 2, Amp::Bf16)
         );
         assert!((settings.learning_rate - 6e-4).abs() < 1e-12);
         assert_eq!(settings.input_size, Some((512, 256)));
@@ -312,5 +320,14 @@ mod tests {
         let again = read(&configuration.yaml()).unwrap();
         assert_eq!(again.settings, configuration.settings);
         assert_eq!(again.settings.epochs, 3);
+        let phased = read("epochs: 4\npretrain:\n  batch_size: 512\nglobal:\n  epochs: 2\n").unwrap();
+        let again = read(&phased.yaml()).unwrap();
+        let of = |configuration: &Configuration| -> Vec<_> {
+            let phases = configuration.phases.iter();
+            phases
+                .map(|phase| (phase.name.clone(), phase.settings.clone()))
+                .collect()
+        };
+        assert_eq!(of(&again), of(&phased));
     }
 }

@@ -1,7 +1,7 @@
 //! Where the plan runs. The CPU is offered when CUDA cannot be used, never taken silently.
 
-use crate::TrainError;
 use crate::settings::{Amp, Settings};
+use crate::{TrainError, memory};
 use flatout_core::cpus::UsableCpus;
 use flatout_core::{Message, message};
 use flatout_engine::cuda::{CudaSession, Precision};
@@ -12,6 +12,8 @@ pub struct Opened {
     pub session: Box<dyn Session>,
     /// `cpu` or `cuda`, as the record names it.
     pub device: &'static str,
+    /// What `--device` would have to say to get the same one.
+    pub name: String,
     /// What products are made in.
     pub precision: &'static str,
     pub notes: Vec<Message>,
@@ -33,6 +35,8 @@ pub fn open(settings: &Settings, plan: impl Fn() -> Result<Plan, TrainError>) ->
         "cuda" | "gpu" => Ok(cuda(settings, plan()?, number)?),
         "auto" => match cuda(settings, plan()?, number) {
             Ok(opened) => Ok(opened),
+            // There is a card; what does not fit is made smaller, not sent elsewhere.
+            Err(error @ EngineError::OutOfMemory { .. }) => Err(error.into()),
             Err(error) => {
                 let reason = flatout_core::Explain::message(&error);
                 let note = Message {
@@ -55,9 +59,11 @@ fn cuda(settings: &Settings, plan: Plan, ordinal: usize) -> Result<Opened, Engin
         ));
     }
     let session = CudaSession::new(plan, ordinal, precision, settings.seed)?;
+    within_limit(settings.memory_limit, session.memory_bytes())?;
     Ok(Opened {
         session: Box::new(session),
         device: "cuda",
+        name: format!("cuda:{ordinal}"),
         precision: precision.name(),
         notes,
     })
@@ -77,16 +83,34 @@ fn cpu(settings: &Settings, plan: Plan, mut notes: Vec<Message>) -> Result<Opene
             message!(en: "the CPU computes in f32: amp has no effect", zh: "CPU 使用 f32 计算：amp 不起作用"),
         );
     }
-    let threads = if settings.naive {
-        1
-    } else {
-        UsableCpus::here().count()
-    };
-    let session = CpuSession::<f32>::new(plan, threads, settings.seed)?;
+    // Linux promises memory it does not have and kills whoever uses it: what is free is asked for before it is taken.
+    let free =
+        || memory::of_machine().map(|room| (room.free_bytes as f64 * (1.0 - memory::FREE_RATIO)) as u64);
+    let limit = settings.memory_limit.or_else(free);
+    within_limit(limit, memory::plan_bytes(&plan))?;
+    let session = CpuSession::<f32>::new(plan, threads(settings), settings.seed)?;
+    within_limit(limit, session.memory_bytes())?;
     Ok(Opened {
         session: Box::new(session),
         device: "cpu",
+        name: "cpu".to_owned(),
         precision: "f32",
         notes,
     })
+}
+
+fn within_limit(limit: Option<u64>, wanted_bytes: u64) -> Result<(), EngineError> {
+    match limit {
+        Some(limit) if wanted_bytes > limit => Err(EngineError::OutOfMemory { wanted_bytes }),
+        _ => Ok(()),
+    }
+}
+
+fn threads(settings: &Settings) -> usize {
+    let usable = UsableCpus::here().count();
+    match settings.threads {
+        _ if settings.naive => 1,
+        Some(threads) => threads.min(usable),
+        None => usable,
+    }
 }

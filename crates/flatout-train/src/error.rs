@@ -38,12 +38,21 @@ pub enum TrainError {
     /// The loss is no number any more.
     NotFinite {
         epoch: u64,
+        /// The first bad step, or the one at which it was seen.
         step: u64,
+        /// Where the device does not tell the first: the last good one.
+        after: Option<u64>,
         kept: Option<PathBuf>,
     },
     TooManyCategories {
         count: usize,
         most: usize,
+    },
+    /// Not even single samples fit into memory.
+    DoesNotFit {
+        wanted_bytes: u64,
+        /// Flags of a model that fits.
+        smaller: Option<String>,
     },
     Data(DataError),
     Engine(EngineError),
@@ -78,11 +87,23 @@ impl Explain for TrainError {
                     zh: format!("无法使用 `{path}`：{}", reason.zh),
                 }
             }
+            Self::NotFinite {
+                epoch,
+                step,
+                after: Some(good),
+                ..
+            } => {
+                message!(en: "the loss turned into something that is not a number between steps {good} and {step} (epoch {epoch}); training stopped", zh: "第 {good} 步到第 {step} 步之间（第 {epoch} 轮）损失变为无效数值；训练已停止")
+            }
             Self::NotFinite { epoch, step, .. } => {
                 message!(en: "the loss is not a number since step {step} (epoch {epoch}); training stopped", zh: "从第 {step} 步（第 {epoch} 轮）起损失不是有效数值；训练已停止")
             }
             Self::TooManyCategories { count, most } => {
                 message!(en: "the table has {count} columns of categories; at most {most} can be learnt from", zh: "表中有 {count} 个类别列；最多支持 {most} 个")
+            }
+            Self::DoesNotFit { wanted_bytes, .. } => {
+                let wanted = flatout_core::units::bytes(*wanted_bytes as f64);
+                message!(en: "the model does not fit into memory, not even with one sample at a time ({wanted} wanted)", zh: "模型放不进内存，即使一次只处理一个样本（需要 {wanted}）")
             }
             Self::Data(error) => error.message(),
             Self::Engine(error) => error.message(),
@@ -110,6 +131,12 @@ impl Explain for TrainError {
             }
             Self::NotFinite { .. } => Some(
                 message!(en: "lower --learning-rate, or set --clip-norm 1", zh: "降低 --learning-rate，或设置 --clip-norm 1"),
+            ),
+            Self::DoesNotFit {
+                smaller: Some(flags), ..
+            } => Some(message!(en: "this one fits: {flags}", zh: "这个模型放得下：{flags}")),
+            Self::DoesNotFit { .. } => Some(
+                message!(en: "no smaller model fits either: free memory, or take less data with --limit", zh: "更小的模型也放不下：请释放内存，或用 --limit 减少数据"),
             ),
             Self::Data(error) => error.hint(),
             Self::Engine(error) => error.hint(),

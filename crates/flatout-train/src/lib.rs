@@ -8,16 +8,20 @@
 //! | [`target`] | what is predicted: a number, one of two classes, one of several |
 //! | [`models`] | data and settings to a plan, one file a model |
 //! | [`device`] | the session: CPU or CUDA |
+//! | [`batch_size`], [`memory`] | how many samples a step is of, and what fits |
 //! | [`schedule`], [`metrics`] | learning rate over time; scores of an evaluation |
 //! | [`trainer`] | the loop |
 //! | [`checkpoint`] | parameters, moments and position, as safetensors |
 //! | [`recorder`] | the run record, in the phases of any other job |
 
+pub mod batch_size;
 pub mod checkpoint;
 pub mod configuration;
 pub mod data;
 pub mod device;
 mod error;
+mod indices;
+pub mod memory;
 mod metric_files;
 pub mod metrics;
 pub mod models;

@@ -1,10 +1,11 @@
 //! The run record of a training: the phases of any other job, so that the same rules read it.
 
 use crate::TrainError;
+use flatout_core::cpus::UsableCpus;
 use flatout_core::histogram::Histogram;
 use flatout_telemetry::record::{ExitInfo, RunInfo, SCHEMA};
 use flatout_telemetry::{
-    Event, EventKind, Fact, Phase, PhaseTime, RecordWriter, Sampler, SamplerOptions, StepTick,
+    Event, EventKind, Fact, Phase, PhaseTime, RecordWriter, Sample, Sampler, SamplerOptions, StepTick,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,6 +22,18 @@ pub struct Recorder {
     phases: BTreeMap<Phase, PhaseTime>,
     step_hist: Histogram,
     loss: Option<f64>,
+    /// Which of the visible GPUs trains; `None` for the CPU.
+    gpu: Option<usize>,
+    threads: f64,
+    device: DeviceReading,
+}
+
+/// What was last read of the device that trains. Unknown is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DeviceReading {
+    pub busy_ratio: Option<f64>,
+    pub memory_bytes: Option<u64>,
+    pub power_w: Option<f64>,
 }
 
 /// Seconds of one tick.
@@ -59,6 +72,9 @@ impl Recorder {
             phases: BTreeMap::new(),
             step_hist: Histogram::default(),
             loss: None,
+            gpu: None,
+            threads: UsableCpus::here().count() as f64,
+            device: DeviceReading::default(),
         })
     }
 
@@ -128,6 +144,7 @@ impl Recorder {
         self.tick_began = now;
         while let Some(tick) = self.sampler.as_mut().and_then(Sampler::poll) {
             self.writer.sample(&tick.sample);
+            self.device = reading(&tick.sample, self.gpu, self.threads);
             for event in &tick.events {
                 self.writer.event(event);
             }
@@ -137,6 +154,17 @@ impl Recorder {
                 self.writer.update_info(|info| sampler.describe(info));
             }
         }
+    }
+
+    /// Which device the next steps run on: `cpu`, `cuda:1`.
+    pub fn watch(&mut self, device: &str) {
+        self.gpu = device
+            .strip_prefix("cuda:")
+            .and_then(|number| number.parse().ok());
+    }
+
+    pub fn device(&self) -> DeviceReading {
+        self.device
     }
 
     pub fn finish(&mut self, code: i32) {
@@ -151,5 +179,27 @@ impl Recorder {
 
     pub fn folder(&self) -> &Path {
         self.writer.folder()
+    }
+}
+
+/// A GPU is busy as its driver says; the CPU as the share of the usable CPUs that this program keeps busy.
+fn reading(sample: &Sample, gpu: Option<usize>, usable_cpus: f64) -> DeviceReading {
+    if let Some(number) = gpu {
+        let Some(gpu) = sample.gpus.values().nth(number) else {
+            return DeviceReading::default();
+        };
+        return DeviceReading {
+            busy_ratio: gpu.util,
+            memory_bytes: gpu.mem_used_bytes,
+            power_w: gpu.power_w,
+        };
+    }
+    let Some(own) = sample.processes.get(&std::process::id()) else {
+        return DeviceReading::default();
+    };
+    DeviceReading {
+        busy_ratio: own.cpus.map(|cpus| (cpus / usable_cpus).min(1.0)),
+        memory_bytes: own.rss_bytes,
+        power_w: None,
     }
 }

@@ -54,7 +54,8 @@ settings! {
     task: Kind::Choice(crate::target::TASKS), "auto", "what is predicted: a number, yes or no, or one of several classes; auto asks the label", "预测目标：数值、是/否或多类；auto 由标签决定";
     model_type [model]: Kind::Choice(crate::models::NAMES), "auto", "model; auto is lstm for sequences, mlp for rows, cnn for pictures", "模型；auto 对序列用 lstm，对表格用 mlp，对图像用 cnn";
     epochs: Kind::Count, "10", "passes over the training data", "训练轮数";
-    batch_size: Kind::Count, "512", "samples in one step", "每步的样本数";
+    batch_size: Kind::Text, "auto", "samples that go through the model at once; auto measures and chooses", "一次通过模型的样本数；auto 表示实测后自动选择";
+    keep_lr: Kind::Flag, "false", "do not scale the learning rate to a batch size that was chosen", "不随自动选择的 batch 大小缩放学习率";
     hidden_size: Kind::Count, "256", "width of the hidden layers", "隐藏层宽度";
     num_layers: Kind::Count, "", "hidden layers [default: 2; cnn: 4]", "隐藏层数 [默认：2；cnn：4]";
     entity_embedding_dim [stock_embedding_dim, embedding_dim]: Kind::Count, "16", "width of an entity's embedding; 0 for none", "实体（股票）嵌入的维度；0 表示不用";
@@ -74,6 +75,9 @@ settings! {
     log_interval: Kind::Count, "0", "steps between lines of progress; 0: one line an epoch", "每隔几步输出一行进度；0 表示每轮一行";
     early_stopping [patience]: Kind::Count, "0", "stop after so many evaluations without a better score; 0: never", "连续多少次评估无提升即停止；0 表示不停";
     limit: Kind::Count, "0", "only the first so many entities or files; 0: all", "只用前多少个实体或文件；0 表示全部";
+    memory_limit: Kind::Text, "", "memory the model may take, such as 8GiB [default: what is free]", "模型可用的内存上限，例如 8GiB [默认：空闲内存]";
+    threads: Kind::Count, "0", "threads on the CPU; 0: all usable CPUs", "CPU 线程数；0 表示全部可用 CPU";
+    deterministic: Kind::Flag, "false", "a rerun gives the same bits: a measured batch size is taken from the run before", "重跑结果逐位相同：沿用上次实测选定的 batch 大小";
     seed: Kind::Count, "42", "seed of everything random", "随机种子";
     output_dir [out, output]: Kind::Text, "out", "folder for checkpoints, metrics and the run record", "保存检查点、指标与运行记录的文件夹";
     resume: Kind::Text, "", "checkpoint, or output folder, to go on from", "从哪个检查点或输出文件夹继续";
@@ -128,7 +132,9 @@ pub struct Settings {
     pub task: String,
     pub model_type: String,
     pub epochs: u64,
-    pub batch_size: usize,
+    /// `None`: measured and chosen.
+    pub batch_size: Option<usize>,
+    pub keep_lr: bool,
     pub hidden_size: usize,
     /// The model's own number when absent.
     pub num_layers: Option<usize>,
@@ -149,6 +155,9 @@ pub struct Settings {
     pub log_interval: u64,
     pub early_stopping: u64,
     pub limit: Option<usize>,
+    pub memory_limit: Option<u64>,
+    pub threads: Option<usize>,
+    pub deterministic: bool,
     pub seed: u64,
     pub output_dir: PathBuf,
     pub resume: Option<PathBuf>,
@@ -178,7 +187,11 @@ impl Settings {
             task: read.choice("task")?,
             model_type: read.choice("model_type")?,
             epochs: positive("epochs")? as u64,
-            batch_size: positive("batch_size")?,
+            batch_size: match read.raw("batch_size").as_str() {
+                "auto" => None,
+                _ => Some(positive("batch_size")?),
+            },
+            keep_lr: read.flag("keep_lr")?,
             hidden_size: positive("hidden_size")?,
             num_layers: read
                 .text("num_layers")
@@ -201,6 +214,9 @@ impl Settings {
             log_interval: read.count("log_interval")? as u64,
             early_stopping: read.count("early_stopping")? as u64,
             limit: none_if_zero(read.count("limit")?),
+            memory_limit: read.bytes("memory_limit")?,
+            threads: none_if_zero(read.count("threads")?),
+            deterministic: read.flag("deterministic")?,
             seed: read.count("seed")? as u64,
             output_dir: read.path("output_dir").unwrap_or_default(),
             resume: read.path("resume"),
@@ -261,6 +277,43 @@ impl Read<'_> {
             .ok_or_else(refuse)
     }
 
+    fn flag(&self, name: &str) -> Result<bool, TrainError> {
+        match self.raw(name).to_ascii_lowercase().as_str() {
+            "true" | "on" | "yes" | "1" => Ok(true),
+            "false" | "off" | "no" | "0" => Ok(false),
+            _ => Err(self.refuse(name, message!(en: "true or false", zh: " true 或 false"))),
+        }
+    }
+
+    /// `8GiB`, `512 MB`, `1e9`.
+    fn bytes(&self, name: &str) -> Result<Option<u64>, TrainError> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        let end = text
+            .find(|c: char| c.is_ascii_alphabetic() && c != 'e')
+            .unwrap_or(text.len());
+        let (number, unit) = text.split_at(end);
+        let scale = match unit.trim().to_ascii_lowercase().as_str() {
+            "" | "b" => 1.0,
+            "k" | "kib" => 1024.0,
+            "m" | "mib" => 1_048_576.0,
+            "g" | "gib" => 1_073_741_824.0,
+            "kb" => 1e3,
+            "mb" => 1e6,
+            "gb" => 1e9,
+            _ => f64::NAN,
+        };
+        let bytes = number.trim().parse::<f64>().unwrap_or(f64::NAN) * scale;
+        if bytes.is_finite() && bytes >= 1.0 {
+            return Ok(Some(bytes as u64));
+        }
+        Err(self.refuse(
+            name,
+            message!(en: "a size such as 8GiB or 512MiB", zh: "大小，例如 8GiB 或 512MiB"),
+        ))
+    }
+
     fn choice(&self, name: &str) -> Result<String, TrainError> {
         let (text, setting) = (self.raw(name).to_ascii_lowercase(), find(name));
         let Some(Kind::Choice(allowed)) = setting.map(|setting| setting.kind) else {
@@ -271,14 +324,6 @@ impl Read<'_> {
         }
         let list = allowed.join(", ");
         Err(self.refuse(name, message!(en: "one of {list}", zh: "以下之一：{list}")))
-    }
-
-    fn flag(&self, name: &str) -> Result<bool, TrainError> {
-        match self.raw(name).to_ascii_lowercase().as_str() {
-            "true" | "on" | "yes" | "1" => Ok(true),
-            "false" | "off" | "no" | "0" => Ok(false),
-            _ => Err(self.refuse(name, message!(en: "true or false", zh: "true 或 false"))),
-        }
     }
 
     fn channels(&self, name: &str) -> Result<usize, TrainError> {
@@ -359,6 +404,17 @@ mod tests {
                 .to_string()
         };
         assert!(error("batch_size", "-3").contains("`batch_size` is `-3`"));
+        assert!(error("batch_size", "0").contains("1 or more"));
+        assert!(error("memory_limit", "much").contains("8GiB"));
+        let limit = |text: &str| {
+            Settings::of(&[("memory_limit", text.to_owned())].into())
+                .unwrap()
+                .memory_limit
+        };
+        assert_eq!(
+            [limit("8GiB"), limit("1.5 mb"), limit("1e3"), limit("")],
+            [Some(8 << 30), Some(1_500_000), Some(1000), None]
+        );
         assert!(error("hidden_size", "0").contains("1 or more"));
         assert!(error("optimizer", "lion").contains("adamw"));
         assert_eq!(nearest("btach_size").as_deref(), Some("batch_size"));

@@ -1,7 +1,6 @@
 //! A training from its data to its end: phases one after the other, each with its session. The loop, evaluation and saving have
 //! files of their own below.
 
-mod batch;
 mod epochs;
 mod evaluation;
 mod report;
@@ -9,18 +8,21 @@ mod saving;
 
 pub use report::{Outcome, Report};
 
-use crate::checkpoint::{self, Progress};
-use crate::configuration::Configuration;
+use crate::batch_size::{self, Batch, fitting};
+use crate::checkpoint::{self, Progress, Snapshot};
+use crate::configuration::{Configuration, Phase};
 use crate::data::TrainingData;
+use crate::device::Opened;
 use crate::metric_files::MetricFiles;
 use crate::metrics::Scores;
 use crate::recorder::Recorder;
-use crate::{Settings, TrainError, device, models};
+use crate::{Settings, TrainError, models};
 use epochs::PhaseRun;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
 use flatout_core::{Message, message};
 use flatout_data::EpochOrder;
+use flatout_engine::{EngineError, Position, Session};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -30,6 +32,8 @@ pub struct Trainer<'a> {
     data: TrainingData,
     recorder: Recorder,
     progress: Progress,
+    /// Of the session, after the last whole step.
+    position: Position,
     interrupted: &'a AtomicBool,
     report: &'a mut dyn FnMut(&Report),
     metrics: MetricFiles,
@@ -37,9 +41,30 @@ pub struct Trainer<'a> {
     unsaved: bool,
     /// Trained on since the loss was last read.
     unread_samples: u64,
+    /// The last step up to which the loss was seen to be a number.
+    finite_step: u64,
     trained_samples: u64,
     trained_s: f64,
     last_scores: Option<Scores>,
+    begun: Instant,
+}
+
+/// What a session begins with.
+enum Begin {
+    /// Drawn from the seed.
+    Anew,
+    File(PathBuf),
+    Memory(Snapshot),
+}
+
+impl Begin {
+    fn put(&self, session: &mut dyn Session) -> Result<(), TrainError> {
+        match self {
+            Self::Anew => Ok(()),
+            Self::File(path) => checkpoint::load(path, session).map(|_| ()),
+            Self::Memory(snapshot) => snapshot.put(session),
+        }
+    }
 }
 
 impl<'a> Trainer<'a> {
@@ -49,6 +74,7 @@ impl<'a> Trainer<'a> {
         interrupted: &'a AtomicBool,
         report: &'a mut dyn FnMut(&Report),
     ) -> Result<Self, TrainError> {
+        let begun = Instant::now();
         let settings = &configuration.settings;
         let output = &settings.output_dir;
         std::fs::create_dir_all(output).map_err(|source| FileError::writing(output, source))?;
@@ -69,124 +95,153 @@ impl<'a> Trainer<'a> {
             data,
             metrics: MetricFiles::open(output, resumed.as_ref().map(|progress| progress.step))?,
             progress: resumed.unwrap_or_default(),
+            position: Position::default(),
             interrupted,
             report,
             unsaved: false,
             unread_samples: 0,
+            finite_step: 0,
             trained_samples: 0,
             trained_s: 0.0,
             last_scores: None,
+            begun,
         })
     }
 
     pub fn run(mut self) -> Result<Outcome, TrainError> {
-        let begun = Instant::now();
-        let result = self.run_phases(begun);
+        let result = self.run_phases();
         self.recorder.finish(i32::from(result.is_err()));
         let interrupted = result?;
         Ok(Outcome {
             scores: self.last_scores,
             best_loss: self.progress.best,
             samples_s: self.trained_samples as f64 / self.trained_s.max(1e-9),
-            seconds: begun.elapsed().as_secs_f64(),
+            seconds: self.begun.elapsed().as_secs_f64(),
             output_dir: self.configuration.settings.output_dir.clone(),
             interrupted,
         })
     }
 
-    fn run_phases(&mut self, begun: Instant) -> Result<bool, TrainError> {
-        let mut parameters: Option<PathBuf> = self
-            .configuration
-            .settings
-            .resume
-            .as_deref()
-            .map(checkpoint::find);
+    fn run_phases(&mut self) -> Result<bool, TrainError> {
         let configuration = self.configuration;
+        let resume = configuration.settings.resume.as_deref();
+        let mut begin = resume.map_or(Begin::Anew, |path| Begin::File(checkpoint::find(path)));
         for index in self.progress.phase..configuration.phases.len() {
-            let phase = &configuration.phases[index];
-            let settings = &phase.settings;
-            let micro = settings.batch_size.div_ceil(settings.gradient_accumulation_steps);
-            let plan = || models::plan(settings, self.data.shape(), self.data.target(), micro);
-            let mut opened = device::open(settings, plan)?;
-            for (name, table) in &self.data.tables {
-                opened.session.attach(name, table.clone())?;
-            }
-            if let Some(path) = &parameters {
-                checkpoint::load(path, &mut *opened.session)?;
-            }
             self.progress.phase = index;
-            self.facts(settings, &opened);
-            let order = EpochOrder::new(self.data.train.clone(), micro, true, Some(settings.seed));
-            self.start_report(&opened, settings, &order, begun);
-            let run = PhaseRun {
-                name: &phase.name,
-                settings,
-                order,
-            };
-            if self.train_phase(&run, &mut *opened.session)? {
+            if self.run_phase(&configuration.phases[index], begin)? {
                 return Ok(true);
             }
-            parameters = Some(self.output("last.safetensors"));
-            self.progress = Progress {
-                phase: index + 1,
-                step: self.progress.step,
-                best: None,
-                ..Progress::default()
-            };
+            begin = Begin::File(self.output("last.safetensors"));
+            if index + 1 < configuration.phases.len() {
+                self.progress = Progress {
+                    phase: index + 1,
+                    step: self.progress.step,
+                    ..Progress::default()
+                };
+            }
         }
         Ok(false)
     }
 
-    fn start_report(
-        &mut self,
-        opened: &device::Opened,
-        settings: &Settings,
-        order: &EpochOrder,
-        begun: Instant,
-    ) {
-        let plan = opened.session.plan();
+    /// Runs a phase to its end, with smaller parts where memory runs out on the way; true when it was interrupted.
+    fn run_phase(&mut self, phase: &Phase, mut begin: Begin) -> Result<bool, TrainError> {
+        let settings = &phase.settings;
+        let (mut batch, mut notes) = self.batch_of(phase)?;
+        loop {
+            let Self { data, report, .. } = self;
+            let mut say = |message: Message| report(&Report::Warning { message });
+            let mut opened = fitting::open(settings, data, &mut batch, &mut say)?;
+            begin.put(&mut *opened.session)?;
+            self.position = opened.session.position();
+            self.progress.batch = Some(batch);
+            let run = PhaseRun {
+                name: &phase.name,
+                settings,
+                batch,
+                order: EpochOrder::new(
+                    self.data.train.clone(),
+                    batch.effective,
+                    true,
+                    Some(settings.seed),
+                ),
+            };
+            self.recorder.watch(&opened.name);
+            self.facts(&run, &opened);
+            self.start_report(&opened, &run, std::mem::take(&mut notes));
+            let wanted_bytes = match self.train_phase(&run, &mut *opened.session) {
+                Err(TrainError::Engine(EngineError::OutOfMemory { wanted_bytes })) => wanted_bytes,
+                result => return result,
+            };
+            self.take_loss(&mut *opened.session)?;
+            begin = Begin::Memory(Snapshot::take(&mut *opened.session, self.position)?);
+            drop(opened);
+            let Self { data, report, .. } = self;
+            let mut say = |message: Message| report(&Report::Warning { message });
+            batch = fitting::make_smaller(settings, data, batch, wanted_bytes, &mut say)?;
+        }
+    }
+
+    /// A resumed phase goes on with the batch it had, unless another one is asked for.
+    fn batch_of(&mut self, phase: &Phase) -> Result<(Batch, Vec<Message>), TrainError> {
+        let settings = &phase.settings;
+        let Some(before) = self.progress.batch else {
+            return batch_size::decide(settings, &self.data, &phase.name);
+        };
+        if settings.batch_size.is_none() {
+            return Ok((before, Vec::new()));
+        }
+        let (batch, mut notes) = batch_size::decide(settings, &self.data, &phase.name)?;
+        if batch.effective == before.effective {
+            return Ok((before, notes));
+        }
+        self.progress.epoch_step =
+            self.progress.epoch_step * before.effective as u64 / batch.effective as u64;
+        let (old, new) = (before.effective, batch.effective);
+        notes.push(message!(en: "the batch size is {new} from here on; it was {old}", zh: "batch 大小从这里起为 {new}；之前为 {old}"));
+        Ok((batch, notes))
+    }
+
+    fn start_report(&mut self, opened: &Opened, run: &PhaseRun, notes: Vec<Message>) {
         let report = Report::Start {
             device: opened.session.device(),
             precision: opened.precision.to_owned(),
-            model: models::chosen(settings, self.data.shape()).to_owned(),
-            parameters: plan.parameter_count(),
+            model: models::chosen(run.settings, self.data.shape()).to_owned(),
+            parameters: opened.session.plan().parameter_count(),
             samples: self.data.train.len(),
             validation_samples: self.data.validation.len(),
-            batch_size: settings.batch_size,
-            steps_an_epoch: order.batches_per_epoch() / settings.gradient_accumulation_steps as u64,
+            batch_size: run.batch.effective,
+            micro_batch_size: run.batch.micro,
+            learning_rate: run.peak_rate(),
+            steps_an_epoch: run.order.batches_per_epoch(),
             data_bytes: self.data.bytes,
             memory_bytes: opened.session.memory_bytes(),
-            seconds: begun.elapsed().as_secs_f64(),
+            seconds: self.begun.elapsed().as_secs_f64(),
             notes: opened
                 .notes
                 .iter()
                 .chain(&self.configuration.notes)
                 .chain(&self.data.notes)
+                .chain(&notes)
                 .cloned()
                 .collect(),
         };
         (self.report)(&report);
     }
 
-    fn facts(&mut self, settings: &Settings, opened: &device::Opened) {
-        let model = models::chosen(settings, self.data.shape()).to_owned();
+    fn facts(&mut self, run: &PhaseRun, opened: &Opened) {
+        let Settings { optimizer, naive, .. } = run.settings;
+        let model = models::chosen(run.settings, self.data.shape()).to_owned();
         let recorder = &mut self.recorder;
         recorder.fact("device", opened.device);
-        recorder.fact(
-            "amp.dtype",
-            if opened.precision == "f32" {
-                "off"
-            } else {
-                opened.precision
-            },
-        );
-        recorder.fact("loader.batch_size", settings.batch_size);
-        recorder.fact("step.accumulation", settings.gradient_accumulation_steps);
-        recorder.fact("optimizer.class", settings.optimizer.as_str());
+        let precision = Some(opened.precision).filter(|name| *name != "f32");
+        recorder.fact("amp.dtype", precision.unwrap_or("off"));
+        recorder.fact("loader.batch_size", run.batch.micro);
+        recorder.fact("step.accumulation", run.batch.parts());
+        recorder.fact("optimizer.class", optimizer.as_str());
         recorder.fact("optimizer.fused", true);
         recorder.fact("model.class", model);
         recorder.fact("model.parameters", opened.session.plan().parameter_count());
-        recorder.fact("pipeline", if settings.naive { "naive" } else { "auto" });
+        recorder.fact("pipeline", if *naive { "naive" } else { "auto" });
     }
 
     fn output(&self, name: &str) -> PathBuf {

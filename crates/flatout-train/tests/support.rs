@@ -62,3 +62,13 @@ pub fn train(
     let outcome = Trainer::new(&configuration, &interrupted, &mut report)?.run()?;
     Ok((outcome, reports))
 }
+
+/// Everything in the last checkpoint, by name.
+pub fn tensors(output: &Path) -> Vec<(String, Vec<u8>)> {
+    let bytes = std::fs::read(output.join("last.safetensors")).unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let views = tensors.tensors().into_iter();
+    let mut all: Vec<(String, Vec<u8>)> = views.map(|(name, view)| (name, view.data().to_vec())).collect();
+    all.sort();
+    all
+}

@@ -5,6 +5,7 @@ mod context;
 mod logging;
 mod output;
 mod questions;
+mod training;
 mod watching;
 
 use clap::{CommandFactory, FromArgMatches, Parser};

@@ -47,6 +47,7 @@ pub struct CpuSession<T: Real = f32> {
     last_norm: f64,
     training_loss: LossMeter,
     evaluation_loss: LossMeter,
+    first_bad_update: Option<u64>,
 }
 
 impl<T: Real> CpuSession<T> {
@@ -77,6 +78,7 @@ impl<T: Real> CpuSession<T> {
             last_norm: 0.0,
             training_loss: LossMeter::default(),
             evaluation_loss: LossMeter::default(),
+            first_bad_update: None,
         })
     }
 
@@ -229,6 +231,9 @@ impl<T: Real> Session for CpuSession<T> {
         }
         if let Some(loss) = self.loss() {
             self.training_loss.add(loss, self.valid_rows);
+            if !loss.is_finite() {
+                self.first_bad_update.get_or_insert(self.position.updates + 1);
+            }
         }
         self.position.micro_batches += 1;
         Ok(())
@@ -268,6 +273,10 @@ impl<T: Real> Session for CpuSession<T> {
 
     fn take_evaluation_loss(&mut self) -> Option<f64> {
         self.evaluation_loss.take()
+    }
+
+    fn first_bad_update(&mut self) -> Option<u64> {
+        self.first_bad_update
     }
 
     fn gradient_norm(&mut self) -> f64 {

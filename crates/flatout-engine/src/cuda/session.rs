@@ -536,4 +536,9 @@ impl Session for CudaSession {
             .sum();
         scratch + self.memory.bytes()
     }
+
+    fn device_memory(&self) -> Option<(u64, u64)> {
+        self.machine.device.bind().ok()?;
+        self.machine.device.memory().ok()
+    }
 }

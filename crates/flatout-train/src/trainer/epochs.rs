@@ -1,7 +1,8 @@
 //! The loop over epochs and steps. It never reads the loss back but when it is to be shown.
 
-use super::batch::BatchIndices;
 use super::{Report, Trainer};
+use crate::batch_size::Batch;
+use crate::indices::BatchIndices;
 use crate::schedule::{Schedule, Shape as ScheduleShape};
 use crate::{Settings, TrainError};
 use flatout_data::{EpochOrder, Position};
@@ -10,26 +11,37 @@ use flatout_telemetry::{EventKind, Phase};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Seconds between lines of progress inside an epoch, for those who watch.
+/// Seconds between signs of life inside an epoch. Each waits for the device once to read the loss.
 const REPORT_S: f64 = 0.5;
 
 /// One phase with its order of samples.
 pub(super) struct PhaseRun<'a> {
     pub(super) name: &'a str,
     pub(super) settings: &'a Settings,
+    pub(super) batch: Batch,
     pub(super) order: EpochOrder,
 }
 
 impl PhaseRun<'_> {
+    pub(super) fn peak_rate(&self) -> f64 {
+        self.settings.learning_rate * self.batch.rate_factor
+    }
+
     fn schedule(&self) -> Schedule {
-        let steps = self.order.batches_per_epoch() / self.settings.gradient_accumulation_steps as u64;
         Schedule {
-            peak: self.settings.learning_rate,
+            peak: self.peak_rate(),
             warmup_steps: self.settings.warmup,
-            total_steps: steps * self.settings.epochs,
+            total_steps: self.order.batches_per_epoch() * self.settings.epochs,
             shape: ScheduleShape::named(&self.settings.lr_schedule),
         }
     }
+}
+
+/// What one epoch is measured by.
+struct EpochClock {
+    began: Instant,
+    first_step: u64,
+    shown: Instant,
 }
 
 impl Trainer<'_> {
@@ -51,7 +63,7 @@ impl Trainer<'_> {
             self.trained_s += seconds;
             let loss = self.progress.epoch_loss / self.progress.epoch_samples.max(1) as f64;
             self.progress.epoch += 1;
-            self.progress.batch = 0;
+            self.progress.epoch_step = 0;
             (self.progress.epoch_loss, self.progress.epoch_samples) = (0.0, 0);
             let (epoch, last) = (self.progress.epoch, self.progress.epoch == settings.epochs);
             self.recorder.event(EventKind::Epoch {
@@ -65,7 +77,6 @@ impl Trainer<'_> {
                 None
             };
             let samples = (self.trained_samples - samples_before) as f64;
-            let rate = run.schedule().rate(self.progress.step.saturating_sub(1));
             self.epoch_line(&Report::Epoch {
                 phase: run.name.to_owned(),
                 epoch,
@@ -74,58 +85,43 @@ impl Trainer<'_> {
                 loss,
                 samples_s: samples / seconds.max(1e-9),
                 seconds,
-                rate,
+                rate: run.schedule().rate(self.progress.step.saturating_sub(1)),
                 scores,
             });
             if let Some(scores) = scores {
                 self.keep_best(session, &scores)?;
             }
-            if last {
+            let stopping =
+                settings.early_stopping > 0 && self.progress.without_gain >= settings.early_stopping;
+            if last || stopping {
                 self.save(session, "last.safetensors", false)?;
             } else if due(settings.checkpoint_interval) || self.unsaved {
                 self.save_or_warn(session, "last.safetensors", false)?;
             }
-            if settings.early_stopping > 0 && self.progress.without_gain >= settings.early_stopping {
+            if stopping && !last {
                 (self.report)(&Report::Stopped { early: true });
-                self.save(session, "last.safetensors", false)?;
                 break;
             }
         }
         Ok(false)
     }
 
-    /// True when it was interrupted; the position then names the next batch.
+    /// True when it was interrupted; the position then names the next step.
     fn train_epoch(&mut self, run: &PhaseRun, session: &mut dyn Session) -> Result<bool, TrainError> {
-        let (settings, order, schedule) = (run.settings, &run.order, run.schedule());
-        let group = settings.gradient_accumulation_steps as u64;
-        let steps = order.batches_per_epoch() / group;
-        let mut batch = BatchIndices::new(order.batch_size(), session.plan());
-        let (began, first, mut shown_at) = (Instant::now(), self.progress.batch / group, Instant::now());
-        while self.progress.batch / group < steps {
-            let step_began = Instant::now();
+        let (settings, schedule) = (run.settings, run.schedule());
+        let steps = run.order.batches_per_epoch();
+        let mut indices = BatchIndices::new(run.batch.effective, run.batch.micro, session.plan());
+        let mut clock = EpochClock {
+            began: Instant::now(),
+            first_step: self.progress.epoch_step,
+            shown: Instant::now(),
+        };
+        while self.progress.epoch_step < steps {
+            let began = Instant::now();
             let rate = schedule.rate(self.progress.step);
-            let mut samples = 0;
-            for _ in 0..group {
-                let filling = Instant::now();
-                let position = Position {
-                    epoch: self.progress.epoch,
-                    batch: self.progress.batch,
-                };
-                samples += batch.fill(&self.data, order, position, session)?;
-                self.recorder.add(Phase::Data, filling.elapsed().as_secs_f64());
-                let computing = Instant::now();
-                if group == 1 {
-                    session.step(rate)?;
-                } else {
-                    session.accumulate(1.0 / group as f64)?;
-                }
-                self.recorder
-                    .add(Phase::Compute, computing.elapsed().as_secs_f64());
-                self.progress.batch += 1;
-            }
-            if group > 1 {
-                session.update(rate)?;
-            }
+            let samples = self.step(run, &mut indices, session, rate)?;
+            self.position = session.position();
+            self.progress.epoch_step += 1;
             self.progress.step += 1;
             self.trained_samples += samples as u64;
             self.progress.epoch_samples += samples as u64;
@@ -133,28 +129,11 @@ impl Trainer<'_> {
             if settings.naive {
                 self.take_loss(session)?;
             }
-            self.recorder.step(samples, step_began.elapsed().as_secs_f64());
-            let done = self.progress.batch / group;
-            let wanted = settings.log_interval > 0 && done.is_multiple_of(settings.log_interval);
-            if wanted || (settings.log_interval == 0 && shown_at.elapsed().as_secs_f64() > REPORT_S) {
-                // Reading the loss waits for the device: only when a line was asked for.
-                let loss = if wanted { self.take_loss(session)? } else { None };
-                if let Some(loss) = loss {
-                    self.metrics.step_loss(self.progress.step, loss);
-                }
-                let each = began.elapsed().as_secs_f64() / (done - first).max(1) as f64;
-                let report = Report::Steps {
-                    phase: run.name.to_owned(),
-                    epoch: self.progress.epoch + 1,
-                    step: done,
-                    of: steps,
-                    samples_s: settings.batch_size as f64 / each,
-                    loss,
-                    seconds_left: each
-                        * ((settings.epochs - self.progress.epoch) * steps).saturating_sub(done) as f64,
-                };
-                (self.report)(&report);
-                shown_at = Instant::now();
+            self.recorder.step(samples, began.elapsed().as_secs_f64());
+            let line =
+                settings.log_interval > 0 && self.progress.epoch_step.is_multiple_of(settings.log_interval);
+            if line || clock.shown.elapsed().as_secs_f64() > REPORT_S {
+                self.steps_line(run, &mut clock, line, session)?;
             }
             if self.interrupted.load(Ordering::Relaxed) {
                 self.take_loss(session)?;
@@ -164,21 +143,98 @@ impl Trainer<'_> {
         Ok(false)
     }
 
+    /// One update, in as many parts as the batch has; returns its samples.
+    fn step(
+        &mut self,
+        run: &PhaseRun,
+        indices: &mut BatchIndices,
+        session: &mut dyn Session,
+        rate: f64,
+    ) -> Result<usize, TrainError> {
+        let filling = Instant::now();
+        let position = Position {
+            epoch: self.progress.epoch,
+            batch: self.progress.epoch_step,
+        };
+        let samples = indices.name_samples(&run.order, position);
+        self.recorder.add(Phase::Data, filling.elapsed().as_secs_f64());
+        let parts = run.batch.parts();
+        for part in 0..parts {
+            let filling = Instant::now();
+            let rows = indices.set_part(part, &self.data, session)?;
+            self.recorder.add(Phase::Data, filling.elapsed().as_secs_f64());
+            let computing = Instant::now();
+            if parts == 1 {
+                session.step(rate)?;
+            } else {
+                session.accumulate(rows as f64 / samples.max(1) as f64)?;
+                if part + 1 == parts {
+                    session.update(rate)?;
+                }
+            }
+            self.recorder
+                .add(Phase::Compute, computing.elapsed().as_secs_f64());
+        }
+        Ok(samples)
+    }
+
+    fn steps_line(
+        &mut self,
+        run: &PhaseRun,
+        clock: &mut EpochClock,
+        line: bool,
+        session: &mut dyn Session,
+    ) -> Result<(), TrainError> {
+        let loss = self.take_loss(session)?;
+        if line && let Some(loss) = loss {
+            self.metrics.step_loss(self.progress.step, loss);
+        }
+        let (done, of) = (self.progress.epoch_step, run.order.batches_per_epoch());
+        let each = clock.began.elapsed().as_secs_f64() / (done - clock.first_step).max(1) as f64;
+        let left = ((run.settings.epochs - self.progress.epoch) * of).saturating_sub(done);
+        let device = self.recorder.device();
+        let report = Report::Steps {
+            phase: run.name.to_owned(),
+            epoch: self.progress.epoch + 1,
+            epochs: run.settings.epochs,
+            step: done,
+            of,
+            samples_s: run.batch.effective as f64 / each.max(1e-9),
+            loss,
+            busy_ratio: device.busy_ratio,
+            memory_bytes: device.memory_bytes,
+            power_w: device.power_w,
+            seconds_left: each * left as f64,
+            line,
+        };
+        (self.report)(&report);
+        clock.shown = Instant::now();
+        Ok(())
+    }
+
     /// Reads the loss since the last time; a loss that is no number ends the run.
-    fn take_loss(&mut self, session: &mut dyn Session) -> Result<Option<f64>, TrainError> {
+    pub(super) fn take_loss(&mut self, session: &mut dyn Session) -> Result<Option<f64>, TrainError> {
         let waiting = Instant::now();
         let loss = session.take_loss();
         self.recorder.add(Phase::Sync, waiting.elapsed().as_secs_f64());
         let Some(loss) = loss else { return Ok(None) };
         if !loss.is_finite() {
+            let since = session.first_bad_update();
+            let steps_ago = since.map_or(0, |update| session.position().updates.saturating_sub(update));
             let kept = Some(self.output("last.safetensors")).filter(|path| path.exists());
             return Err(TrainError::NotFinite {
                 epoch: self.progress.epoch + 1,
-                step: self.progress.step,
+                step: self.progress.step.saturating_sub(steps_ago),
+                after: if since.is_some() {
+                    None
+                } else {
+                    Some(self.finite_step)
+                },
                 kept,
             });
         }
         let loss = loss * self.data.target().loss_scale();
+        self.finite_step = self.progress.step;
         self.recorder.loss(loss);
         // The mean since the last reading stands for all samples since then.
         self.progress.epoch_loss += loss * std::mem::take(&mut self.unread_samples) as f64;

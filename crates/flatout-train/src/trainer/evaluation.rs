@@ -1,7 +1,7 @@
 //! A pass over the validation samples: forward only, scores out of sums.
 
 use super::Trainer;
-use super::batch::BatchIndices;
+use crate::indices::BatchIndices;
 use crate::metrics::{Meter, Scores};
 use crate::{Settings, TrainError};
 use flatout_data::{EpochOrder, Position};
@@ -17,7 +17,7 @@ impl Trainer<'_> {
     ) -> Result<Option<Scores>, TrainError> {
         let began = Instant::now();
         let order = EpochOrder::new(self.data.validation.clone(), session.plan().batch(), false, None);
-        let mut batch = BatchIndices::new(order.batch_size(), session.plan());
+        let mut batch = BatchIndices::new(order.batch_size(), order.batch_size(), session.plan());
         let outputs = self.data.target().outputs();
         let mut meter = Meter::new(self.data.target(), self.data.is_sequence());
         let mut predictions = vec![0f32; order.batch_size() * outputs];

@@ -17,7 +17,10 @@ pub enum Report {
         parameters: usize,
         samples: usize,
         validation_samples: usize,
+        /// Samples of one update, and how many of them go through the model at once.
         batch_size: usize,
+        micro_batch_size: usize,
+        learning_rate: f64,
         steps_an_epoch: u64,
         data_bytes: usize,
         memory_bytes: u64,
@@ -28,11 +31,20 @@ pub enum Report {
     Steps {
         phase: String,
         epoch: u64,
+        epochs: u64,
         step: u64,
         of: u64,
         samples_s: f64,
+        /// The mean since the last of these.
         loss: Option<f64>,
+        /// Of the device: `None` where it cannot be read.
+        busy_ratio: Option<f64>,
+        memory_bytes: Option<u64>,
+        power_w: Option<f64>,
         seconds_left: f64,
+        /// `log_interval` asked for it; all others are signs of life.
+        #[serde(skip)]
+        line: bool,
     },
     Epoch {
         phase: String,

@@ -2,14 +2,14 @@
 
 use crate::context::Context;
 use crate::output::write_stdout;
+use crate::training;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use flatout_core::{Language, Message, Result, message, units};
+use flatout_core::{Message, Result, message, units};
 use flatout_train::settings::{self, Kind, Values};
 use flatout_train::{Configuration, Report, SETTINGS, Trainer, checkpoint, trainer};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 pub const EXAMPLES: &str = "Examples:
   flatout generate stocks --out data/stocks
@@ -87,32 +87,18 @@ impl FromArgMatches for Arguments {
     }
 }
 
-/// Set by Ctrl-C; the trainer finishes its step and saves.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-extern "C" fn interrupt(_: libc::c_int) {
-    if INTERRUPTED.swap(true, Ordering::Relaxed) {
-        // The second time: at once.
-        // SAFETY: _exit may be called from a signal handler.
-        unsafe { libc::_exit(130) };
-    }
-}
-
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let configuration = configuration(&arguments)?;
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: the handler only touches an atomic, or ends the process.
-        unsafe { libc::signal(signal, interrupt as *const () as libc::sighandler_t) };
-    }
+    let interrupted = training::catch_interrupts();
     let moving = std::io::stderr().is_terminal() && !arguments.plain && !arguments.json;
     let mut show = |report: &Report| {
         if arguments.json {
             write_stdout(format!("{}\n", serde_json::to_string(report).unwrap_or_default()).as_bytes());
         } else {
-            show(report, context.language, moving);
+            training::show(report, context.language, moving);
         }
     };
-    let outcome = Trainer::new(&configuration, &INTERRUPTED, &mut show)?.run()?;
+    let outcome = Trainer::new(&configuration, interrupted, &mut show)?.run()?;
     if arguments.json {
         let line = serde_json::json!({"event": "end", "schema": 1, "outcome": outcome});
         write_stdout(format!("{line}\n").as_bytes());
@@ -136,54 +122,4 @@ fn configuration(arguments: &Arguments) -> Result<Configuration> {
         }
         (file, _) => Ok(Configuration::read(file.as_deref(), &arguments.values)?),
     }
-}
-
-fn show(report: &Report, language: Language, moving: bool) {
-    let text = match report {
-        Report::Start { device, model, parameters, samples, validation_samples, batch_size, steps_an_epoch, data_bytes, memory_bytes, seconds, notes, .. } => {
-            for note in notes {
-                eprintln!("{}", note.get(language));
-            }
-            let (parameters, samples, rest) = (units::count(*parameters as f64), units::count(*samples as f64), units::count(*validation_samples as f64));
-            let (data, memory, ready) = (units::bytes(*data_bytes as f64), units::bytes(*memory_bytes as f64), units::duration(*seconds));
-            message!(
-                en: "{device}: {model} with {parameters} parameters; {samples} samples ({rest} to validate on), {data}; batch {batch_size}, {steps_an_epoch} steps an epoch; {memory} for the plan; ready in {ready}",
-                zh: "{device}：{model}，{parameters} 个参数；{samples} 个训练样本（{rest} 个验证样本），{data}；batch {batch_size}，每轮 {steps_an_epoch} 步；计划占用 {memory}；{ready} 后就绪"
-            )
-        }
-        Report::Steps { epoch, step, of, samples_s, loss, seconds_left, .. } => {
-            let (rate, left) = (units::count(*samples_s), units::duration(*seconds_left));
-            let loss = loss.map(|loss| format!(", loss {loss:.5}")).unwrap_or_default();
-            let text = message!(en: "epoch {epoch}: step {step}/{of}, {rate} samples/s{loss}, {left} left", zh: "第 {epoch} 轮：{step}/{of} 步，{rate} 样本/秒{loss}，剩余 {left}");
-            if moving {
-                eprint!("\r\x1b[K{}", text.get(language));
-                return;
-            }
-            if loss.is_empty() {
-                return;
-            }
-            text
-        }
-        Report::Epoch { phase, epoch, epochs, loss, samples_s, scores, .. } => {
-            let rate = units::count(*samples_s);
-            let scored = scores.map(|scores| {
-                let text = scores.text();
-                Message { en: format!("; {}", text.en), zh: format!("；{}", text.zh) }
-            });
-            let scored = scored.unwrap_or_default();
-            let scores = scored.get(language);
-            message!(en: "{phase} {epoch}/{epochs}: loss {loss:.5}, {rate} samples/s{scores}", zh: "{phase} {epoch}/{epochs}：损失 {loss:.5}，{rate} 样本/秒{scores}")
-        }
-        Report::Saved { path, best: true } => {
-            let path = path.display();
-            message!(en: "best so far: {path}", zh: "目前最佳：{path}")
-        }
-        Report::Saved { .. } => return,
-        Report::Warning { message } => {
-            let (en, zh) = (&message.en, &message.zh);
-            Message { en: format!("warning: {en}"), zh: format!("警告：{zh}") }
-        }
-        Report::Stopped { .. } => message!(en: "stopped early: no better score", zh: "提前停止：得分不再提高"),
-    };
-    eprintln!("{}{}", if moving { "\r\x1b[K" } else { "" }, text.get(language));
 }

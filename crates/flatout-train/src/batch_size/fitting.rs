@@ -1,0 +1,87 @@
+//! A session that fits: where the batch does not, half as many samples go through the model at once and twice as many parts make
+//! an update. The samples of an update stay the same.
+
+use super::Batch;
+use crate::data::TrainingData;
+use crate::device::{self, Opened};
+use crate::{Settings, TrainError, models};
+use flatout_core::{Message, message, units};
+use flatout_engine::EngineError;
+
+/// A session for micro-batches of this size, its tables attached.
+pub fn open_once(settings: &Settings, data: &TrainingData, micro: usize) -> Result<Opened, TrainError> {
+    let plan = || models::plan(settings, data.shape(), data.target(), micro);
+    let mut opened = device::open(settings, plan)?;
+    for (name, table) in &data.tables {
+        opened.session.attach(name, table.clone())?;
+    }
+    Ok(opened)
+}
+
+/// The same with the largest micro-batch that fits, which `batch` then has.
+pub fn open(
+    settings: &Settings,
+    data: &TrainingData,
+    batch: &mut Batch,
+    say: &mut dyn FnMut(Message),
+) -> Result<Opened, TrainError> {
+    loop {
+        match open_once(settings, data, batch.micro) {
+            Err(TrainError::Engine(EngineError::OutOfMemory { wanted_bytes })) => {
+                *batch = make_smaller(settings, data, *batch, wanted_bytes, say)?;
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Halves the micro-batch and says so; an error that names the model that would fit when there is nothing left to halve.
+pub fn make_smaller(
+    settings: &Settings,
+    data: &TrainingData,
+    batch: Batch,
+    wanted_bytes: u64,
+    say: &mut dyn FnMut(Message),
+) -> Result<Batch, TrainError> {
+    let Some(smaller) = batch.halved() else {
+        return Err(TrainError::DoesNotFit {
+            wanted_bytes,
+            smaller: smaller_model(settings, data),
+        });
+    };
+    let (before, now, parts, wanted) = (
+        batch.micro,
+        smaller.micro,
+        smaller.parts(),
+        units::bytes(wanted_bytes as f64),
+    );
+    let effective = batch.effective;
+    say(message!(
+        en: "{before} samples at once do not fit ({wanted} wanted): going on with {now} at once, {parts} times an update; an update is still of {effective} samples",
+        zh: "一次 {before} 个样本放不下（需要 {wanted}）：改为一次 {now} 个、每次更新累积 {parts} 次；每次更新仍为 {effective} 个样本"
+    ));
+    Ok(smaller)
+}
+
+/// A model of the same kind that fits with one sample at a time: narrower by halves, then with a single layer.
+fn smaller_model(settings: &Settings, data: &TrainingData) -> Option<String> {
+    let widths = || std::iter::successors(Some(settings.hidden_size / 2), |width| Some(width / 2));
+    for layers in [settings.num_layers, Some(1)] {
+        for hidden_size in widths().take_while(|width| *width > 0) {
+            let smaller = Settings {
+                hidden_size,
+                num_layers: layers,
+                ..settings.clone()
+            };
+            if open_once(&smaller, data, 1).is_err() {
+                continue;
+            }
+            let mut flags = format!("--hidden-size {hidden_size}");
+            if layers != settings.num_layers {
+                flags += " --num-layers 1";
+            }
+            return Some(flags);
+        }
+    }
+    None
+}

@@ -1,0 +1,171 @@
+//! A training as a person sees it: its reports as lines, and Ctrl-C as a wish to stop.
+
+use flatout_core::{Language, Message, message, units};
+use flatout_report::text::terminal_columns;
+use flatout_report::text::width::cut;
+use flatout_train::Report;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Set by Ctrl-C; the trainer finishes its step and saves.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn interrupt(_: libc::c_int) {
+    if INTERRUPTED.swap(true, Ordering::Relaxed) {
+        // The second time: at once.
+        // SAFETY: _exit may be called from a signal handler.
+        unsafe { libc::_exit(130) };
+    }
+}
+
+/// From here on Ctrl-C and a polite kill set the flag instead of ending the process; the second one ends it.
+pub fn catch_interrupts() -> &'static AtomicBool {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the handler only touches an atomic, or ends the process.
+        unsafe { libc::signal(signal, interrupt as *const () as libc::sighandler_t) };
+    }
+    &INTERRUPTED
+}
+
+/// A line for each report worth one; `moving` writes progress over itself.
+pub fn show(report: &Report, language: Language, moving: bool) {
+    let text = match report {
+        Report::Start {
+            device,
+            model,
+            parameters,
+            samples,
+            validation_samples,
+            batch_size,
+            micro_batch_size,
+            steps_an_epoch,
+            data_bytes,
+            memory_bytes,
+            seconds,
+            notes,
+            ..
+        } => {
+            for note in notes {
+                eprintln!("{}", note.get(language));
+            }
+            let (parameters, samples, rest) = (
+                units::count(*parameters as f64),
+                units::count(*samples as f64),
+                units::count(*validation_samples as f64),
+            );
+            let (data, memory, ready) = (
+                units::bytes(*data_bytes as f64),
+                units::bytes(*memory_bytes as f64),
+                units::duration(*seconds),
+            );
+            let micro = if micro_batch_size == batch_size {
+                String::new()
+            } else {
+                format!(
+                    " ({micro_batch_size} × {})",
+                    batch_size.div_ceil(*micro_batch_size)
+                )
+            };
+            message!(
+                en: "{device}: {model} with {parameters} parameters; {samples} samples ({rest} to validate on), {data}; batch {batch_size}{micro}, {steps_an_epoch} steps an epoch; {memory} for the plan; ready in {ready}",
+                zh: "{device}：{model}，{parameters} 个参数；{samples} 个训练样本（{rest} 个验证样本），{data}；batch {batch_size}{micro}，每轮 {steps_an_epoch} 步；计划占用 {memory}；{ready} 后就绪"
+            )
+        }
+        Report::Steps { line, .. } => {
+            let text = steps_line(report);
+            if moving {
+                let columns = usize::from(terminal_columns(&std::io::stderr()).unwrap_or(80)) - 1;
+                eprint!("\r\x1b[K{}", cut(text.get(language), columns));
+                return;
+            }
+            if !line {
+                return;
+            }
+            text
+        }
+        Report::Epoch {
+            phase,
+            epoch,
+            epochs,
+            loss,
+            samples_s,
+            scores,
+            ..
+        } => {
+            let rate = units::count(*samples_s);
+            let scored = scores.map(|scores| {
+                let text = scores.text();
+                Message {
+                    en: format!("; {}", text.en),
+                    zh: format!("；{}", text.zh),
+                }
+            });
+            let scored = scored.unwrap_or_default();
+            let scores = scored.get(language);
+            message!(en: "{phase} {epoch}/{epochs}: loss {loss:.5}, {rate} samples/s{scores}", zh: "{phase} {epoch}/{epochs}：损失 {loss:.5}，{rate} 样本/秒{scores}")
+        }
+        Report::Saved { path, best: true } => {
+            let path = path.display();
+            message!(en: "best so far: {path}", zh: "目前最佳：{path}")
+        }
+        Report::Saved { .. } => return,
+        Report::Warning { message } => {
+            let (en, zh) = (&message.en, &message.zh);
+            Message {
+                en: format!("warning: {en}"),
+                zh: format!("警告：{zh}"),
+            }
+        }
+        Report::Stopped { .. } => {
+            message!(en: "stopped early: no better score", zh: "提前停止：得分不再提高")
+        }
+    };
+    eprintln!("{}{}", if moving { "\r\x1b[K" } else { "" }, text.get(language));
+}
+
+/// `epoch 3/10 ████░░░░ 120/400 steps · 12.3k samples/s · loss 0.01234 · busy 98% · 1.2 GiB · 412 W · 2 min 05 s left`
+fn steps_line(report: &Report) -> Message {
+    let Report::Steps {
+        epoch,
+        epochs,
+        step,
+        of,
+        samples_s,
+        loss,
+        busy_ratio,
+        memory_bytes,
+        power_w,
+        seconds_left,
+        ..
+    } = report
+    else {
+        return Message::default();
+    };
+    let bar = bar(*step as f64 / (*of).max(1) as f64);
+    let (rate, left) = (units::count(*samples_s), units::duration(*seconds_left));
+    let mut text = message!(en: "epoch {epoch}/{epochs} {bar} {step}/{of} · {rate} samples/s", zh: "第 {epoch}/{epochs} 轮 {bar} {step}/{of} · {rate} 样本/秒");
+    let mut add = |part: Message| {
+        text.en += &format!(" · {}", part.en);
+        text.zh += &format!(" · {}", part.zh);
+    };
+    if let Some(loss) = loss {
+        add(message!(en: "loss {loss:.5}", zh: "损失 {loss:.5}"));
+    }
+    if let Some(busy) = busy_ratio {
+        let busy = units::percent(*busy);
+        add(message!(en: "busy {busy}", zh: "忙碌 {busy}"));
+    }
+    if let Some(bytes) = memory_bytes {
+        add(Message::verbatim(units::bytes(*bytes as f64)));
+    }
+    if let Some(power) = power_w {
+        add(Message::verbatim(format!("{power:.0} W")));
+    }
+    add(message!(en: "{left} left", zh: "剩余 {left}"));
+    text
+}
+
+fn bar(share: f64) -> String {
+    const WIDTH: usize = 16;
+    let filled = ((share * WIDTH as f64).round() as usize).min(WIDTH);
+    "█".repeat(filled) + &"░".repeat(WIDTH - filled)
+}
