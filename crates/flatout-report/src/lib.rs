@@ -4,8 +4,16 @@
 //! - [`watch`]: the loop from ticks to record, view and verdict, live or replayed.
 //! - [`screen`]: the terminal screen.
 //! - [`lines`]: ticks as plain, JSON and CSV lines.
+//! - [`digest`]: a record boiled down to what is shown of it.
+//! - [`page`]: a digest as one HTML file; [`markdown`]: as Markdown; [`words`]: what these share.
 
+pub mod digest;
 pub mod lines;
+pub mod markdown;
+pub mod page;
 pub mod screen;
+#[cfg(test)]
+mod testing;
 pub mod text;
 pub mod watch;
+pub mod words;

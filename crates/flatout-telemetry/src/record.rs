@@ -26,7 +26,7 @@ mod writer;
 
 pub use event::{Event, EventKind};
 pub use fact::{Fact, StackCount, StackTick};
-pub use home::{RunEntry, find, list, new_folder, runs_folder};
+pub use home::{RunEntry, find, list, new_folder, runs_folder, utc};
 pub use prune::{PruneOptions, delete, prunable, size_bytes};
 pub use reader::{Items, ReadError, Record, RunData, Skipped};
 pub use run_info::{ExitInfo, GpuInfo, HostInfo, JobInfo, RunInfo, SCHEMA};

@@ -59,6 +59,7 @@ commands! {
     Why: Explain = explain;
     See: Run = run;
     Change: Advise = advise;
+    Prove: Report = report;
     Train: Train = train;
     Train: Generate = generate;
     Train: Data = data;
@@ -70,5 +71,6 @@ commands! {
 pub const EXAMPLES: &[(Question, &str)] = &[
     (Question::See, "flatout monitor"),
     (Question::Why, "flatout run -- python train.py"),
+    (Question::Prove, "flatout report last"),
     (Question::Train, "flatout train --data data/stocks"),
 ];

@@ -1,6 +1,7 @@
 //! A whole diagnosis: the findings, then where the time went.
 
 use super::{Align, Paint, Table, Tone};
+use crate::words;
 use flatout_core::{Language, message, units};
 use flatout_diagnose::Diagnosis;
 use flatout_diagnose::analysis::time::TimeTable;
@@ -17,8 +18,10 @@ pub fn diagnosis(diagnosis: &Diagnosis, language: Language, width: usize, colour
         text += &time_table(&diagnosis.time, language, colour);
     }
     if let Some(window) = &diagnosis.window {
-        let seen = window_line(window, language);
-        text += &format!("\n{}\n", Paint { colour }.tone(Tone::Quiet, &seen));
+        text.push('\n');
+        for line in super::width::wrap(words::window(window).get(language), width.max(40)) {
+            text += &format!("{}\n", Paint { colour }.tone(Tone::Quiet, &line));
+        }
     }
     text
 }
@@ -44,31 +47,6 @@ pub fn time_table(time: &TimeTable, language: Language, colour: bool) -> String 
         paint.tone(Tone::Strong, head.get(language)),
         table.render(paint)
     )
-}
-
-fn window_line(window: &flatout_diagnose::WindowSummary, language: Language) -> String {
-    let (start, end, steps) = (
-        units::significant(window.start_s),
-        units::significant(window.end_s),
-        window.steps,
-    );
-    let how = window.how.get(language);
-    let mut line = message!(
-        en: "Judged on {steps} steps from {start} to {end} s ({how}).",
-        zh: "依据 {start} 到 {end} 秒之间的 {steps} 步（{how}）。"
-    )
-    .get(language)
-    .to_owned();
-    if let (Some(p50), Some(p95)) = (window.step_p50_ms, window.step_p95_ms) {
-        let (p50, p95) = (units::duration(p50 / 1e3), units::duration(p95 / 1e3));
-        line +=
-            message!(en: " A step took {p50} (p95 {p95}).", zh: "每步 {p50}（p95 {p95}）。").get(language);
-    }
-    if let Some(rate) = window.samples_per_s {
-        let rate = units::count(rate);
-        line += message!(en: " {rate} samples/s.", zh: "每秒 {rate} 个样本。").get(language);
-    }
-    line
 }
 
 #[cfg(test)]

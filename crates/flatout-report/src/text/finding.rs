@@ -2,9 +2,8 @@
 
 use super::width::{pad, printable, width, wrap};
 use super::{Align, Paint, Table, Tone};
-use flatout_core::{
-    Confidence, Evidence, Finding, Fix, Gain, Kind, Language, Message, Severity, message, units,
-};
+use crate::words;
+use flatout_core::{Evidence, Finding, Fix, Kind, Language, Message, Severity, message, units};
 
 /// All findings in the order given, a blank line between two. Nothing for nothing: what "nothing" means the caller knows.
 pub fn findings(findings: &[Finding], language: Language, width: usize, colour: bool) -> String {
@@ -72,18 +71,19 @@ impl Page {
         if let Some(gain) = finding.gain {
             text += &self.labelled(
                 message!(en: "gain", zh: "收益"),
-                &wrap(&self.gain(gain), self.room()),
+                &wrap(words::gain(gain).get(self.language), self.room()),
             );
         }
         text + &self.labelled(
             message!(en: "how sure", zh: "把握"),
-            &wrap(&self.certainty(finding), self.room()),
+            &wrap(words::certainty(finding).get(self.language), self.room()),
         )
     }
 
     /// `✗ CRITICAL  The GPU waits for data 61% of the time  [loader-starved]`
     fn head(&self, finding: &Finding) -> String {
-        let (sign, word, tone) = severity(finding.severity);
+        let (sign, word) = words::severity(finding.severity);
+        let tone = tone(finding.severity);
         let mark = format!("{sign} {}", word.get(self.language));
         let rule = format!("[{}]", finding.rule);
         let indent = width(&mark) + 2;
@@ -131,7 +131,7 @@ impl Page {
                 table.row([name, "", "", ""]);
             }
             let limit = evidence.threshold.map_or_else(String::new, |limit| {
-                let limit = number(limit, &evidence.unit);
+                let limit = words::number(limit, &evidence.unit);
                 message!(en: "limit {limit}", zh: "阈值 {limit}")
                     .get(self.language)
                     .to_owned()
@@ -139,7 +139,7 @@ impl Page {
             let window = evidence.window_s.map_or_else(String::new, |(start, end)| {
                 format!("{}–{} s", units::significant(start), units::significant(end))
             });
-            let value = number(evidence.value, &evidence.unit);
+            let value = words::number(evidence.value, &evidence.unit);
             table.toned_row([
                 (&last, None),
                 (&value, Some(Tone::Strong)),
@@ -181,10 +181,7 @@ impl Page {
                 to,
                 say: why,
             } => {
-                let change = from.as_ref().map_or_else(
-                    || format!("{setting} = {to}"),
-                    |from| format!("{setting}: {from} → {to}"),
-                );
+                let change = words::change(setting, from.as_deref(), to);
                 prepend(self.name(&change), say(why))
             }
             Fix::Code { place, say: why } => {
@@ -198,12 +195,7 @@ impl Page {
                 say: why,
             } => {
                 let mut lines = say(why);
-                let count = edits.len();
-                let note = if *safe {
-                    message!(en: "flatout can make this edit ({count}); results stay the same", zh: "flatout 可自动修改（{count} 处），不影响结果")
-                } else {
-                    message!(en: "flatout can make this edit ({count}); results may change", zh: "flatout 可自动修改（{count} 处），可能影响结果")
-                };
+                let note = words::edits(edits.len(), *safe);
                 lines.extend(
                     wrap(note.get(self.language), self.room())
                         .iter()
@@ -219,35 +211,6 @@ impl Page {
             Fix::Refused { setting, say: why } => prepend(self.name(setting), say(why)),
         }
     }
-
-    fn gain(&self, gain: Gain) -> String {
-        let (low, high) = (format!("{:.2}×", gain.low), format!("{:.2}×", gain.high));
-        let range = if low == high {
-            low
-        } else {
-            format!("{low} – {high}")
-        };
-        let how = if gain.measured {
-            message!(en: "throughput {range}, measured", zh: "吞吐 {range}（实测）")
-        } else {
-            message!(en: "throughput {range}, estimated from this run", zh: "吞吐 {range}（由本次运行估算）")
-        };
-        how.get(self.language).to_owned()
-    }
-
-    fn certainty(&self, finding: &Finding) -> String {
-        let sure = match finding.confidence {
-            Confidence::High => message!(en: "high", zh: "高"),
-            Confidence::Medium => message!(en: "medium", zh: "中"),
-            Confidence::Low => message!(en: "low", zh: "低"),
-        };
-        let kind = match finding.kind {
-            Kind::Cause => message!(en: " · a cause", zh: " · 原因"),
-            Kind::Symptom => message!(en: " · a symptom, the cause is another", zh: " · 只是现象，另有原因"),
-            Kind::Verdict => Message::default(),
-        };
-        format!("{}{}", sure.get(self.language), kind.get(self.language))
-    }
 }
 
 fn prepend(first: String, mut rest: Vec<String>) -> Vec<String> {
@@ -255,25 +218,11 @@ fn prepend(first: String, mut rest: Vec<String>) -> Vec<String> {
     rest
 }
 
-fn severity(severity: Severity) -> (&'static str, Message, Tone) {
+fn tone(severity: Severity) -> Tone {
     match severity {
-        Severity::Critical => ("✗", message!(en: "CRITICAL", zh: "严重"), Tone::Bad),
-        Severity::Warning => ("!", message!(en: "WARNING", zh: "警告"), Tone::Warning),
-        Severity::Information => ("·", message!(en: "NOTE", zh: "提示"), Tone::Name),
-    }
-}
-
-/// `61%`, `3.2 ms`, `8`.
-fn number(value: f64, unit: &str) -> String {
-    let value = if value.is_finite() {
-        units::significant(value)
-    } else {
-        "?".to_owned()
-    };
-    match unit {
-        "" => value,
-        "%" => format!("{value}%"),
-        unit => format!("{value} {unit}"),
+        Severity::Critical => Tone::Bad,
+        Severity::Warning => Tone::Warning,
+        Severity::Information => Tone::Name,
     }
 }
 

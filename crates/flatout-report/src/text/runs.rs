@@ -2,6 +2,7 @@
 
 use super::width::{cut, printable};
 use super::{Align, Paint, Table, Tone};
+use crate::words;
 use flatout_core::{Language, message, units};
 use flatout_telemetry::record::{RunEntry, RunInfo};
 use serde::Serialize;
@@ -28,7 +29,12 @@ pub fn runs(entries: &[RunEntry], language: Language, colour: bool) -> String {
         let lasted = info
             .exit
             .map_or_else(|| "–".to_owned(), |exit| units::duration(exit.t));
-        let (end, tone) = ending(info);
+        let (end, well) = words::ending(info);
+        let tone = match (well, info.exit) {
+            (true, _) => None,
+            (false, None) => Some(Tone::Warning),
+            (false, Some(_)) => Some(Tone::Bad),
+        };
         table.toned_row([
             (&printable(&id), Some(Tone::Name)),
             (&printable(&info.kind), None),
@@ -38,25 +44,6 @@ pub fn runs(entries: &[RunEntry], language: Language, colour: bool) -> String {
         ]);
     }
     table.render(Paint { colour })
-}
-
-fn ending(info: &RunInfo) -> (flatout_core::Message, Option<Tone>) {
-    match info.exit {
-        None => (
-            message!(en: "running or killed", zh: "运行中或被终止"),
-            Some(Tone::Warning),
-        ),
-        Some(exit) => match (exit.signal, exit.code) {
-            (Some(signal), _) => (
-                message!(en: "signal {signal}", zh: "信号 {signal}"),
-                Some(Tone::Bad),
-            ),
-            (None, Some(code)) if code != 0 => {
-                (message!(en: "exit {code}", zh: "退出码 {code}"), Some(Tone::Bad))
-            }
-            _ => (message!(en: "done", zh: "完成"), None),
-        },
-    }
 }
 
 /// `8× H200`.

@@ -66,6 +66,21 @@ fn stamp(unix_seconds: u64) -> String {
     )
 }
 
+/// `2026-11-15 03:12:00 UTC`.
+pub fn utc(unix_seconds: u64) -> String {
+    let stamp = stamp(unix_seconds);
+    let digits = |from: usize, count: usize| stamp.get(from..from + count).unwrap_or_default();
+    format!(
+        "{}-{}-{} {}:{}:{} UTC",
+        digits(0, 4),
+        digits(4, 2),
+        digits(6, 2),
+        digits(9, 2),
+        digits(11, 2),
+        digits(13, 2)
+    )
+}
+
 /// A record in the runs folder.
 #[derive(Clone, Debug)]
 pub struct RunEntry {
@@ -124,6 +139,7 @@ mod tests {
         assert_eq!(stamp(0), "19700101-000000");
         assert_eq!(stamp(951_782_400), "20000229-000000");
         assert_eq!(stamp(1_794_712_320), "20261115-031200");
+        assert_eq!(utc(1_794_712_320), "2026-11-15 03:12:00 UTC");
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use flatout_core::Gain;
 use flatout_core::Place;
 
 fn starved() -> Finding {

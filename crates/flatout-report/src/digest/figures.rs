@@ -1,0 +1,306 @@
+//! The headline: a few figures that say how the run went, each with the interval that its own blocks of time give.
+
+use flatout_core::stats::{Interval, Summary, mean};
+use flatout_core::{Message, message, units};
+use flatout_diagnose::Analysis;
+use flatout_diagnose::verdict::utilisation_of_tick;
+use flatout_telemetry::{EventKind, Phase, Sample, StepTick};
+use serde::Serialize;
+
+/// What a figure is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    PerSecond,
+    Milliseconds,
+    Seconds,
+    /// 0 to 1.
+    Share,
+}
+
+impl Unit {
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Self::PerSecond => units::count(value),
+            Self::Milliseconds => units::duration(value / 1e3),
+            Self::Seconds => units::duration(value),
+            Self::Share => units::percent(value),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Figure {
+    pub key: &'static str,
+    pub name: Message,
+    pub unit: Unit,
+    pub mean: f64,
+    /// 95% interval of the mean; absent when there is too little to tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<(f64, f64)>,
+    /// Standard deviation from tick to tick, where that is the thing to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub std: Option<f64>,
+    /// More of it is better; `None` where neither is.
+    pub higher_is_better: Option<bool>,
+}
+
+/// Time is cut into so many blocks: each long enough to hold an evaluation or two, enough of them for an interval.
+const BLOCKS: usize = 20;
+/// Fewer blocks give no interval worth showing.
+const BLOCKS_NEEDED: usize = 4;
+
+/// What could be measured; the rest is absent, not zero.
+pub fn of(analysis: &Analysis) -> Vec<Figure> {
+    let mut figures = steps(analysis);
+    figures.extend(epoch(analysis));
+    figures.extend(gpu_busy(analysis));
+    figures.extend(cpu(analysis));
+    figures
+}
+
+fn steps(analysis: &Analysis) -> Vec<Figure> {
+    let Some(window) = &analysis.window else {
+        return Vec::new();
+    };
+    let (start_s, end_s) = window.range();
+    let ticks: Vec<&StepTick> = analysis
+        .data
+        .steps
+        .iter()
+        .filter(|tick| tick.t > start_s && tick.t <= end_s)
+        .collect();
+    let wall_s = window.wall_s();
+    let mut figures = Vec::new();
+    if let Some(samples) = window.samples.filter(|samples| *samples > 0) {
+        figures.push(Figure {
+            key: "samples_per_s",
+            name: message!(en: "samples a second", zh: "样本/秒"),
+            unit: Unit::PerSecond,
+            mean: samples as f64 / wall_s,
+            interval: ratio_interval(
+                &ticks,
+                samples as f64 / wall_s,
+                |tick| tick.samples.unwrap_or(0) as f64,
+                |tick| tick.dt,
+            ),
+            std: None,
+            higher_is_better: Some(true),
+        });
+    }
+    let steps = |tick: &StepTick| tick.steps as f64;
+    figures.push(Figure {
+        key: "steps_per_s",
+        name: message!(en: "iterations a second", zh: "迭代/秒"),
+        unit: Unit::PerSecond,
+        mean: window.steps as f64 / wall_s,
+        interval: ratio_interval(&ticks, window.steps as f64 / wall_s, steps, |tick| tick.dt),
+        std: None,
+        higher_is_better: Some(true),
+    });
+    figures.push(Figure {
+        key: "step_ms",
+        name: message!(en: "a batch", zh: "每个 batch"),
+        unit: Unit::Milliseconds,
+        mean: window.step_ms(),
+        interval: ratio_interval(&ticks, window.step_ms(), |tick| tick.dt * 1e3, steps),
+        std: None,
+        higher_is_better: Some(false),
+    });
+    figures.push(Figure {
+        key: "data_wait_ms",
+        name: message!(en: "of it waiting for data", zh: "其中等待数据"),
+        unit: Unit::Milliseconds,
+        mean: window.ms_per_step(Phase::Data),
+        interval: ratio_interval(
+            &ticks,
+            window.ms_per_step(Phase::Data),
+            |tick| tick.phase_ms(Phase::Data),
+            steps,
+        ),
+        std: None,
+        higher_is_better: Some(false),
+    });
+    figures
+}
+
+/// Epochs have their own lengths; the first one, with its warm-up, only counts when it is alone.
+fn epoch(analysis: &Analysis) -> Option<Figure> {
+    let mut seconds: Vec<f64> = analysis
+        .data
+        .events
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::Epoch {
+                duration_ms: Some(ms),
+                ..
+            } => Some(ms / 1e3),
+            _ => None,
+        })
+        .filter(|seconds| seconds.is_finite() && *seconds > 0.0)
+        .collect();
+    if seconds.len() > 1 {
+        seconds.remove(0);
+    }
+    (!seconds.is_empty()).then(|| Figure {
+        key: "epoch_s",
+        name: message!(en: "an epoch", zh: "每个 epoch"),
+        unit: Unit::Seconds,
+        mean: mean(&seconds),
+        interval: if seconds.len() >= BLOCKS_NEEDED {
+            interval(&seconds)
+        } else {
+            None
+        },
+        std: None,
+        higher_is_better: Some(false),
+    })
+}
+
+/// The samples that count: those of the steady part, or all where there are no steps.
+fn steady_samples<'a>(analysis: &'a Analysis) -> impl Iterator<Item = &'a Sample> {
+    let range = analysis
+        .window
+        .as_ref()
+        .map_or((f64::NEG_INFINITY, f64::INFINITY), |window| window.range());
+    analysis
+        .data
+        .samples
+        .iter()
+        .filter(move |sample| sample.t > range.0 && sample.t <= range.1)
+}
+
+/// A GPU below this mean did not take part.
+const USED_SHARE: f64 = 0.01;
+
+fn gpu_busy(analysis: &Analysis) -> Option<Figure> {
+    let used: Vec<u32> = analysis
+        .gpus
+        .iter()
+        .filter(|gpu| gpu.util.is_some_and(|util| util >= USED_SHARE))
+        .map(|gpu| gpu.index)
+        .collect();
+    let takes_part = |index: &u32| used.is_empty() || used.contains(index);
+    let busy: Vec<f64> = steady_samples(analysis)
+        .filter_map(|sample| {
+            let known: Vec<f64> = sample
+                .gpus
+                .iter()
+                .filter(|(index, gpu)| takes_part(index) && gpu.age_s.is_none())
+                .filter_map(|(_, gpu)| utilisation_of_tick(gpu))
+                .collect();
+            (!known.is_empty()).then(|| mean(&known))
+        })
+        .collect();
+    let count = used.len();
+    let name = if count > 1 {
+        message!(en: "GPU busy, mean of {count}", zh: "GPU 忙碌（{count} 块平均）")
+    } else {
+        message!(en: "GPU busy", zh: "GPU 忙碌")
+    };
+    of_ticks("gpu_busy", name, &busy, Some(true))
+}
+
+fn cpu(analysis: &Analysis) -> Option<Figure> {
+    let busy: Vec<f64> = steady_samples(analysis)
+        .filter_map(|sample| sample.host.cpu_util)
+        .collect();
+    let name = match analysis.usable_cpus() {
+        Some(count) => message!(en: "of {count} CPUs busy", zh: "{count} 个 CPU 的忙碌率"),
+        None => message!(en: "CPUs busy", zh: "CPU 忙碌"),
+    };
+    of_ticks("cpu_busy", name, &busy, None)
+}
+
+fn of_ticks(
+    key: &'static str,
+    name: Message,
+    values: &[f64],
+    higher_is_better: Option<bool>,
+) -> Option<Figure> {
+    let summary = Summary::of(values)?;
+    let size = values.len().div_ceil(BLOCKS).max(1);
+    let means: Vec<f64> = values.chunks_exact(size).map(mean).collect();
+    Some(Figure {
+        key,
+        name,
+        unit: Unit::Share,
+        mean: summary.mean,
+        interval: interval(&means).map(|(low, high)| (low.max(0.0), high.min(1.0))),
+        std: (summary.count > 1).then_some(summary.std),
+        higher_is_better,
+    })
+}
+
+/// The 95% interval of Σ`part` / Σ`whole`, from [`BLOCKS`] stretches of ticks. Neighbouring ticks are not independent (an
+/// evaluation falls into one of them), blocks nearly are. A ratio of sums has the variance of its residuals.
+fn ratio_interval(
+    ticks: &[&StepTick],
+    ratio: f64,
+    part: impl Fn(&StepTick) -> f64,
+    whole: impl Fn(&StepTick) -> f64,
+) -> Option<(f64, f64)> {
+    let size = ticks.len().div_ceil(BLOCKS).max(1);
+    let (mut residuals, mut wholes) = (Vec::new(), Vec::new());
+    for block in ticks.chunks_exact(size) {
+        let whole: f64 = block.iter().map(|tick| whole(tick)).sum();
+        let part: f64 = block.iter().map(|tick| part(tick)).sum();
+        residuals.push(part - ratio * whole);
+        wholes.push(whole);
+    }
+    let usual = mean(&wholes);
+    if residuals.len() < BLOCKS_NEEDED || usual.is_nan() || usual <= 0.0 {
+        return None;
+    }
+    let interval = Interval::of(&residuals)?;
+    let half = (interval.high - interval.low) / 2.0 / usual;
+    Some(((ratio - half).max(0.0), ratio + half))
+}
+
+fn interval(values: &[f64]) -> Option<(f64, f64)> {
+    if values.len() < BLOCKS_NEEDED {
+        return None;
+    }
+    Interval::of(values).map(|interval| (interval.low.max(0.0), interval.high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use flatout_telemetry::record::RunData;
+
+    #[test]
+    fn steady_steps_have_exact_figures() {
+        let data = testing::training(40, 0.25);
+        let figures = of(&Analysis::new(&data));
+        let get = |key: &str| figures.iter().find(|figure| figure.key == key).unwrap();
+        assert!((get("samples_per_s").mean - 320.0).abs() < 1e-6);
+        assert!((get("step_ms").mean - 100.0).abs() < 1e-6);
+        assert!((get("data_wait_ms").mean - 25.0).abs() < 1e-6);
+        let (low, high) = get("samples_per_s").interval.unwrap();
+        assert!(low <= 320.0 + 1e-6 && high >= 320.0 - 1e-6);
+        assert!((get("gpu_busy").mean - 0.5).abs() < 0.05);
+    }
+
+    #[test]
+    fn nothing_is_made_up_for_an_empty_run() {
+        let data = RunData::default();
+        assert!(of(&Analysis::new(&data)).is_empty());
+    }
+
+    #[test]
+    fn one_sample_has_no_interval_and_no_spread() {
+        let mut data = testing::training(40, 0.25);
+        data.steps.clear();
+        data.events.clear();
+        data.samples.truncate(1);
+        let figures = of(&Analysis::new(&data));
+        assert!(!figures.is_empty());
+        assert!(
+            figures
+                .iter()
+                .all(|figure| figure.interval.is_none() && figure.std.is_none())
+        );
+    }
+}

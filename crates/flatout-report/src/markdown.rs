@@ -1,0 +1,210 @@
+//! A digest as Markdown, for an issue or a pull request.
+
+use crate::digest::Digest;
+use crate::digest::figures::Figure;
+use crate::words;
+use flatout_core::{Finding, Fix, Language, Message, message, units};
+
+pub fn report(digest: &Digest, language: Language) -> String {
+    let page = Page { language };
+    let info = &digest.info;
+    let name = if info.name.is_empty() {
+        &info.id
+    } else {
+        &info.name
+    };
+    let mut text = format!(
+        "# {}\n\n{}\n",
+        escape(name),
+        page.say(&words::about_run(info, digest.length_s))
+    );
+    for defect in &digest.defects {
+        text += &format!("\n> {}\n", page.say(&defect.say));
+    }
+    text += &page.headline(&digest.figures);
+    if digest.has_steps {
+        text += &page.time(digest);
+    }
+    text += &page.heading(&message!(en: "Findings", zh: "诊断结论"));
+    for finding in &digest.diagnosis.findings {
+        text += &page.finding(finding);
+    }
+    if let Some(window) = &digest.diagnosis.window {
+        text += &format!("\n{}\n", page.say(&words::window(window)));
+    }
+    text
+}
+
+/// Characters that Markdown or the HTML in it would take for more than text.
+pub fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
+                safe.push('\\');
+                safe.push(character);
+            }
+            '<' => safe += "&lt;",
+            '>' => safe += "&gt;",
+            '&' => safe += "&amp;",
+            character if character.is_control() => safe.push(' '),
+            character => safe.push(character),
+        }
+    }
+    safe
+}
+
+/// As code, with a fence longer than any run of backticks within.
+pub fn code(text: &str) -> String {
+    let clean: String = text
+        .chars()
+        .map(|character| if character.is_control() { ' ' } else { character })
+        .collect();
+    let longest = clean
+        .split(|character| character != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let room = if longest > 0 { " " } else { "" };
+    // A bar ends a table's cell even inside of code.
+    format!("{fence}{room}{}{room}{fence}", clean.replace('|', "\\|"))
+}
+
+struct Page {
+    language: Language,
+}
+
+impl Page {
+    fn say(&self, message: &Message) -> String {
+        escape(message.get(self.language))
+    }
+
+    fn heading(&self, title: &Message) -> String {
+        format!("\n## {}\n", self.say(title))
+    }
+
+    fn headline(&self, figures: &[Figure]) -> String {
+        if figures.is_empty() {
+            return String::new();
+        }
+        let interval = self.say(&message!(en: "95% interval", zh: "95% 区间"));
+        let mut text = format!("\n| | | {interval} |\n| --- | ---: | --- |\n");
+        for figure in figures {
+            let spread = figure
+                .std
+                .map(|std| format!(" ± {}", figure.unit.show(std)))
+                .unwrap_or_default();
+            let interval = figure.interval.map_or_else(String::new, |(low, high)| {
+                format!("{} – {}", figure.unit.show(low), figure.unit.show(high))
+            });
+            text += &format!(
+                "| {} | **{}**{spread} | {interval} |\n",
+                self.say(&figure.name),
+                figure.unit.show(figure.mean)
+            );
+        }
+        text
+    }
+
+    fn time(&self, digest: &Digest) -> String {
+        let time = &digest.diagnosis.time;
+        let total = units::duration(time.total_s);
+        let mut text = self.heading(&message!(en: "Where the {total} went", zh: "{total} 的去向"));
+        text += "\n| | | |\n| --- | ---: | ---: |\n";
+        for row in &time.rows {
+            let (name, seconds, share) = (
+                self.say(&row.name),
+                units::duration(row.seconds),
+                row.share * 100.0,
+            );
+            text += &format!("| {name} | {seconds} | {share:.1}% |\n");
+        }
+        text
+    }
+
+    fn finding(&self, finding: &Finding) -> String {
+        let (_, word) = words::severity(finding.severity);
+        let mut text = format!(
+            "\n### {}: {} ({})\n",
+            self.say(&word),
+            self.say(&finding.title),
+            code(&finding.rule)
+        );
+        if !finding.detail.is_empty() {
+            text += &format!("\n{}\n", self.say(&finding.detail));
+        }
+        text.push('\n');
+        for evidence in &finding.evidence {
+            let value = words::number(evidence.value, &evidence.unit);
+            let limit = evidence.threshold.map_or_else(String::new, |limit| {
+                let limit = words::number(limit, &evidence.unit);
+                self.say(&message!(en: " (limit {limit})", zh: "（阈值 {limit}）"))
+            });
+            text += &format!("- {}: **{}**{limit}\n", self.say(&evidence.what), escape(&value));
+        }
+        for place in &finding.places {
+            text += &format!("- {}\n", code(&place.to_string()));
+        }
+        for fix in &finding.fixes {
+            text += &self.fix(fix);
+        }
+        if let Some(gain) = finding.gain {
+            text += &format!("- {}\n", self.say(&words::gain(gain)));
+        }
+        text
+    }
+
+    fn fix(&self, fix: &Fix) -> String {
+        match fix {
+            Fix::Setting {
+                setting,
+                from,
+                to,
+                say,
+            } => format!(
+                "- → {} {}\n",
+                code(&words::change(setting, from.as_deref(), to)),
+                self.say(say)
+            ),
+            Fix::Code { say, place } => {
+                let place = place
+                    .as_ref()
+                    .map(|place| format!(" {}", code(&place.to_string())));
+                format!("- → {}{}\n", self.say(say), place.unwrap_or_default())
+            }
+            Fix::Edits { edits, safe, say } => {
+                format!(
+                    "- → {} ({})\n",
+                    self.say(say),
+                    self.say(&words::edits(edits.len(), *safe))
+                )
+            }
+            Fix::Command { command, say } => format!("- → {} {}\n", self.say(say), code(command)),
+            Fix::Refused { setting, say } => format!("- ✗ {} {}\n", code(setting), self.say(say)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn tables_and_findings_are_there() {
+        let text = report(&Digest::of(testing::training(40, 0.6)), Language::English);
+        assert!(
+            text.contains("| samples a second | **320** | 320 – 320 |"),
+            "{text}"
+        );
+        assert!(text.contains("## Findings") && text.contains("loader-"), "{text}");
+    }
+
+    #[test]
+    fn names_cannot_break_out() {
+        assert_eq!(escape("<script>|*a*"), "&lt;script&gt;\\|\\*a\\*");
+        assert_eq!(code("a`b"), "`` a`b ``");
+        assert_eq!(code("x | y"), "`x \\| y`");
+    }
+}

@@ -1,0 +1,105 @@
+//! Each GPU in a row.
+
+use super::{Writer, escape};
+use crate::digest::Digest;
+use crate::text::throttle_name;
+use flatout_core::{Message, message, units};
+use flatout_diagnose::verdict::GpuVerdict;
+
+impl Writer {
+    pub(crate) fn gpus(&self, digest: &Digest) -> String {
+        if digest.verdict.gpus.is_empty() {
+            return String::new();
+        }
+        let head = [
+            Message::verbatim("GPU"),
+            message!(en: "busy", zh: "忙碌"),
+            message!(en: "SM active", zh: "SM 活跃"),
+            message!(en: "tensor cores", zh: "Tensor Core 活跃"),
+            message!(en: "power", zh: "功耗"),
+            message!(en: "hottest", zh: "最高温度"),
+            message!(en: "memory at most", zh: "显存峰值"),
+            message!(en: "energy", zh: "能耗"),
+            message!(en: "held back by", zh: "降频原因"),
+        ];
+        let mut rows = self.header_row(&head, 1);
+        for (index, gpu) in &digest.verdict.gpus {
+            let name = gpu.name.as_deref().unwrap_or("");
+            rows += &format!(
+                "<tr><td>{index} {}</td>",
+                escape(name.trim_start_matches("NVIDIA "))
+            );
+            for cell in numbers(gpu) {
+                rows += &format!("<td class=\"number\">{cell}</td>");
+            }
+            rows += &format!("<td>{}</td></tr>\n", self.throttled(gpu));
+        }
+        let table = format!("<div class=\"scroll\"><table>{rows}</table></div>\n");
+        self.section(&message!(en: "Each GPU", zh: "各 GPU"), &table)
+    }
+
+    /// Titles; all but the first `left` and the last are above numbers.
+    pub(crate) fn header_row(&self, titles: &[Message], left: usize) -> String {
+        let cells: String = titles
+            .iter()
+            .enumerate()
+            .map(|(index, title)| {
+                let number = index >= left && index + 1 < titles.len();
+                let class = if number { " class=\"number\"" } else { "" };
+                format!("<th{class}>{}</th>", self.say(title))
+            })
+            .collect();
+        format!("<tr>{cells}</tr>\n")
+    }
+
+    fn throttled(&self, gpu: &GpuVerdict) -> String {
+        if !gpu.throttle_known {
+            return "?".to_owned();
+        }
+        let reasons: Vec<String> = gpu
+            .throttle_s
+            .iter()
+            .map(|(reason, seconds)| {
+                format!(
+                    "{} {}",
+                    self.say(&throttle_name(reason)),
+                    units::duration(*seconds)
+                )
+            })
+            .collect();
+        if reasons.is_empty() {
+            return "–".to_owned();
+        }
+        reasons.join(", ")
+    }
+}
+
+/// What could not be read is `?`.
+fn numbers(gpu: &GpuVerdict) -> [String; 7] {
+    let unknown = || "?".to_owned();
+    let share = |value: Option<f64>| value.map_or_else(unknown, units::percent);
+    [
+        gpu.utilisation.as_ref().map_or_else(unknown, |utilisation| {
+            let spread = &utilisation.spread;
+            format!("{} ± {}", units::percent(spread.mean), units::percent(spread.std))
+        }),
+        share(gpu.sm_activity),
+        share(gpu.tensor_activity),
+        gpu.power.map_or_else(unknown, |power| {
+            let limit = power
+                .limit_w
+                .map_or_else(String::new, |limit| format!(" / {limit:.0} W"));
+            format!("{:.0} W{limit}", power.mean_w)
+        }),
+        gpu.temperature
+            .map_or_else(unknown, |temperature| format!("{:.0} °C", temperature.max_c)),
+        gpu.memory.map_or_else(unknown, |memory| {
+            let peak = units::bytes(memory.peak_bytes as f64);
+            let total = memory.total_bytes.map(|total| units::bytes(total as f64));
+            total.map_or(peak.clone(), |total| format!("{peak} / {total}"))
+        }),
+        gpu.energy.map_or_else(unknown, |energy| {
+            format!("{} Wh", units::significant(energy.joules / 3600.0))
+        }),
+    ]
+}

@@ -1,0 +1,155 @@
+//! Words that text, HTML and Markdown share: how a number, a gain, a change or the end of a run is said.
+
+use flatout_core::{Confidence, Finding, Gain, Kind, Message, Severity, message, units};
+use flatout_diagnose::WindowSummary;
+use flatout_telemetry::RunInfo;
+
+/// `61%`, `3.2 ms`, `8`.
+pub fn number(value: f64, unit: &str) -> String {
+    let value = if value.is_finite() {
+        units::significant(value)
+    } else {
+        "?".to_owned()
+    };
+    match unit {
+        "" => value,
+        "%" => format!("{value}%"),
+        unit => format!("{value} {unit}"),
+    }
+}
+
+/// A sign that needs no colour, and the word.
+pub fn severity(severity: Severity) -> (&'static str, Message) {
+    match severity {
+        Severity::Critical => ("✗", message!(en: "CRITICAL", zh: "严重")),
+        Severity::Warning => ("!", message!(en: "WARNING", zh: "警告")),
+        Severity::Information => ("·", message!(en: "NOTE", zh: "提示")),
+    }
+}
+
+pub fn gain(gain: Gain) -> Message {
+    let (low, high) = (format!("{:.2}×", gain.low), format!("{:.2}×", gain.high));
+    let range = if low == high {
+        low
+    } else {
+        format!("{low} – {high}")
+    };
+    if gain.measured {
+        message!(en: "throughput {range}, measured", zh: "吞吐 {range}（实测）")
+    } else {
+        message!(en: "throughput {range}, estimated from this run", zh: "吞吐 {range}（由本次运行估算）")
+    }
+}
+
+pub fn certainty(finding: &Finding) -> Message {
+    let sure = match finding.confidence {
+        Confidence::High => message!(en: "high", zh: "高"),
+        Confidence::Medium => message!(en: "medium", zh: "中"),
+        Confidence::Low => message!(en: "low", zh: "低"),
+    };
+    let kind = match finding.kind {
+        Kind::Cause => message!(en: " · a cause", zh: " · 原因"),
+        Kind::Symptom => message!(en: " · a symptom, the cause is another", zh: " · 只是现象，另有原因"),
+        Kind::Verdict => Message::default(),
+    };
+    Message {
+        en: sure.en + &kind.en,
+        zh: sure.zh + &kind.zh,
+    }
+}
+
+/// `num_workers: 0 → 4`.
+pub fn change(setting: &str, from: Option<&str>, to: &str) -> String {
+    match from {
+        Some(from) => format!("{setting}: {from} → {to}"),
+        None => format!("{setting} = {to}"),
+    }
+}
+
+/// What flatout can do about it by itself.
+pub fn edits(count: usize, safe: bool) -> Message {
+    if safe {
+        message!(en: "flatout can make this edit ({count}); results stay the same", zh: "flatout 可自动修改（{count} 处），不影响结果")
+    } else {
+        message!(en: "flatout can make this edit ({count}); results may change", zh: "flatout 可自动修改（{count} 处），可能影响结果")
+    }
+}
+
+/// How a run ended, and whether that is well.
+pub fn ending(info: &RunInfo) -> (Message, bool) {
+    match info.exit {
+        None => (message!(en: "running or killed", zh: "运行中或被终止"), false),
+        Some(exit) => match (exit.signal, exit.code) {
+            (Some(signal), _) => (message!(en: "signal {signal}", zh: "信号 {signal}"), false),
+            (None, Some(code)) if code != 0 => (message!(en: "exit {code}", zh: "退出码 {code}"), false),
+            _ => (message!(en: "done", zh: "完成"), true),
+        },
+    }
+}
+
+/// When, where, on what, how long, how it ended: one line under the name.
+pub fn about_run(info: &RunInfo, length_s: Option<f64>) -> Message {
+    let mut parts = Vec::new();
+    if info.started_unix_ms > 0 {
+        parts.push(Message::verbatim(flatout_telemetry::record::utc(
+            info.started_unix_ms / 1000,
+        )));
+    }
+    if let Some(seconds) = length_s {
+        let time = units::duration(seconds);
+        parts.push(message!(en: "lasted {time}", zh: "时长 {time}"));
+    }
+    parts.push(ending(info).0);
+    if let Some(host) = &info.host {
+        let (name, cpus) = (&host.name, host.cpus.count());
+        parts.push(message!(en: "{name}, {cpus} CPUs", zh: "{name}，{cpus} 个 CPU"));
+    }
+    if let Some(gpu) = info.gpus.values().find_map(|gpu| gpu.name.as_deref()) {
+        let count = info.gpus.len();
+        parts.push(Message::verbatim(format!("{count}× {gpu}")));
+    }
+    if let Some(job) = &info.job {
+        let (system, id) = (&job.system, &job.id);
+        parts.push(message!(en: "{system} job {id}", zh: "{system} 作业 {id}"));
+    }
+    join(&parts, " · ")
+}
+
+pub fn join(parts: &[Message], between: &str) -> Message {
+    let of = |pick: fn(&Message) -> &String| {
+        let texts: Vec<&str> = parts.iter().map(|part| pick(part).as_str()).collect();
+        texts.join(between)
+    };
+    Message {
+        en: of(|message| &message.en),
+        zh: of(|message| &message.zh),
+    }
+}
+
+/// What the findings rest on.
+pub fn window(window: &WindowSummary) -> Message {
+    let (start, end, steps) = (
+        units::significant(window.start_s),
+        units::significant(window.end_s),
+        window.steps,
+    );
+    let how = &window.how;
+    let (en, zh) = (&how.en, &how.zh);
+    let mut line = Message {
+        en: format!("Judged on {steps} steps from {start} to {end} s ({en})."),
+        zh: format!("依据 {start} 到 {end} 秒之间的 {steps} 步（{zh}）。"),
+    };
+    let mut add = |more: Message| {
+        line.en += &more.en;
+        line.zh += &more.zh;
+    };
+    if let (Some(p50), Some(p95)) = (window.step_p50_ms, window.step_p95_ms) {
+        let (p50, p95) = (units::duration(p50 / 1e3), units::duration(p95 / 1e3));
+        add(message!(en: " A step took {p50} (p95 {p95}).", zh: "每步 {p50}（p95 {p95}）。"));
+    }
+    if let Some(rate) = window.samples_per_s {
+        let rate = units::count(rate);
+        add(message!(en: " {rate} samples/s.", zh: "每秒 {rate} 个样本。"));
+    }
+    line
+}

@@ -1,0 +1,65 @@
+//! `flatout report RUN`
+
+use crate::context::Context;
+use crate::output::write_stdout;
+use clap::Args;
+use flatout_core::files::write_atomically;
+use flatout_core::{Message, Result, message};
+use flatout_report::digest::Digest;
+use flatout_report::{markdown, page, text};
+use flatout_telemetry::record;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "Examples:
+  flatout report last                          report.html beside the record, the headline here
+  flatout report last --html train.html
+  flatout report out/stocks --md > report.md   for an issue or a pull request
+  flatout report last --pdf-ready --html train.html && chromium --headless --print-to-pdf=train.pdf train.html";
+
+#[derive(Args)]
+pub struct Arguments {
+    /// The run: `last`, its name or id, or its folder
+    #[arg(value_name = "RUN", default_value = "last")]
+    run: String,
+    /// Where to write the page [default: report.html in the record's folder]; - for stdout
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print Markdown; a page is then written only with --html
+    #[arg(long)]
+    md: bool,
+    /// Lay the page out for printing: light, nothing folded, no buttons
+    #[arg(long)]
+    pdf_ready: bool,
+}
+
+pub fn about() -> Message {
+    message!(en: "One page that says how a run went, to keep or to send", zh: "用一个页面说明一次运行的情况，可保存或发送")
+}
+
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    let record = record::find(&arguments.run)?;
+    let digest = Digest::read(&record);
+    let options = page::Options {
+        language: context.language,
+        pdf_ready: arguments.pdf_ready,
+    };
+    let to_stdout = arguments.html.as_ref().is_some_and(|path| path.as_os_str() == "-");
+    if to_stdout {
+        write_stdout(page::html(&digest, options).as_bytes());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if arguments.md {
+        write_stdout(markdown::report(&digest, context.language).as_bytes());
+    } else {
+        let width = text::readable_width(None);
+        write_stdout(text::headline(&digest, context.language, width, context.colour_on_stdout()).as_bytes());
+    }
+    if arguments.html.is_some() || !arguments.md {
+        let path = arguments.html.unwrap_or_else(|| record.folder().join("report.html"));
+        write_atomically(&path, page::html(&digest, options).as_bytes())?;
+        let path = path.display();
+        eprintln!("{}", context.say(&message!(en: "page written to {path}", zh: "页面已写入 {path}")));
+    }
+    Ok(ExitCode::SUCCESS)
+}
