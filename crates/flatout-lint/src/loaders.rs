@@ -15,6 +15,38 @@ pub fn loader_calls(project: &Project, module: ModuleId) -> impl Iterator<Item =
     })
 }
 
+/// Only its first batch is ever taken, `next(iter(loader))`: a look at the data, no training.
+pub fn gives_one_batch(call: Code<'_>) -> bool {
+    let statement = call.statement();
+    let Kind::Assign { targets, value } = statement.kind() else {
+        return false;
+    };
+    let [target] = targets.as_slice() else {
+        return false;
+    };
+    let target = statement.at(*target);
+    let Some(name) = target.as_name().filter(|_| *value == call.id) else {
+        return false;
+    };
+    let scope = target.at(target.tree().scope(target.id));
+    let mut uses = scope
+        .subtree()
+        .filter(|code| code.as_name() == Some(name) && *code != target)
+        .peekable();
+    uses.peek().is_some()
+        && uses.all(|code| {
+            passed_to(code, "iter")
+                .and_then(|iterator| passed_to(iterator, "next"))
+                .is_some()
+        })
+}
+
+/// The call of a plain function that gets this as an argument.
+fn passed_to<'p>(code: Code<'p>, function: &str) -> Option<Code<'p>> {
+    let parent = code.parent()?;
+    (parent.callee()?.as_name() == Some(function)).then_some(parent)
+}
+
 /// Whether a loader pins its batches; `None` when that cannot be seen.
 pub fn pins_memory(call: Code<'_>) -> Option<bool> {
     match call.argument("pin_memory", 7) {

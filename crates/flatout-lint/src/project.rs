@@ -12,6 +12,7 @@ mod mentions;
 mod options;
 mod reads;
 mod tensors;
+mod updates;
 mod values;
 
 pub use code::Code;

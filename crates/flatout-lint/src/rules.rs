@@ -62,7 +62,9 @@ pub(crate) mod prelude {
     pub use crate::config::Value;
     pub use crate::epochs::{epoch_of, epochs_of};
     pub use crate::hot::{cuda_hot_calls, cuda_step_loop, from_host, head, tell_hot};
-    pub use crate::loaders::{dataset_getitems, loader_calls, moves_to_device, pins_memory, transfers};
+    pub use crate::loaders::{
+        dataset_getitems, gives_one_batch, loader_calls, moves_to_device, pins_memory, transfers,
+    };
     pub use crate::project::{Code, Hot, LoopRole, ModuleId, Origin, Project, Use};
     pub use crate::python::{Bound, Kind, NodeId, Operator};
     pub use crate::report::Report;

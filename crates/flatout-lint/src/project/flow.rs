@@ -214,7 +214,8 @@ fn backward_calls(project: &Project) -> Vec<Code<'_>> {
     let mut found = Vec::new();
     for module in project.module_ids() {
         if !project.module(module).source.is_test {
-            found.extend(project.torch_calls(module).filter(|call| is_backward(*call)));
+            let calls = project.torch_calls(module);
+            found.extend(calls.filter(|call| is_backward(*call) && call.is_followed_by_update()));
         }
     }
     found

@@ -35,7 +35,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             None => true,
             Some(workers) => matches!(workers.values().only(), Some(Value::Integer(0))),
         };
-        if !zero || is_for_evaluation(call) {
+        if !zero || is_for_evaluation(call) || gives_one_batch(call) {
             continue;
         }
         let known = workers.and_then(|workers| workers.values().list.into_iter().next());

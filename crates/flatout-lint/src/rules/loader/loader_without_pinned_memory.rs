@@ -28,7 +28,7 @@ pub const CHECK: Check = Check::Module(check);
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     let mut moves = None;
     for call in loader_calls(project, module) {
-        if pins_memory(call) != Some(false) {
+        if pins_memory(call) != Some(false) || gives_one_batch(call) {
             continue;
         }
         let moves = *moves.get_or_insert_with(|| !transfers(project, module).is_empty() && project.uses_cuda(module));
@@ -76,6 +76,9 @@ mod tests {
 
     #[test]
     fn look_alike() {
+        // A look at one batch.
+        let look = FIRES.replace("for x, y in loader:", "first = DataLoader(data)\nx, y = next(iter(first))\nfor x, y in loader:").replace("num_workers=4", "pin_memory=True");
+        assert!(findings_of(ID, &[("train.py", &look)]).is_empty());
         // Nothing of the batch is copied.
         let stays = FIRES.replace("x, y = x.to(device), y.to(device)", "x = x.to(torch.float32)");
         assert!(findings_of(ID, &[("train.py", &stays)]).is_empty());

@@ -114,5 +114,9 @@ mod tests {
     fn look_alike() {
         let numpy = FIRES.replace("out.detach().cpu().numpy()", "row.tolist()");
         assert!(findings_of(ID, &[("train.py", &numpy)]).is_empty());
+        // Gradients looked at for a plot, in a program that trains elsewhere.
+        let plot = "import torch\ndef look(model, x):\n    out = model(x)\n    out.sum().backward()\n    plot(out.cpu().numpy())\nfor x in ranges:\n    look(model.cuda(), x)\nfor x in loader:\n    model(x).backward()\n    optimizer.step()\n";
+        assert!(findings_of(ID, &[("train.py", plot)]).is_empty());
+        assert_eq!(findings_of(ID, &[("train.py", &plot.replace("    plot(", "    optimizer.step()\n    plot("))]).len(), 1);
     }
 }
