@@ -25,7 +25,7 @@ pub mod workers;
 
 use crate::candidate::WARNING_SHARE;
 use facts::Facts;
-use flatout_core::{Evidence, Message, message};
+use flatout_core::{Evidence, Message, Place, message};
 use flatout_telemetry::Phase;
 use flatout_telemetry::record::RunData;
 use gpus::Gpu;
@@ -219,6 +219,17 @@ impl<'a> Analysis<'a> {
         let evidence =
             Evidence::new(phase_name(phase), self.share(phase) * 100.0, "%").against(threshold * 100.0);
         self.in_window(evidence)
+    }
+
+    /// Notes on an evidence that it was taken over the whole run: compiling and running out of memory are no matter of the
+    /// steady window.
+    pub fn in_run(&self, evidence: Evidence) -> Evidence {
+        evidence.over(0.0, self.time.total_s)
+    }
+
+    /// A line of the training loop, as far as one is known: where gradients are zeroed.
+    pub fn loop_place(&self) -> Option<Place> {
+        self.facts.place("zero_grad.set_to_none")
     }
 
     /// Notes on an evidence that it was taken over the steady window.

@@ -96,6 +96,12 @@ pub struct Skipped {
     pub reason: String,
 }
 
+/// All that is read of `run.json` before its version is known.
+#[derive(serde::Deserialize)]
+struct Version {
+    schema: u32,
+}
+
 /// An open record. Its files are read when asked for, line by line.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -120,14 +126,17 @@ impl Record {
             }
             Err(source) => return Err(ReadError::Unreadable { path, source }),
         };
-        let info: RunInfo =
-            serde_json::from_slice(&text).map_err(|source| ReadError::Broken { path, source })?;
-        if info.schema > SCHEMA {
+        // Asked first: of a later format nothing but its number can be counted on.
+        if let Ok(Version { schema }) = serde_json::from_slice(&text)
+            && schema > SCHEMA
+        {
             return Err(ReadError::Newer {
                 folder: folder.to_owned(),
-                schema: info.schema,
+                schema,
             });
         }
+        let info: RunInfo =
+            serde_json::from_slice(&text).map_err(|source| ReadError::Broken { path, source })?;
         Ok(Self {
             folder: folder.to_owned(),
             info,

@@ -39,7 +39,9 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ),
         )
         .detail(detail)
-        .evidence(Evidence::new(message!(en: "errors of the compiler", zh: "编译错误次数"), errors.count as f64, "").against(1.0))
+        .evidence(analysis.in_run(
+            Evidence::new(message!(en: "errors of the compiler", zh: "编译错误次数"), errors.count as f64, "").against(1.0),
+        ))
         .place(place.as_ref())
         .code(
             place.as_ref(),

@@ -31,6 +31,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let count = breaks.count;
+    let called = analysis.facts.place("compile.called");
+    let first = breaks.places.first().or(called.as_ref());
     let mut candidate = Candidate::new(
         ID,
         Severity::Warning,
@@ -40,11 +42,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ),
     )
     .detail(breaks.message.map(Message::verbatim).unwrap_or_default())
-    .evidence(
+    .evidence(analysis.in_run(
         Evidence::new(message!(en: "graph breaks", zh: "graph break 次数"), count as f64, "").against(BREAKS as f64),
-    )
+    ))
     .code(
-        breaks.places.first(),
+        first,
         message!(
             en: "Take printing, .item(), NumPy and branches on values out of forward; fullgraph=True shows each one",
             zh: "把打印、.item()、NumPy 和依赖数值的分支移出 forward；fullgraph=True 可逐一显示"
@@ -53,7 +55,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     for place in &breaks.places {
         candidate = candidate.place(Some(place));
     }
-    Some(candidate)
+    Some(candidate.place(first))
 }
 
 #[cfg(test)]

@@ -42,9 +42,9 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ),
     )
     .detail(given_up.message.or(again.message).map(Message::verbatim).unwrap_or_default())
-    .evidence(
+    .evidence(analysis.in_run(
         Evidence::new(message!(en: "recompilations", zh: "重新编译次数"), count as f64, "").against(RECOMPILES as f64),
-    )
+    ))
     .place(place.as_ref())
     .code(
         place.as_ref(),
@@ -57,7 +57,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return Some(candidate);
     }
     let what = message!(en: "functions the compiler gave up after that", zh: "之后编译器放弃的函数数");
-    Some(candidate.evidence(Evidence::new(what, given_up.count as f64, "")))
+    Some(candidate.evidence(analysis.in_run(Evidence::new(what, given_up.count as f64, ""))))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
-use flatout_core::{Evidence, Kind, Severity, message, units};
+use flatout_core::{Evidence, Fix, Kind, Severity, message, units};
 
 pub const ID: &str = "power-throttling";
 pub const WORST: Severity = Severity::Warning;
@@ -57,6 +57,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         Evidence::new(message!(en: "time at the power limit", zh: "处于功耗上限的时间"), share * 100.0, "%")
             .against(limit * 100.0),
     ));
+    candidate = candidate.fix(Fix::Command {
+        command: format!("nvidia-smi -q -d POWER -i {index}"),
+        say: message!(en: "compare the limit in force with the card's default", zh: "比较当前上限与显卡默认上限"),
+    });
     if let (Some(power), Some(limit)) = (gpu.power_w, gpu.power_limit_w) {
         let what = message!(en: "mean power (limit: the card's)", zh: "平均功耗（阈值为显卡上限）");
         candidate = candidate.evidence(analysis.in_window(Evidence::new(what, power, "W").against(limit)));

@@ -71,7 +71,14 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 en: "torch.set_num_threads({suggested}), or OMP_NUM_THREADS={suggested}",
                 zh: "torch.set_num_threads({suggested})，或 OMP_NUM_THREADS={suggested}"
             ),
-        }),
+        })
+        .code(
+            None,
+            message!(
+                en: "Look for torch.set_num_threads in the program and OMP_NUM_THREADS in its environment",
+                zh: "检查程序中的 torch.set_num_threads 和环境变量 OMP_NUM_THREADS"
+            ),
+        ),
     )
 }
 

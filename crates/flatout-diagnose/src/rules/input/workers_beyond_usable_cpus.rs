@@ -72,13 +72,15 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         // How much of the wait is the crowd's and how much the work's own cannot be told from one run.
         candidate = candidate.claims(Stretch::Data, Reach::Specific, 0.0, window.seconds(Phase::Data));
     }
-    Some(candidate.setting(
-        "loader.num_workers",
-        Some(workers.to_string()),
-        suggested,
+    let say = message!(
+        en: "num_workers={suggested}: what {usable} usable CPUs can carry",
+        zh: "num_workers={suggested}：{usable} 个可用 CPU 能承载的数量"
+    );
+    Some(candidate.setting("loader.num_workers", Some(workers.to_string()), suggested, say).code(
+        loader.place.as_ref(),
         message!(
-            en: "num_workers={suggested}: what {usable} usable CPUs can carry",
-            zh: "num_workers={suggested}：{usable} 个可用 CPU 能承载的数量"
+            en: "Ask for the usable CPUs, len(os.sched_getaffinity(0)), not for the machine's",
+            zh: "按可用 CPU 数 len(os.sched_getaffinity(0)) 设置，而不是机器的核数"
         ),
     ))
 }

@@ -49,7 +49,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .claims(Stretch::Other, Reach::Measured, collections.seconds * 0.5, collections.seconds)
         .or_in(Stretch::Dispatch)
         .code(
-            None,
+            analysis.loop_place().as_ref(),
             message!(
                 en: "Take gc.collect() out of the loop, and call gc.freeze() once before it",
                 zh: "把 gc.collect() 移出循环，并在循环前调用一次 gc.freeze()"

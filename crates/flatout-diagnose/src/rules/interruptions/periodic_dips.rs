@@ -81,7 +81,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .evidence(analysis.in_window(Evidence::new(message!(en: "period", zh: "周期"), mean(&gaps), "s")))
         .claims(stretch(grown), Reach::Specific, lost_s * 0.5, lost_s)
         .code(
-            None,
+            analysis.loop_place().as_ref(),
             message!(
                 en: "Find what the program does every {period}, and do it less often or in a thread",
                 zh: "找出程序每隔 {period} 做的事，降低频率或放到线程中"

@@ -60,6 +60,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let (batch, step) = (samples.round(), units::duration(window.step_ms() / 1e3));
+    let loader = analysis.train_loader().and_then(|loader| loader.place.clone());
+    let place = loader.or_else(|| analysis.loop_place());
     let larger = (samples.max(1.0) * GROWTH).log2().ceil().exp2();
     Some(
         Candidate::new(
@@ -79,6 +81,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             Evidence::new(message!(en: "samples in a step", zh: "每步样本数"), samples, "").against(SMALL),
         ))
         .evidence(evidence)
+        .place(place.as_ref())
         .evidence(analysis.phase_evidence(Phase::Compute, COMPUTE_SHARE))
         // With GROWTH × the samples a step, all but 1/GROWTH of the fixed cost goes.
         .claims(Stretch::Dispatch, Reach::Specific, wasted_s * 0.3, wasted_s * (1.0 - 1.0 / GROWTH))
@@ -89,6 +92,13 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             message!(
                 en: "batch_size={larger}, learning rate scaled with it; grow on while samples/s grow",
                 zh: "batch_size={larger}，学习率随之缩放；只要 samples/s 还在上升就继续增大"
+            ),
+        )
+        .code(
+            place.as_ref(),
+            message!(
+                en: "A larger batch here; where it must stay, compile the model or capture the step in a CUDA graph",
+                zh: "在这里增大 batch；若 batch 不能改，则编译模型或用 CUDA graph 捕获整个步骤"
             ),
         ),
     )

@@ -75,7 +75,7 @@ fn with_fixes(candidate: Candidate, analysis: &Analysis) -> Candidate {
     }
     if analysis.window.as_ref().and_then(|window| window.samples_per_step()).is_some() {
         candidate = candidate.code(
-            None,
+            analysis.loop_place().as_ref(),
             message!(
                 en: "Enlarge the batch while samples/s grow: the launches of a step cost the same",
                 zh: "只要 samples/s 还在上升就增大 batch：一步的下发开销不变"

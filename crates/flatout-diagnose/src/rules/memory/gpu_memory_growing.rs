@@ -55,7 +55,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             .against(GROWTH_BYTES / 1048576.0),
     ))
     .code(
-        None,
+        analysis.loop_place().as_ref(),
         message!(
             en: "Look for `total += loss` without .detach(), and for lists of outputs that are never cleared",
             zh: "检查没有 .detach() 的 `total += loss`，以及从不清空的输出列表"

@@ -44,7 +44,9 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ),
     )
     .detail(Message::verbatim(line))
-    .evidence(Evidence::new(message!(en: "times out of memory", zh: "显存不足次数"), times as f64, "").against(1.0))
+    .evidence(analysis.in_run(
+        Evidence::new(message!(en: "times out of memory", zh: "显存不足次数"), times as f64, "").against(1.0),
+    ))
     .place(place.as_ref());
     Some(match batch.filter(|batch| *batch >= 2.0) {
         Some(batch) => {

@@ -67,6 +67,13 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 en: "optimizer.zero_grad(set_to_none=True)",
                 zh: "optimizer.zero_grad(set_to_none=True)"
             ),
+        )
+        .code(
+            place.as_ref(),
+            message!(
+                en: "Leave set_to_none at its default, True",
+                zh: "让 set_to_none 保持默认值 True"
+            ),
         ),
     )
 }

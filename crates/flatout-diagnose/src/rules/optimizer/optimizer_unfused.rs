@@ -72,8 +72,9 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             "optimizer.fused",
             Some("off".into()),
             "on",
-            message!(en: "{class}(…, fused=True)", zh: "{class}(…, fused=True)"),
-        ),
+            message!(en: "one kernel updates many parameters", zh: "一个 kernel 更新多个参数"),
+        )
+        .code(place.as_ref(), message!(en: "{class}(…, fused=True)", zh: "{class}(…, fused=True)")),
     )
 }
 

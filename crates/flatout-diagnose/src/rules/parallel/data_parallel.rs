@@ -37,8 +37,15 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 zh: "nn.DataParallel 每一步都把模型复制到所有 GPU"
             ),
         )
-        .evidence(Evidence::new(message!(en: "GPUs in use", zh: "使用的 GPU 数"), gpus, ""))
+        .evidence(analysis.in_run(Evidence::new(message!(en: "GPUs in use", zh: "使用的 GPU 数"), gpus, "").against(1.0)))
         .place(place.as_ref())
+        .code(
+            place.as_ref(),
+            message!(
+                en: "Wrap the model in DistributedDataParallel instead, one process a GPU",
+                zh: "改用 DistributedDataParallel 包装模型，每个 GPU 一个进程"
+            ),
+        )
         .fix(Fix::Command {
             command: "torchrun --nproc-per-node=gpu train.py".into(),
             say: message!(

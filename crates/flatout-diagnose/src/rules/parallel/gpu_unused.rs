@@ -59,8 +59,9 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                     zh: "当前 PyTorch 不支持 CUDA：请安装带 CUDA 的版本"
                 ),
             ),
+            // Before the optimizer is built, the model must be where it will stay.
             _ => candidate.code(
-                None,
+                analysis.facts.place("optimizer.class").as_ref(),
                 message!(
                     en: "Move the model and each batch to the GPU: .to(\"cuda\", non_blocking=True)",
                     zh: "把模型和每个 batch 移到 GPU：.to(\"cuda\", non_blocking=True)"

@@ -43,11 +43,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         en: "An autocast with enabled=False or a gradient scaler exists; autocast was never entered in a step.",
         zh: "存在 enabled=False 的 autocast 或 GradScaler；但没有任何一步真正进入 autocast。"
     ))
-    .evidence(analysis.in_window(Evidence::new(
-        message!(en: "steps under autocast", zh: "在 autocast 下运行的步数"),
-        0.0,
-        "",
-    )))
+    .evidence(analysis.in_window(
+        Evidence::new(message!(en: "steps under autocast", zh: "在 autocast 下运行的步数"), 0.0, "")
+            .against(window.steps as f64),
+    ))
     .place(place.as_ref())
     .setting(
         "amp",

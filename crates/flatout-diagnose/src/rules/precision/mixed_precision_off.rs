@@ -45,6 +45,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let (major, _) = analysis.busiest_gpu()?.info.compute_capability.filter(|(major, _)| *major >= CAPABILITY)?;
     let busy = analysis.device_busy_share().filter(|busy| *busy >= GPU_BUSY)?;
     let possible_s = busy * window.wall_s() * GOES;
+    let place = analysis.loop_place();
     let dtype = if major >= BF16_CAPABILITY { "bf16" } else { "fp16" };
     Some(
         Candidate::new(
@@ -66,6 +67,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             "",
         ))
         .claims(Stretch::Device, Reach::Likely, 0.0, possible_s)
+        .place(place.as_ref())
         .setting(
             "amp",
             Some("off".into()),
@@ -73,6 +75,13 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             message!(
                 en: "torch.autocast(\"cuda\") in {dtype} around forward and loss",
                 zh: "在前向和损失外加 torch.autocast(\"cuda\")，使用 {dtype}"
+            ),
+        )
+        .code(
+            place.as_ref(),
+            message!(
+                en: "Put `with torch.autocast(\"cuda\", dtype=…):` around this loop's forward and loss",
+                zh: "在这个循环的前向和损失外加 `with torch.autocast(\"cuda\", dtype=…):`"
             ),
         ),
     )

@@ -68,6 +68,13 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 en: "torch.set_float32_matmul_precision(\"high\") at the start of the program",
                 zh: "在程序开头加 torch.set_float32_matmul_precision(\"high\")"
             ),
+        )
+        .code(
+            facts.place("matmul.precision").as_ref(),
+            message!(
+                en: "torch.set_float32_matmul_precision(\"high\"), once, before the model is built",
+                zh: "在构建模型之前调用一次 torch.set_float32_matmul_precision(\"high\")"
+            ),
         ),
     )
 }
