@@ -1,6 +1,7 @@
 //! YAML and flags to settings. Groups that people use (`train:`, `dataset:`, `optimizer:` …) are only headings; `pretrain:` and
 //! `global:` are phases, each with values of its own.
 
+use crate::recipe::{self, Line};
 use crate::settings::{self, Settings, Values};
 use crate::{SETTINGS, TrainError};
 use flatout_core::Message;
@@ -20,6 +21,8 @@ const GROUPS: &[&str] = &[
     "loader",
     "dataloader",
 ];
+/// The heading of a recipe.
+const GENERATE: &str = "generate";
 /// Headings that are phases, in this order.
 const PHASES: &[&str] = &["pretrain", "global"];
 
@@ -63,12 +66,26 @@ impl Configuration {
 
     /// The same for a text that is already there; `path` is where it came from.
     pub fn of(path: &Path, text: &str, flags: &Values) -> Result<Self, TrainError> {
-        let (mut values, mut phases) = (Values::new(), Vec::new());
+        let (mut values, mut phases, mut lines) = (Values::new(), Vec::new(), Vec::new());
         for entry in entries(path, text)? {
-            place(path, &entry, &mut values, &mut phases)?;
+            match entry.path.as_slice() {
+                [heading, key] if heading == GENERATE => lines.push(Line {
+                    key: key.replace('-', "_"),
+                    text: entry.text.clone(),
+                    place: format!("{}:{}", path.display(), entry.line),
+                }),
+                _ => place(path, &entry, &mut values, &mut phases)?,
+            }
         }
         values.extend(flags.iter().map(|(name, value)| (*name, value.clone())));
-        let settings = Settings::of(&values)?;
+        let recipe = recipe::read(&lines)?;
+        let resolve = |values: &Values| -> Result<Settings, TrainError> {
+            Ok(Settings {
+                recipe: recipe.clone(),
+                ..Settings::of(values)?
+            })
+        };
+        let settings = resolve(&values)?;
         phases.sort_by_key(|(name, _)| PHASES.iter().position(|phase| phase == name));
         let own = phases;
         let phase = |(name, own): &(String, Values)| {
@@ -76,7 +93,7 @@ impl Configuration {
             all.extend(own.clone());
             Ok(Phase {
                 name: name.clone(),
-                settings: Settings::of(&all)?,
+                settings: resolve(&all)?,
             })
         };
         let mut phases = own.iter().map(phase).collect::<Result<Vec<_>, TrainError>>()?;
@@ -120,6 +137,12 @@ impl Configuration {
             text += &format!("{phase}:\n");
             for (name, value) in own {
                 text += &format!("  {name}: {}\n", quoted(value));
+            }
+        }
+        if let Some(recipe) = &self.settings.recipe {
+            text += &format!("{GENERATE}:\n");
+            for (key, value) in recipe::lines(recipe) {
+                text += &format!("  {key}: {value}\n");
             }
         }
         text
@@ -311,6 +334,25 @@ mod tests {
         );
         assert!(matches!(read("a: [1, 2\n"), Err(TrainError::Syntax { .. })));
         assert!(matches!(read("epochs: many\n"), Err(TrainError::Value { .. })));
+    }
+
+    #[test]
+    fn phases_and_the_recipe_survive_in_the_resolved_file() {
+        let text = "epochs: 3\npretrain:\n  epochs: 1\nglobal:\n  batch_size: 128\ngenerate:\n  kind: stocks\n  days: 99\n";
+        let configuration = read(text).unwrap();
+        assert!(configuration.settings.recipe.is_some());
+        let again = read(&configuration.yaml()).unwrap();
+        assert_eq!(again.settings, configuration.settings);
+        let settings = |c: &Configuration| -> Vec<(String, Settings)> {
+            let phases = c.phases.iter();
+            phases.map(|p| (p.name.clone(), p.settings.clone())).collect()
+        };
+        assert_eq!(settings(&again), settings(&configuration));
+        assert_eq!(again.phases.len(), 2);
+        assert!(matches!(
+            read("generate:\n  kind: cats\n"),
+            Err(TrainError::Value { .. })
+        ));
     }
 
     #[test]

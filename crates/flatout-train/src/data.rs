@@ -10,6 +10,7 @@ use crate::target::{Labels, Target, Task};
 use crate::{Settings, TrainError};
 use flatout_core::{Message, message};
 use flatout_data::formats::image::IMAGE_ENDINGS;
+use flatout_data::generate::Recipe;
 use flatout_data::{Cache, CacheUse, JoinRecipe, Standardiser};
 use flatout_engine::Table;
 use serde::{Deserialize, Serialize};
@@ -88,11 +89,17 @@ impl TrainingData {
             .data
             .as_deref()
             .ok_or(TrainError::Missing { setting: "data" })?;
+        let made = settings
+            .recipe
+            .as_ref()
+            .map(|recipe| make(path, recipe))
+            .transpose()?;
         let mut data = match Kind::of(path)? {
             Kind::Panel => panel::load(path, settings),
             Kind::Rows => rows::load(path, settings),
             Kind::Pictures => pictures::load(path, settings),
         }?;
+        data.notes.splice(0..0, made);
         if let (Some(_), Shape::Sequence { features, .. } | Shape::Rows { features, .. }) =
             (settings.input_size, data.shape())
         {
@@ -185,6 +192,21 @@ impl Kind {
             Self::Rows
         })
     }
+}
+
+/// Makes the recipe's data unless they are there, and says what the best score is.
+fn make(path: &Path, recipe: &Recipe) -> Result<Message, TrainError> {
+    let generated = recipe.ensure(path, None)?;
+    let lines = generated.best.lines();
+    let best = lines.iter().filter_map(|(name, value)| {
+        let name = name.strip_prefix("validation.")?;
+        Some(format!("{name} {value:.4}"))
+    });
+    let (path, best) = (path.display(), best.collect::<Vec<_>>().join(", "));
+    Ok(message!(
+        en: "{path} holds generated data; the best any model can reach on its validation part: {best}",
+        zh: "{path} 中是生成的数据；任何模型在其验证集上所能达到的最佳得分：{best}"
+    ))
 }
 
 /// The column that the settings name, else the one that generated data name themselves.

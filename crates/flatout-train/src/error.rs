@@ -44,6 +44,11 @@ pub enum TrainError {
         after: Option<u64>,
         kept: Option<PathBuf>,
     },
+    /// Data that a checkpoint cannot be used on.
+    OtherData {
+        path: PathBuf,
+        reason: Message,
+    },
     TooManyCategories {
         count: usize,
         most: usize,
@@ -97,6 +102,13 @@ impl Explain for TrainError {
             }
             Self::NotFinite { epoch, step, .. } => {
                 message!(en: "the loss is not a number since step {step} (epoch {epoch}); training stopped", zh: "从第 {step} 步（第 {epoch} 轮）起损失不是有效数值；训练已停止")
+            }
+            Self::OtherData { path, reason } => {
+                let path = path.display();
+                Message {
+                    en: format!("the model cannot be used on `{path}`: {}", reason.en),
+                    zh: format!("模型无法用于 `{path}`：{}", reason.zh),
+                }
             }
             Self::TooManyCategories { count, most } => {
                 message!(en: "the table has {count} columns of categories; at most {most} can be learnt from", zh: "表中有 {count} 个类别列；最多支持 {most} 个")

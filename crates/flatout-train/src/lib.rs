@@ -5,6 +5,7 @@
 //! | [`settings`] | every setting, declared once: flag, YAML key, default, help |
 //! | [`configuration`] | YAML and flags to settings; unknown keys are refused, pointless ones explained |
 //! | [`data`] | files to tables and samples |
+//! | [`recipe`] | data that a training makes once by itself |
 //! | [`target`] | what is predicted: a number, one of two classes, one of several |
 //! | [`models`] | data and settings to a plan, one file a model |
 //! | [`device`] | the session: CPU or CUDA |
@@ -12,6 +13,7 @@
 //! | [`schedule`], [`metrics`] | learning rate over time; scores of an evaluation |
 //! | [`trainer`] | the loop |
 //! | [`checkpoint`] | parameters, moments and position, as safetensors |
+//! | [`predict`] | a checkpoint on other data |
 //! | [`recorder`] | the run record, in the phases of any other job |
 
 pub mod batch_size;
@@ -25,6 +27,8 @@ pub mod memory;
 mod metric_files;
 pub mod metrics;
 pub mod models;
+pub mod predict;
+pub mod recipe;
 pub mod recorder;
 pub mod schedule;
 pub mod settings;

@@ -5,6 +5,8 @@ mod classes;
 mod regression;
 
 use crate::target::{Target, Task};
+pub use classes::best as best_class;
+
 use binary::BinaryMeter;
 use classes::ClassMeter;
 use flatout_core::Message;

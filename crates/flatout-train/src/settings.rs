@@ -3,6 +3,7 @@
 use crate::TrainError;
 use flatout_core::spelling::distance;
 use flatout_core::{Message, message};
+use flatout_data::generate::Recipe;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -166,6 +167,8 @@ pub struct Settings {
     /// Width and height of pictures.
     pub input_size: Option<(usize, usize)>,
     pub cache: bool,
+    /// Data to make first, unless they are there.
+    pub recipe: Option<Recipe>,
 }
 
 /// Values as they were written, by a setting's name.
@@ -224,6 +227,7 @@ impl Settings {
             channels: read.channels("channels")?,
             input_size: read.size("input_size")?,
             cache: read.flag("cache")?,
+            recipe: None,
         })
     }
 }

@@ -61,6 +61,7 @@ commands! {
     Change: Advise = advise;
     Prove: Report = report;
     Train: Train = train;
+    Train: Predict = predict;
     Train: Generate = generate;
     Train: Data = data;
     Train: Cache = cache;

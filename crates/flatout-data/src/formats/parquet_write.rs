@@ -2,7 +2,7 @@
 
 use crate::{DataError, Result};
 use ::parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
-use ::parquet::data_type::{FloatType, Int32Type};
+use ::parquet::data_type::{ByteArray, ByteArrayType, FloatType, Int32Type};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use ::parquet::file::writer::SerializedFileWriter;
@@ -15,6 +15,8 @@ pub enum ColumnToWrite<'a> {
     /// Days since 1970.
     Date(&'a [i32]),
     Float(&'a [f32]),
+    Whole(&'a [i32]),
+    Text(&'a [String]),
 }
 
 /// Writes one row group of required columns.
@@ -44,7 +46,13 @@ fn write_to(file: File, columns: &[(&str, ColumnToWrite<'_>)]) -> std::result::R
             return Err(ParquetError::General("fewer columns than named".into()));
         };
         match column {
-            ColumnToWrite::Date(values) => target.typed::<Int32Type>().write_batch(values, None, None)?,
+            ColumnToWrite::Date(values) | ColumnToWrite::Whole(values) => {
+                target.typed::<Int32Type>().write_batch(values, None, None)?
+            }
+            ColumnToWrite::Text(values) => {
+                let values: Vec<ByteArray> = values.iter().map(|text| text.as_str().into()).collect();
+                target.typed::<ByteArrayType>().write_batch(&values, None, None)?
+            }
             ColumnToWrite::Float(values) => target.typed::<FloatType>().write_batch(values, None, None)?,
         };
         target.close()?;
@@ -59,6 +67,9 @@ fn field(name: &str, column: &ColumnToWrite<'_>) -> std::result::Result<Type, Pa
         ColumnToWrite::Date(_) => {
             Type::primitive_type_builder(name, PhysicalType::INT32).with_logical_type(Some(LogicalType::Date))
         }
+        ColumnToWrite::Whole(_) => Type::primitive_type_builder(name, PhysicalType::INT32),
+        ColumnToWrite::Text(_) => Type::primitive_type_builder(name, PhysicalType::BYTE_ARRAY)
+            .with_logical_type(Some(LogicalType::String)),
         ColumnToWrite::Float(_) => Type::primitive_type_builder(name, PhysicalType::FLOAT),
     };
     builder.with_repetition(Repetition::REQUIRED).build()

@@ -11,6 +11,8 @@ use std::sync::Mutex;
 #[derive(Debug, Clone, Default)]
 pub struct PanelOptions {
     pub label: String,
+    /// Files without the label are fine; theirs are NaN. For predictions.
+    pub label_optional: bool,
     /// All numeric columns but the label when absent.
     pub features: Option<Vec<String>>,
     /// The column of time; found by its type or name when absent.
@@ -27,6 +29,8 @@ const TIME_NAMES: [&str; 6] = ["date", "datetime", "time", "timestamp", "trade_d
 /// What is read from each file.
 struct Plan {
     features: Vec<String>,
+    /// Whether the label is to be read.
+    labelled: bool,
     label: String,
     time: Option<String>,
 }
@@ -96,7 +100,10 @@ fn plan(file: &ParquetFile, path: &Path, options: &PanelOptions) -> Result<Plan>
             wanted: message!(en: "numbers", zh: "数值"),
         })
     };
-    numeric(&options.label)?;
+    let labelled = !options.label_optional || file.column(&options.label).is_ok();
+    if labelled {
+        numeric(&options.label)?;
+    }
     let time = match &options.time {
         Some(name) => {
             file.column(name)?;
@@ -125,6 +132,7 @@ fn plan(file: &ParquetFile, path: &Path, options: &PanelOptions) -> Result<Plan>
     }
     Ok(Plan {
         features,
+        labelled,
         label: options.label.clone(),
         time,
     })
@@ -146,7 +154,8 @@ fn find_time(file: &ParquetFile) -> Option<String> {
 /// Opens a file for its footer only and checks that it has what the plan needs.
 fn count_rows(path: &Path, first: &Path, plan: &Plan) -> Result<usize> {
     let file = ParquetFile::open(path)?;
-    let needed = plan.features.iter().chain([&plan.label]).chain(&plan.time);
+    let label = plan.labelled.then_some(&plan.label);
+    let needed = plan.features.iter().chain(label).chain(&plan.time);
     let missing: Vec<String> = needed
         .filter(|name| file.column(name).is_err())
         .cloned()
@@ -202,7 +211,11 @@ fn read_part(part: &mut Part<'_>, plan: &Plan, policy: Missing) -> Result<()> {
     for (index, name) in plan.features.iter().enumerate() {
         file.read_f32(file.column(name)?, part.features, index, width)?;
     }
-    file.read_f32(file.column(&plan.label)?, part.labels, 0, 1)?;
+    if plan.labelled {
+        file.read_f32(file.column(&plan.label)?, part.labels, 0, 1)?;
+    } else {
+        part.labels.fill(f32::NAN);
+    }
     missing::fill(part.features, width, policy).map_err(|(row, column)| DataError::NotFinite {
         path: part.path.to_owned(),
         row: row as u64 + 1,

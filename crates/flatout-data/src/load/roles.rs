@@ -15,7 +15,8 @@ pub struct Roles {
     pub separate_keys: Vec<usize>,
     /// The key column of each side table.
     pub keys: Vec<usize>,
-    pub label: usize,
+    /// Absent where files may do without.
+    pub label: Option<usize>,
     pub class_label: bool,
     pub time: Option<usize>,
 }
@@ -39,9 +40,13 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
             source.column(name)?;
         }
     }
-    let label = source.column(&options.label)?;
+    let label = match source.column(&options.label) {
+        Ok(column) => Some(column),
+        Err(_) if options.label_optional => None,
+        Err(error) => return Err(error),
+    };
     let class_label = match options.label_kind {
-        LabelKind::Auto => kind_of(label) == ColumnType::Category,
+        LabelKind::Auto => label.is_some_and(|label| kind_of(label) == ColumnType::Category),
         LabelKind::Real => false,
         LabelKind::Class => true,
     };
@@ -58,7 +63,7 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
     for name in &options.exclude {
         excluded.extend(source.names.iter().position(|known| known == name));
     }
-    let free = |column: &usize| *column != label && Some(*column) != time && !excluded.contains(column);
+    let free = |column: &usize| Some(*column) != label && Some(*column) != time && !excluded.contains(column);
     let columns = |names: &[String]| {
         names
             .iter()
@@ -121,7 +126,7 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
 
 fn check(
     source: &TableSource,
-    label: usize,
+    label: Option<usize>,
     features: &[usize],
     categories: &[usize],
     kind_of: &impl Fn(usize) -> ColumnType,
@@ -138,8 +143,8 @@ fn check(
     }
     let both = features
         .iter()
-        .find(|column| categories.contains(column) || **column == label);
-    let clash = both.or(categories.iter().find(|column| **column == label));
+        .find(|column| categories.contains(column) || Some(**column) == label);
+    let clash = both.or(categories.iter().find(|column| Some(**column) == label));
     match clash {
         None => Ok(()),
         Some(&column) => {

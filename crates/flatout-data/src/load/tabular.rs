@@ -27,6 +27,8 @@ pub struct TabularOptions {
     /// May be empty when a recipe names it.
     pub label: String,
     pub label_kind: LabelKind,
+    /// Files without the label are fine; theirs are NaN. For predictions.
+    pub label_optional: bool,
     /// Only these numeric columns; all but label, time and categories when absent.
     pub features: Option<Vec<String>>,
     /// Only these categorical columns; text and `…_id` columns when absent.
@@ -132,8 +134,11 @@ pub(super) fn build(
         feature_names,
         codes: codes.into(),
         categories,
-        labels: finish_labels(labels, &read.arrays.dictionaries[roles.label]),
-        label_name: source.names[roles.label].clone(),
+        labels: match roles.label {
+            Some(column) => finish_labels(labels, &read.arrays.dictionaries[column]),
+            None => Labels::Real(vec![f32::NAN; rows].into()),
+        },
+        label_name: options.label.clone(),
         timestamps_us: roles.time.map(|_| times.into()),
         skipped: read.skipped,
         rows_dropped: 0,
@@ -161,7 +166,7 @@ fn layout(
         arrays: vec![
             (ColumnType::Real, width),
             (ColumnType::Category, code_width),
-            (label_kind, 1),
+            (label_kind, usize::from(roles.label.is_some())),
             (ColumnType::Time, usize::from(roles.time.is_some())),
             (ColumnType::Category, roles.separate_keys.len().min(sides)),
         ],
@@ -184,7 +189,9 @@ fn layout(
     for (offset, &column) in roles.separate_keys.iter().enumerate() {
         put(column, KEYS, offset, ColumnType::Category, false);
     }
-    put(roles.label, LABELS, 0, label_kind, true);
+    if let Some(label) = roles.label {
+        put(label, LABELS, 0, label_kind, true);
+    }
     if let Some(time) = roles.time {
         put(time, TIMES, 0, ColumnType::Time, true);
     }

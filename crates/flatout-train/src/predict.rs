@@ -1,0 +1,151 @@
+//! A checkpoint on other data: prepared as the training data were, run forward, told in the label's own units. Labels are not needed.
+
+mod output;
+mod samples;
+
+pub use output::{Column, Predictions};
+
+use crate::checkpoint;
+use crate::data::{Preparation, Shape};
+use crate::metrics::best_class;
+use crate::settings::Values;
+use crate::target::{Target, Task};
+use crate::{Configuration, TrainError, device, models};
+use flatout_engine::{Session, Table};
+use samples::Samples;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Samples in one pass: large enough for any device, small enough for its memory.
+const BATCH: usize = 512;
+/// Probabilities of each class have a column of their own up to so many classes.
+const MOST_COLUMNS: usize = 64;
+
+/// Runs a checkpoint (or the best one of an output folder) on the data at a path.
+pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predictions, TrainError> {
+    let path = find(checkpoint);
+    let described = checkpoint::describe(&path)?;
+    let preparation = checkpoint::preparation(&path)?;
+    let configuration = Configuration::of(&path, &described.configuration, flags)?;
+    let phase = described.progress.phase.min(configuration.phases.len() - 1);
+    let settings = &configuration.phases[phase].settings;
+    let samples = samples::load(data, &preparation, settings)?;
+    let batch = BATCH.min(samples.starts.len()).max(1);
+    let plan = || models::plan(settings, &preparation.shape, &preparation.target, batch);
+    let mut session = device::open(settings, plan)?.session;
+    checkpoint::load(&path, &mut *session)?;
+    for (name, table) in &samples.tables {
+        session.attach(name, table.clone())?;
+    }
+    // The plan gathers labels for a loss that nobody reads.
+    session.attach("labels", no_labels(&preparation.target))?;
+    let outputs = run(&mut *session, &samples, batch, preparation.target.outputs())?;
+    let mut predictions = Predictions {
+        columns: samples.columns,
+    };
+    predictions.columns.extend(columns(&preparation.target, &outputs));
+    Ok(predictions)
+}
+
+fn find(checkpoint: &Path) -> PathBuf {
+    let best = checkpoint.join("best.safetensors");
+    if best.is_file() {
+        best
+    } else {
+        checkpoint::find(checkpoint)
+    }
+}
+
+fn no_labels(target: &Target) -> Table {
+    match target.task {
+        Task::Classes => Table::I32(Arc::new(vec![0])),
+        _ => Table::F32(Arc::new(vec![0.0; target.outputs()])),
+    }
+}
+
+fn run(
+    session: &mut dyn Session,
+    samples: &Samples,
+    batch: usize,
+    width: usize,
+) -> Result<Vec<f32>, TrainError> {
+    let with_entity = session.plan().find("entity").is_ok();
+    let mut outputs = Vec::with_capacity(samples.starts.len() * width);
+    let mut read = vec![0f32; batch * width];
+    let (mut starts, mut entities, rows) = (vec![0i32; batch], vec![0i32; batch], vec![0i32; batch]);
+    session.set_indices("label_row", &rows)?;
+    for (number, chunk) in samples.starts.chunks(batch).enumerate() {
+        // A short batch is filled up with its first sample.
+        starts.fill(chunk[0] as i32);
+        for (slot, &start) in starts.iter_mut().zip(chunk) {
+            *slot = start as i32;
+        }
+        session.set_indices("start", &starts)?;
+        if with_entity {
+            let own = &samples.entities[number * batch..][..chunk.len()];
+            entities.fill(own[0]);
+            entities[..own.len()].copy_from_slice(own);
+            session.set_indices("entity", &entities)?;
+        }
+        session.set_valid_rows(chunk.len());
+        session.evaluate()?;
+        session.read("prediction", &mut read)?;
+        outputs.extend_from_slice(&read[..chunk.len() * width]);
+    }
+    Ok(outputs)
+}
+
+/// From the plan's outputs to what was asked for.
+fn columns(target: &Target, outputs: &[f32]) -> Vec<(String, Column)> {
+    let width = target.outputs().max(1);
+    let column = |place: usize| outputs.iter().skip(place).step_by(width).copied();
+    match target.task {
+        Task::Regression => {
+            let name = |place: usize| match width {
+                1 => "prediction".to_owned(),
+                _ => target.names[place].clone(),
+            };
+            let values = |place: usize| {
+                column(place)
+                    .map(move |value| target.restore(place, value))
+                    .collect()
+            };
+            (0..width)
+                .map(|place| (name(place), Column::Real(values(place))))
+                .collect()
+        }
+        Task::Binary => {
+            let values = column(0).map(|logit| 1.0 / (1.0 + (-logit).exp())).collect();
+            vec![("probability".to_owned(), Column::Real(values))]
+        }
+        Task::Classes => classes(target, outputs, width),
+    }
+}
+
+fn classes(target: &Target, outputs: &[f32], width: usize) -> Vec<(String, Column)> {
+    let rows = outputs.len() / width;
+    let (mut names, mut shares) = (Vec::with_capacity(rows), vec![Vec::with_capacity(rows); width]);
+    for logits in outputs.chunks_exact(width) {
+        names.push(target.names[best_class(logits)].clone());
+        let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let sum: f32 = logits.iter().map(|logit| (logit - largest).exp()).sum();
+        for (share, logit) in shares.iter_mut().zip(logits) {
+            share.push((logit - largest).exp() / sum);
+        }
+    }
+    let mut columns = vec![("class".to_owned(), Column::Text(names))];
+    if width <= MOST_COLUMNS {
+        let each = target.names.iter().zip(shares);
+        columns.extend(each.map(|(name, share)| (format!("p_{name}"), Column::Real(share))));
+    }
+    columns
+}
+
+/// Which kind of data a checkpoint takes, in words for an error.
+fn kind(preparation: &Preparation) -> &'static str {
+    match preparation.shape {
+        Shape::Sequence { .. } => "sequences",
+        Shape::Rows { .. } => "rows",
+        Shape::Pictures { .. } => "pictures",
+    }
+}

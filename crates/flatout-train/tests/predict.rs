@@ -1,0 +1,156 @@
+//! Predictions are what the evaluation scored, on data with and without labels; what cannot be predicted is said.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod support;
+
+use flatout_data::generate::{Recipe, images, interactions};
+use flatout_train::predict::{Column, Predictions, predict};
+use flatout_train::settings::Values;
+use std::path::Path;
+use support::{stocks, train, values};
+
+fn cpu() -> Values {
+    [("device", "cpu".to_owned())].into()
+}
+
+fn real<'a>(predictions: &'a Predictions, name: &str) -> &'a [f32] {
+    match predictions.columns.iter().find(|(column, _)| column == name) {
+        Some((_, Column::Real(values))) => values,
+        _ => panic!("no column {name}"),
+    }
+}
+
+#[test]
+fn windows_with_and_without_a_label() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, output) = (folder.path().join("data"), folder.path().join("out"));
+    stocks(&data);
+    train(
+        &values(&data, &output, &[("epochs", "2"), ("cache", "false")]),
+        None,
+    )
+    .unwrap();
+    let all = predict(&output, &data, &cpu()).unwrap();
+    let names: Vec<&str> = all.columns.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["entity", "time", "prediction"]);
+    // Every window of ten rows, also the last one, whose label lies in the future.
+    let panel = flatout_data::load_panel(
+        &data,
+        &flatout_data::PanelOptions {
+            label: "return_pct".into(),
+            ..Default::default()
+        },
+    )
+    .unwrap();
+    let windows: usize = panel.entities.iter().map(|entity| entity.rows.len() - 9).sum();
+    assert_eq!(all.rows(), windows);
+    // One file alone gives the same numbers.
+    let first = std::fs::read_dir(&data)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "parquet"))
+        .min()
+        .unwrap();
+    let one = predict(&output, &first, &cpu()).unwrap();
+    assert!(one.rows() > 100);
+    for (alone, together) in real(&one, "prediction").iter().zip(real(&all, "prediction")) {
+        assert!((alone - together).abs() < 1e-5, "{alone} {together}");
+    }
+    // A stock that was not trained on has no embedding.
+    let strange = folder.path().join("999999.parquet");
+    std::fs::copy(&first, &strange).unwrap();
+    let refused = predict(&output, &strange, &cpu()).err().unwrap().to_string();
+    assert!(refused.contains("999999"), "{refused}");
+    std::fs::write(output.join("best.safetensors"), b"cut").unwrap();
+    let refused = predict(&output, &data, &cpu()).err().unwrap().to_string();
+    assert!(refused.contains("damaged"), "{refused}");
+}
+
+#[test]
+fn rows_are_coded_as_they_were_in_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let (output, table) = (folder.path().join("out"), folder.path().join("table.csv"));
+    let write = |path: &Path, label: bool, order: &[usize]| {
+        let colours = ["red", "green", "blue"];
+        let mut text = String::from(if label { "x,colour,y\n" } else { "x,colour\n" });
+        for &index in order {
+            let (x, colour) = (index as f32 / 50.0, colours[index % 3]);
+            text += &format!("{x},{colour}");
+            text += &if label {
+                format!(",{}\n", x + (index % 3) as f32)
+            } else {
+                "\n".to_owned()
+            };
+        }
+        std::fs::write(path, text).unwrap();
+    };
+    let forward: Vec<usize> = (0..200).collect();
+    write(&table, true, &forward);
+    let more = [
+        ("label", "y"),
+        ("epochs", "3"),
+        ("cache", "false"),
+        ("entity_embedding_dim", "2"),
+    ];
+    train(&values(&table, &output, &more), None).unwrap();
+    let known = predict(&output, &table, &cpu()).unwrap();
+    // The other way round: colours appear in another order, so their own codes would be others.
+    let backward: Vec<usize> = (0..200).rev().collect();
+    let other = folder.path().join("other.csv");
+    write(&other, false, &backward);
+    let turned = predict(&output, &other, &cpu()).unwrap();
+    for (one, two) in real(&known, "prediction")
+        .iter()
+        .zip(real(&turned, "prediction").iter().rev())
+    {
+        assert!((one - two).abs() < 1e-5, "{one} {two}");
+    }
+    std::fs::write(&other, "x\n1\n").unwrap();
+    let refused = predict(&output, &other, &cpu()).err().unwrap().to_string();
+    assert!(refused.contains("colour"), "{refused}");
+}
+
+#[test]
+fn joined_tables_and_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let (clicks, shapes) = (folder.path().join("clicks"), folder.path().join("shapes"));
+    let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+    Recipe::Interactions(interactions::Interactions::of_size(600, 3))
+        .generate(&clicks, Some(2))
+        .unwrap();
+    train(
+        &values(&clicks, &one, &[("epochs", "1"), ("cache", "false")]),
+        None,
+    )
+    .unwrap();
+    let predictions = predict(&one, &clicks, &cpu()).unwrap();
+    assert_eq!(predictions.rows(), 600);
+    assert!(
+        real(&predictions, "probability")
+            .iter()
+            .all(|p| (0.0..=1.0).contains(p))
+    );
+    let recipe = images::ImageClasses {
+        images: 80,
+        ..Default::default()
+    };
+    Recipe::Images(recipe).generate(&shapes, Some(2)).unwrap();
+    let small = [
+        ("epochs", "1"),
+        ("input_size", "16"),
+        ("batch_size", "16"),
+        ("cache", "false"),
+    ];
+    train(&values(&shapes, &two, &small), None).unwrap();
+    let predictions = predict(&two, &shapes, &cpu()).unwrap();
+    assert_eq!((predictions.rows(), predictions.columns.len()), (80, 2 + 8));
+    let sum: f32 = predictions.columns[2..]
+        .iter()
+        .map(|(name, _)| real(&predictions, name)[0])
+        .sum();
+    assert!((sum - 1.0).abs() < 1e-5);
+    let refused = predict(&two, &clicks, &cpu()).err().unwrap().to_string();
+    assert!(refused.contains("pictures"), "{refused}");
+}

@@ -1,0 +1,51 @@
+//! `flatout predict CHECKPOINT DATA`
+
+use crate::context::Context;
+use crate::output::write_stdout;
+use clap::Args;
+use flatout_core::{Message, Result, message};
+use flatout_train::predict;
+use flatout_train::settings::Values;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "Examples:
+  flatout predict out/stocks data/stocks --out predictions.parquet
+  flatout predict out/stocks/last.safetensors data/new > predictions.csv
+  flatout predict out/shapes pictures/ --device cpu";
+
+#[derive(Args)]
+pub struct Arguments {
+    /// A checkpoint, or an output folder (its best checkpoint)
+    checkpoint: PathBuf,
+    /// Data as the model was trained on; labels are not needed
+    data: PathBuf,
+    /// File to write, whole or not at all: .parquet, or anything else for CSV [default: CSV on stdout]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// auto, cpu, cuda or cuda:N
+    #[arg(long, default_value = "auto")]
+    device: String,
+    /// Only the first so many entities, files or pictures
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+pub fn about() -> Message {
+    message!(en: "Run a trained model on other data", zh: "用训练好的模型对其他数据做预测")
+}
+
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    let mut flags: Values = [("device", arguments.device)].into();
+    flags.insert("limit", arguments.limit.unwrap_or(0).to_string());
+    let predictions = predict::predict(&arguments.checkpoint, &arguments.data, &flags)?;
+    let Some(path) = arguments.out else {
+        write_stdout(predictions.csv().as_bytes());
+        return Ok(ExitCode::SUCCESS);
+    };
+    predictions.write(&path)?;
+    let (rows, path) = (predictions.rows(), path.display());
+    let text = message!(en: "wrote {rows} predictions to {path}", zh: "已向 {path} 写入 {rows} 条预测");
+    eprintln!("{}", text.get(context.language));
+    Ok(ExitCode::SUCCESS)
+}
