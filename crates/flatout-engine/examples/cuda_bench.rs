@@ -1,12 +1,13 @@
 //! Steps a second on a card, for the works of benches/peers/torch_best.py: the data on the card, indices drawn by the host.
 //!
-//! `cuda_bench [lstm|mlp] [precision] [seconds]`
+//! `cuda_bench [lstm|mlp|cnn|all] [bf16|tf32|f32|all] [seconds] [profile]`
 
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
 
 use flatout_engine::cuda::{CudaSession, Precision};
 use flatout_engine::{
     Activation, DataType, EngineError, Model, Optimizer, Plan, Recurrent, SequenceOutput, Session, Table,
+    Window,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -47,6 +48,29 @@ fn mlp(batch: usize) -> Result<Plan, EngineError> {
     model.compile(loss, Optimizer::default())
 }
 
+/// Grey images of 128 × 128, four convolutions, each pooled.
+fn cnn(batch: usize) -> Result<Plan, EngineError> {
+    let mut model = Model::new(batch);
+    let pixels = model.table("rows", DataType::U8, &[128, 128, 1])?;
+    let labels = model.table("labels", DataType::Real, &[1])?;
+    let start = model.index_input("start")?;
+    let mut values = model.gather_bytes(pixels, start, 1.0 / 255.0, 0.0)?;
+    let target = model.gather_rows(labels, start)?;
+    let window = Window {
+        size: 3,
+        stride: 1,
+        padding: 1,
+    };
+    for (layer, filters) in [32, 64, 128, 256].into_iter().enumerate() {
+        values = model.conv2d(&format!("conv{layer}"), values, filters, window, Activation::Relu)?;
+        values = model.max_pool(values, 2)?;
+    }
+    let values = model.global_average_pool(values)?;
+    let prediction = model.linear("head", values, 1, Activation::None)?;
+    let loss = model.mse(prediction, target)?;
+    model.compile(loss, Optimizer::default())
+}
+
 fn random(state: &mut u64) -> u64 {
     *state = state
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -54,17 +78,31 @@ fn random(state: &mut u64) -> u64 {
     *state >> 33
 }
 
-fn measure(name: &str, plan: Plan, width: usize, windows: bool, precision: Precision, seconds: f64) {
+fn measure(
+    name: &str,
+    plan: Plan,
+    width: usize,
+    windows: bool,
+    precision: Precision,
+    seconds: f64,
+    detail: bool,
+) {
     let begun = Instant::now();
     let (batch, flops) = (plan.batch(), plan.flops_per_step());
     let mut session = CudaSession::new(plan, 0, precision, 1).unwrap();
-    let rows = 750_000usize;
-    let mut state = 1;
+    // Images are many values each: fewer of them.
+    let (images, mut state) = (width > 1000, 1);
+    let rows = if images { 4096 } else { 750_000usize };
     let table: Vec<f32> = (0..rows * width)
         .map(|_| (random(&mut state) as f32 / 1e9) - 1.0)
         .collect();
     let labels: Vec<f32> = table.iter().step_by(width).copied().collect();
-    session.attach("rows", Table::F32(Arc::new(table))).unwrap();
+    if images {
+        let bytes: Vec<u8> = table.iter().map(|value| (value * 120.0 + 127.0) as u8).collect();
+        session.attach("rows", Table::U8(Arc::new(bytes))).unwrap();
+    } else {
+        session.attach("rows", Table::F32(Arc::new(table))).unwrap();
+    }
     session.attach("labels", Table::F32(Arc::new(labels))).unwrap();
     let ready = begun.elapsed().as_secs_f64();
     let batches: Vec<(Vec<i32>, Vec<i32>)> = (0..64)
@@ -107,6 +145,19 @@ fn measure(name: &str, plan: Plan, width: usize, windows: bool, precision: Preci
         flops / each / 1e12,
         session.memory_bytes() as f64 / f64::from(1 << 30),
     );
+    if detail {
+        let mut parts = session.profile().unwrap();
+        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let total: f64 = parts.iter().map(|(_, time)| time).sum();
+        println!(
+            "  parts alone {:.1} µs in all, the step {:.1} µs",
+            total * 1e3,
+            each * 1e6
+        );
+        for (part, time) in parts.iter().filter(|(_, time)| *time > 0.01 * total) {
+            println!("  {part:32} {:8.1} µs {:5.1}%", time * 1e3, 100.0 * time / total);
+        }
+    }
 }
 
 fn main() {
@@ -122,6 +173,7 @@ fn main() {
         Some("all") => vec![Precision::Bf16, Precision::Tf32, Precision::F32],
         _ => vec![Precision::Bf16],
     };
+    let detail = arguments.iter().any(|argument| argument == "profile");
     let seconds = arguments.get(2).and_then(|text| text.parse().ok()).unwrap_or(2.0);
     for precision in precisions {
         for batch in [512, 4096] {
@@ -133,6 +185,21 @@ fn main() {
                     true,
                     precision,
                     seconds,
+                    detail,
+                );
+            }
+        }
+        for batch in [128, 512] {
+            if wanted("cnn") {
+                let name = format!("cnn 4 conv batch {batch}");
+                measure(
+                    &name,
+                    cnn(batch).unwrap(),
+                    128 * 128,
+                    false,
+                    precision,
+                    seconds,
+                    detail,
                 );
             }
         }
@@ -145,6 +212,7 @@ fn main() {
                     false,
                     precision,
                     seconds,
+                    detail,
                 );
             }
         }

@@ -62,6 +62,16 @@ vectorised! {
 }
 
 impl Activation {
+    /// Its number in the kernels.
+    pub(crate) fn code(self) -> i32 {
+        match self {
+            Self::None => 0,
+            Self::Relu => 1,
+            Self::Tanh => 2,
+            Self::Sigmoid => 3,
+        }
+    }
+
     pub(crate) fn apply<T: Real>(self, values: &mut [T]) {
         match self {
             Self::None => {}

@@ -6,7 +6,7 @@ use crate::EngineError;
 use crate::cpu::gemm::GemmSpace;
 use crate::cpu::io::{CpuOperation, Io};
 use crate::cpu::real::Real;
-use crate::cuda::io::{CudaOperation, Io as CudaIo};
+use crate::cuda::io::{CudaOperation, Io as CudaIo, Site};
 use crate::cuda::{CudaError, Machine};
 
 pub mod clip;
@@ -71,9 +71,9 @@ macro_rules! operations {
                 }
             }
 
-            pub(crate) fn cuda_scratch(&self, machine: &Machine) -> Result<Vec<usize>, CudaError> {
+            pub(crate) fn cuda_scratch(&self, machine: &Machine, site: &Site) -> Result<Vec<usize>, CudaError> {
                 match self {
-                    $(Self::$operation(operation) => CudaOperation::scratch(operation, machine)),*
+                    $(Self::$operation(operation) => CudaOperation::scratch(operation, machine, site)),*
                 }
             }
 

@@ -94,6 +94,8 @@ struct Key {
     accumulate: bool,
     /// With a bias, and with a ReLU?
     bias: Option<bool>,
+    /// Bytes that all addresses are multiples of, 16 at most: what an algorithm may count on.
+    alignment: u32,
 }
 
 /// One product to be made.
@@ -179,6 +181,7 @@ impl Blas {
                 Finish::Nothing => None,
                 Finish::Bias { relu, .. } => Some(relu),
             },
+            alignment: 1 << (a.address | b.address | d.address | 16).trailing_zeros(),
         };
         let call = Call {
             stream,
@@ -299,7 +302,7 @@ impl Blas {
             check("cublasLtMatrixLayoutCreate", made)?;
         }
         let mut best: Option<(f64, Prepared)> = None;
-        for algorithm in self.proposals(description, &layouts)? {
+        for algorithm in self.proposals(description, &layouts, key.alignment)? {
             let candidate = Prepared {
                 description,
                 layouts,
@@ -325,6 +328,7 @@ impl Blas {
         &self,
         description: sys::cublasLtMatmulDesc_t,
         layouts: &[sys::cublasLtMatrixLayout_t; 3],
+        alignment: u32,
     ) -> Result<Vec<sys::cublasLtMatmulAlgo_t>, CudaError> {
         // SAFETY: plain structures that the library fills; the preference is destroyed before returning.
         unsafe {
@@ -342,6 +346,17 @@ impl Blas {
                 ptr::from_ref(&bytes).cast(),
                 size_of::<usize>(),
             );
+            use sys::cublasLtMatmulPreferenceAttributes_t as Preference;
+            let operands = [
+                Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+                Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+            ];
+            for operand in operands {
+                let value = ptr::from_ref(&alignment).cast();
+                sys::cublasLtMatmulPreferenceSetAttribute(preference, operand, value, size_of::<u32>());
+            }
             let mut results: [sys::cublasLtMatmulHeuristicResult_t; PROPOSALS] = std::mem::zeroed();
             let mut count = 0;
             let [a, b, d] = *layouts;

@@ -91,15 +91,28 @@ fn run(name: &str, text: &str, options: &[String]) -> Result<Vec<u8>, CudaError>
 
 /// Where the result of exactly this compilation is kept.
 fn place(name: &str, text: &str, options: &[String]) -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
     let (major, minor) = version();
     let whole = format!("{major}.{minor}\n{}\n{text}", options.join(" "));
-    Some(
-        cache
-            .join("flatout/kernels")
-            .join(format!("{name}-{:016x}.cubin", fingerprint(whole.as_bytes()))),
-    )
+    kept_at(name, &whole, "cubin")
+}
+
+fn kept_at(name: &str, whole: &str, extension: &str) -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
+    let file = format!("{name}-{:016x}.{extension}", fingerprint(whole.as_bytes()));
+    Some(cache.join("flatout/kernels").join(file))
+}
+
+/// A choice that was made by measurement before, under exactly this name.
+pub(crate) fn kept_choice(kind: &str, name: &str) -> Option<usize> {
+    let bytes = read(&kept_at(kind, name, "choice")?)?;
+    String::from_utf8(bytes).ok()?.parse().ok()
+}
+
+pub(crate) fn keep_choice(kind: &str, name: &str, choice: usize) {
+    if let Some(path) = kept_at(kind, name, "choice") {
+        keep(&path, choice.to_string().as_bytes());
+    }
 }
 
 /// FNV-1a: the same in every build, which the standard library's hasher does not promise.

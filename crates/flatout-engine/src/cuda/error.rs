@@ -87,6 +87,9 @@ impl Explain for CudaError {
             Self::Driver { .. } | Self::Device { .. } => {
                 message!(en: "see what is there with: flatout doctor; or train on the CPU with --device cpu", zh: "用 flatout doctor 查看现有环境；或用 --device cpu 在 CPU 上训练")
             }
+            Self::Library { name: "cudnn", .. } => {
+                message!(en: "convolutions need cuDNN 9: pip install nvidia-cudnn-cu13 (or -cu12), or train with --device cpu", zh: "卷积需要 cuDNN 9：pip install nvidia-cudnn-cu13（或 -cu12），或使用 --device cpu")
+            }
             Self::Library { .. } => {
                 message!(en: "install CUDA 12 or 13, or its pip packages (they come with PyTorch), or train with --device cpu", zh: "请安装 CUDA 12 或 13，或其 pip 包（随 PyTorch 一起安装），或使用 --device cpu")
             }

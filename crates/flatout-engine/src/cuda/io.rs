@@ -5,9 +5,11 @@ use super::driver::{Argument, Block};
 use super::error::CudaError;
 use super::machine::Machine;
 use super::memory::{Memory, Place};
-use crate::plan::Node;
+use crate::ops::Op;
+use crate::ops::max_pool::MaxPool;
+use crate::plan::{Node, Plan};
 
-/// The CUDA side of an operation; one that has none yet is `impl CudaOperation for X {}`, and says so when asked. Everything it does is put into the machine's queue: nothing waits, nothing allocates.
+/// The CUDA side of an operation. Everything it does is put into the machine's queue: nothing waits, nothing allocates.
 pub(crate) trait CudaOperation {
     /// Its kernels, compiled with those of all others behind kernels/common.cu.
     fn kernels() -> &'static str
@@ -18,27 +20,38 @@ pub(crate) trait CudaOperation {
     }
 
     /// Bytes of each scratch block it wants, kept between forward and backward. Loads kernels of its own, too.
-    fn scratch(&self, _machine: &Machine) -> Result<Vec<usize>, CudaError> {
+    fn scratch(&self, _machine: &Machine, _site: &Site) -> Result<Vec<usize>, CudaError> {
         Ok(Vec::new())
     }
 
-    fn forward(&self, io: &Io) -> Result<(), CudaError> {
-        Err(CudaError::Operation {
-            operation: io.node.op.name(),
-        })
-    }
+    fn forward(&self, io: &Io) -> Result<(), CudaError>;
 
-    fn backward(&self, io: &Io) -> Result<(), CudaError> {
-        Err(CudaError::Operation {
-            operation: io.node.op.name(),
-        })
+    fn backward(&self, io: &Io) -> Result<(), CudaError>;
+}
+
+/// A node and the pooling that it does on the way, see fusion.rs.
+#[derive(Clone, Copy)]
+pub(crate) struct Site<'a> {
+    pub node: &'a Node,
+    pub pool: Option<&'a Node>,
+}
+
+impl<'a> Site<'a> {
+    /// The pooling with its sizes.
+    pub fn pooling(&self) -> Option<(&'a Node, &'a MaxPool)> {
+        match self.pool.map(|node| (node, &node.op)) {
+            Some((node, Op::MaxPool(pool))) => Some((node, pool)),
+            _ => None,
+        }
     }
 }
 
 pub(crate) struct Io<'a> {
+    pub plan: &'a Plan,
     pub machine: &'a Machine,
     pub memory: &'a Memory,
     pub node: &'a Node,
+    pub site: Site<'a>,
     pub scratch: &'a [Block],
     /// The node's number: with a purpose, the key of its random numbers.
     pub index: usize,
@@ -67,6 +80,16 @@ impl Io<'_> {
     /// The parameter in f32.
     pub fn master(&self, position: usize) -> u64 {
         self.memory.place(self.node.parameters[position]).address
+    }
+
+    /// A running statistic, f32.
+    pub fn state(&self, position: usize) -> u64 {
+        self.memory.place(self.node.states[position]).address
+    }
+
+    /// How many values an output has.
+    pub fn values(&self, position: usize) -> usize {
+        self.plan.buffer(self.node.outputs[position]).len()
     }
 
     pub fn parameter_gradient(&self, position: usize) -> u64 {
@@ -103,5 +126,15 @@ impl Io<'_> {
 
     pub fn results(&self) -> Argument {
         Argument::Address(self.memory.results.address())
+    }
+
+    /// What a kernel needs to draw a mask of cpu/dropout.rs: the key of cpu/io.rs, the threshold, the scale.
+    pub fn dropout(&self, purpose: u64, rate: f64) -> [Argument; 3] {
+        let key = ((self.index as u64) << 8 | purpose) ^ 1 << 63;
+        [
+            Argument::Long(key as i64),
+            Argument::Long((rate * 4_294_967_296.0) as i64),
+            Argument::Float((1.0 / (1.0 - rate)) as f32),
+        ]
     }
 }

@@ -31,9 +31,7 @@ pub fn open() -> Result<Vec<Found>, CudaError> {
     let find = |name: &'static str, present: fn() -> bool| {
         let path = preload(&folders, name);
         if path.is_none() && !present() {
-            let mut looked_in = vec!["the system's library path".to_owned()];
-            looked_in.extend(folders.iter().map(|folder| folder.display().to_string()));
-            return Err(CudaError::Library { name, looked_in });
+            return Err(missing(name, &folders));
         }
         Ok(Found { name, path })
     };
@@ -48,8 +46,50 @@ pub fn open_compiler() -> bool {
     preload(&folders, "nvrtc").is_some() || unsafe { cudarc::nvrtc::sys::is_culib_present() }
 }
 
+/// A library that is open until the end.
+pub(crate) struct Library {
+    handle: *mut libc::c_void,
+}
+
+impl Library {
+    /// A function's address; `name` ends with a zero.
+    pub fn symbol(&self, name: &str) -> Option<*mut libc::c_void> {
+        // SAFETY: the handle is open, the name is a string of C.
+        let symbol = unsafe { libc::dlsym(self.handle, name.as_ptr().cast()) };
+        (name.ends_with('\0') && !symbol.is_null()).then_some(symbol)
+    }
+}
+
+/// A library that only some plans need: pip's first, then the system's under one of these names.
+pub(crate) fn open_by_name(name: &'static str, files: &[&str]) -> Result<(Library, Found), CudaError> {
+    let folders = pip_folders();
+    if let Some((handle, path)) = open_from(&folders, name) {
+        let path = Some(path);
+        return Ok((Library { handle }, Found { name, path }));
+    }
+    for file in files {
+        let text = CString::new(*file).unwrap_or_default();
+        // SAFETY: as the system's loader would.
+        let handle = unsafe { libc::dlopen(text.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+        if !handle.is_null() {
+            return Ok((Library { handle }, Found { name, path: None }));
+        }
+    }
+    Err(missing(name, &folders))
+}
+
+fn missing(name: &'static str, folders: &[PathBuf]) -> CudaError {
+    let mut looked_in = vec!["the system's library path".to_owned()];
+    looked_in.extend(folders.iter().map(|folder| folder.display().to_string()));
+    CudaError::Library { name, looked_in }
+}
+
 /// Opens `lib<name>.so.*` by path from one of the folders, for good.
 fn preload(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
+    open_from(folders, name).map(|(_, path)| path)
+}
+
+fn open_from(folders: &[PathBuf], name: &str) -> Option<(*mut libc::c_void, PathBuf)> {
     let prefix = format!("lib{name}.so");
     let path = folders.iter().flat_map(|folder| entries(folder)).find(|path| {
         let file = path.file_name().unwrap_or_default().to_string_lossy();
@@ -58,7 +98,7 @@ fn preload(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
     let text = CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
     // SAFETY: a library of NVIDIA's own, opened as the system's loader would; it stays open until the end.
     let handle = unsafe { libc::dlopen(text.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
-    (!handle.is_null()).then_some(path)
+    (!handle.is_null()).then_some((handle, path))
 }
 
 /// The library folders of pip's NVIDIA packages, for every Python that is in sight.

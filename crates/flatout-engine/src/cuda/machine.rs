@@ -1,11 +1,13 @@
 //! A card made ready for one precision: its queue, its matrix products, its kernels.
 
 use super::blas::{Blas, Finish, Matrix, Number};
+use super::dnn::{Direction, Dnn, Tensors};
 use super::driver::{Argument, Device, Function, Module, Stream};
 use super::error::CudaError;
 use super::{compiler, libraries};
 use crate::ops;
-use std::cell::RefCell;
+use crate::ops::conv2d::Conv2d;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
 /// How activations are kept and products are made. Parameters, their gradients and all sums are f32 in each of them.
@@ -39,7 +41,7 @@ impl Precision {
     }
 }
 
-const COMMON: &str = include_str!("kernels/common.cu");
+pub(crate) const COMMON: &str = include_str!("kernels/common.cu");
 const THREADS: usize = 256;
 
 pub struct Machine {
@@ -48,6 +50,8 @@ pub struct Machine {
     pub blas: Blas,
     pub precision: Precision,
     pub libraries: Vec<libraries::Found>,
+    /// Opened when a plan has a convolution.
+    convolutions: OnceCell<Dnn>,
     modules: RefCell<HashMap<String, Module>>,
     functions: RefCell<HashMap<String, Function>>,
 }
@@ -74,6 +78,7 @@ impl Machine {
             blas: Blas::new(precision == Precision::Tf32)?,
             precision,
             libraries,
+            convolutions: OnceCell::new(),
             modules: RefCell::default(),
             functions: RefCell::default(),
         };
@@ -140,6 +145,38 @@ impl Machine {
         let function = self.function("plan", name)?;
         // SAFETY: each operation hands its kernel what the kernel declares, over buffers that the session owns.
         unsafe { function.launch(&self.stream, grid, threads, 0, arguments) }
+    }
+
+    /// Makes convolutions ready; a plan that has any asks once before its first step.
+    pub(crate) fn open_convolutions(&self) -> Result<(), CudaError> {
+        if self.convolutions.get().is_none() {
+            let tf32 = self.precision == Precision::Tf32;
+            let (dnn, found) = Dnn::open(&self.stream, &self.device.name, self.precision.number(), tf32)?;
+            log::debug!("convolutions by {found:?}");
+            let _ = self.convolutions.set(dnn);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn convolve(
+        &self,
+        op: &Conv2d,
+        direction: Direction,
+        tensors: Tensors,
+    ) -> Result<(), CudaError> {
+        self.open_convolutions()?;
+        match self.convolutions.get() {
+            Some(dnn) => dnn.run(&self.stream, op, direction, tensors),
+            None => Ok(()),
+        }
+    }
+
+    /// Time proposals for products and convolutions instead of taking the first: not while recording.
+    pub fn tune(&self, on: bool) {
+        self.blas.tune(on);
+        if let Some(dnn) = self.convolutions.get() {
+            dnn.tune(on);
+        }
     }
 
     pub(crate) fn multiply(
@@ -213,6 +250,16 @@ pub fn kernels() -> Vec<Kernel> {
             name,
             text,
             architecture: 90,
+            defines,
+        });
+    }
+    for (name, text, mut defines) in ops::conv2d::examples() {
+        defines.push("REAL=1".to_owned());
+        let architecture = 80;
+        all.push(Kernel {
+            name,
+            text,
+            architecture,
             defines,
         });
     }

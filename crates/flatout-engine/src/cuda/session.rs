@@ -1,40 +1,26 @@
 //! A plan on a card. The first step runs through the queue once to time the matrix products; from then on a step is one
 //! copy of the batch's indices and one graph. The host never waits but when it is asked for a number.
 
+mod checks;
+mod profile;
+mod slots;
+mod work;
+
 use super::blas::Number;
-use super::control::{Control, Results};
-use super::driver::{Argument, Block, Event, Graph, Pinned};
+use super::control::Results;
+use super::driver::{Argument, Block, Graph};
 use super::error::CudaError;
-use super::io::Io;
+use super::fusion::Fusion;
+use super::io::Site;
 use super::machine::{Machine, Precision};
 use super::memory::{Kind, Memory};
 use crate::EngineError;
-use crate::ops::{Op, optimizer};
-use crate::plan::{Buffer, BufferId, DataType, Plan, Role};
+use crate::ops::optimizer;
+use crate::plan::{BufferId, DataType, Plan, Role};
 use crate::session::{Position, Session, Table};
+use slots::Slots;
 use std::collections::HashMap;
-
-/// Work that is recorded once and then repeated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Work {
-    /// Clear the gradients, forward, backward, update.
-    Step,
-    /// Forward and backward; `first` clears the gradients before.
-    Accumulate {
-        first: bool,
-    },
-    Update,
-    Evaluate,
-}
-
-/// Batches that may be on their way to the card at once.
-const SLOTS: usize = 8;
-
-struct Slot {
-    memory: Pinned,
-    sent: Event,
-    used: bool,
-}
+use work::Work;
 
 pub struct CudaSession {
     plan: Plan,
@@ -42,9 +28,9 @@ pub struct CudaSession {
     graphs: HashMap<Work, Graph>,
     scratch: Vec<Vec<Block>>,
     memory: Memory,
-    slots: Vec<Slot>,
+    slots: Slots,
     norm_parts: Block,
-    slot: usize,
+    fusion: Fusion,
     seed: u64,
     position: Position,
     valid_rows: usize,
@@ -58,28 +44,21 @@ impl CudaSession {
     pub fn new(plan: Plan, ordinal: usize, precision: Precision, seed: u64) -> Result<Self, EngineError> {
         let machine = Machine::open(ordinal, precision)?;
         let memory = Memory::new(&plan, precision.number(), &machine.stream)?;
-        let scratch_of = |node: &crate::plan::Node| {
-            let sizes = node.op.cuda_scratch(&machine)?;
-            sizes
-                .into_iter()
-                .map(Block::new)
-                .collect::<Result<Vec<_>, CudaError>>()
-        };
-        let scratch = plan
-            .nodes()
-            .iter()
-            .map(scratch_of)
-            .collect::<Result<Vec<_>, _>>()?;
-        let slot = || {
-            Ok(Slot {
-                memory: Pinned::new(memory.inputs.bytes())?,
-                sent: Event::new()?,
-                used: false,
-            })
-        };
-        let slots = (0..SLOTS)
-            .map(|_| slot())
-            .collect::<Result<Vec<_>, CudaError>>()?;
+        let fusion = Fusion::of(&plan);
+        let mut scratch = Vec::new();
+        for (index, node) in plan.nodes().iter().enumerate() {
+            let site = Site {
+                node,
+                pool: fusion.pool(&plan, index),
+            };
+            let sizes = match fusion.is_done(index) {
+                true => Vec::new(),
+                false => node.op.cuda_scratch(&machine, &site)?,
+            };
+            let blocks = sizes.into_iter().map(Block::new);
+            scratch.push(blocks.collect::<Result<Vec<_>, CudaError>>()?);
+        }
+        let slots = Slots::new(memory.inputs.bytes())?;
         let norm_parts = Block::new(optimizer::NORM_PARTS * 8)?;
         let mut session = Self {
             valid_rows: plan.batch(),
@@ -89,7 +68,7 @@ impl CudaSession {
             memory,
             slots,
             norm_parts,
-            slot: 0,
+            fusion,
             seed,
             position: Position::default(),
             gradients_are_old: true,
@@ -138,173 +117,10 @@ impl CudaSession {
         Ok(())
     }
 
-    fn io(&self, index: usize, training: bool) -> Io<'_> {
-        Io {
-            machine: &self.machine,
-            memory: &self.memory,
-            node: &self.plan.nodes()[index],
-            scratch: &self.scratch[index],
-            index,
-            training,
-        }
-    }
-
-    fn forward(&self, training: bool) -> Result<(), EngineError> {
-        for index in 0..self.plan.nodes().len() {
-            let io = self.io(index, training);
-            io.node.op.cuda_forward(&io)?;
-        }
-        if let Some(loss) = self.plan.loss() {
-            let arguments = [
-                Argument::Address(self.memory.place(loss).address),
-                Argument::Address(self.memory.inputs.address()),
-                Argument::Address(self.memory.results.address()),
-                Argument::Word(i32::from(!training)),
-            ];
-            self.machine.blocks("meter", (1, 1), 1, &arguments)?;
-        }
-        Ok(())
-    }
-
-    fn enqueue(&self, work: Work) -> Result<(), EngineError> {
-        if matches!(work, Work::Step | Work::Accumulate { first: true }) {
-            self.machine
-                .stream
-                .clear(self.memory.gradients.address(), self.memory.gradients.bytes())?;
-        }
-        match work {
-            Work::Step | Work::Accumulate { .. } => {
-                self.forward(true)?;
-                for &index in self.plan.backward() {
-                    let io = self.io(index, true);
-                    io.node.op.cuda_backward(&io)?;
-                }
-            }
-            Work::Evaluate => self.forward(false)?,
-            Work::Update => {}
-        }
-        if matches!(work, Work::Step | Work::Update) {
-            optimizer::enqueue(&self.plan, &self.machine, &self.memory, &self.norm_parts)?;
-        }
-        Ok(())
-    }
-
-    /// Sends the batch and the step's numbers, then runs the recorded work, recording it first where that is still to do.
-    fn run(&mut self, work: Work, weight: f64, rate: f64) -> Result<(), EngineError> {
-        self.machine.device.bind()?;
-        self.check_ready()?;
-        self.send(weight, rate)?;
-        if !self.rehearsed {
-            self.rehearse(work)?;
-        }
-        if !self.graphs.contains_key(&work) {
-            let graph = self.machine.stream.capture(|| self.enqueue(work))?;
-            self.graphs.insert(work, graph);
-        }
-        if let Some(graph) = self.graphs.get(&work) {
-            graph.launch(&self.machine.stream)?;
-        }
-        Ok(())
-    }
-
-    /// One pass whose results are thrown away: it chooses the algorithms of the products, which a recording must not do.
-    fn rehearse(&mut self, work: Work) -> Result<(), EngineError> {
-        let work = match work {
-            Work::Evaluate => Work::Evaluate,
-            _ => Work::Accumulate { first: true },
-        };
-        let results = self.results()?;
-        self.machine.blas.tune(true);
-        let done = self.enqueue(work);
-        self.machine.blas.tune(false);
-        done?;
-        // Sums that nobody has asked for yet stay as they were; gradients are cleared by the first real pass.
-        self.machine
-            .stream
-            .write(self.memory.results.address(), &[results])?;
-        self.rehearsed = work != Work::Evaluate;
-        Ok(())
-    }
-
-    fn send(&mut self, weight: f64, rate: f64) -> Result<(), EngineError> {
-        let optimizer = self.plan.optimizer();
-        let updates = i32::try_from(self.position.updates).unwrap_or(i32::MAX).max(1);
-        let control = Control {
-            valid_rows: self.valid_rows as i32,
-            loss_weight: weight as f32,
-            learning_rate: rate as f32,
-            step_size: (rate / (1.0 - optimizer.beta1.powi(updates))) as f32,
-            correction: (1.0 / (1.0 - optimizer.beta2.powi(updates)).sqrt()) as f32,
-            keep: (1.0 - rate * optimizer.weight_decay) as f32,
-            tick: self.position.micro_batches,
-            seed: self.seed,
-        };
-        let next = (self.slot + 1) % SLOTS;
-        let Ok([slot, following]) = self.slots.get_disjoint_mut([self.slot, next]) else {
-            return Ok(());
-        };
-        slot.memory.bytes_mut()[..Control::BYTES].copy_from_slice(&control.bytes());
-        let bytes = self.memory.inputs.bytes();
-        // SAFETY: a slot is written again only after its event has been waited for.
-        unsafe {
-            self.machine
-                .stream
-                .upload(self.memory.inputs.address(), slot.memory.as_ptr(), bytes)?
-        };
-        slot.sent.record(&self.machine.stream)?;
-        slot.used = true;
-        if following.used {
-            following.sent.wait()?;
-        }
-        // What the caller does not set anew stays as it was.
-        following
-            .memory
-            .bytes_mut()
-            .copy_from_slice(slot.memory.bytes_mut());
-        self.slot = next;
-        Ok(())
-    }
-
     /// The bytes of an input in the slot that is being filled.
     fn input_bytes(&mut self, id: BufferId, bytes: usize) -> &mut [u8] {
         let offset = (self.memory.place(id).address - self.memory.inputs.address()) as usize;
-        &mut self.slots[self.slot].memory.bytes_mut()[offset..offset + bytes]
-    }
-
-    fn check_ready(&self) -> Result<(), EngineError> {
-        let missing = |(index, buffer): &(usize, &Buffer)| {
-            buffer.role == Role::Table && self.memory.place(BufferId(*index)).address == 0
-        };
-        match self.plan.buffers().iter().enumerate().find(missing) {
-            Some((_, buffer)) => Err(EngineError::NotAttached {
-                name: buffer.name.clone(),
-            }),
-            None => Ok(()),
-        }
-    }
-
-    /// Indices are checked here, on their way in: the card would only read somewhere else.
-    fn check_indices(&self, id: BufferId, values: &[i32]) -> Result<(), EngineError> {
-        for node in self.plan.nodes() {
-            let (operation, rows, length) = match &node.op {
-                Op::Gather(gather) if node.inputs.get(1) == Some(&id) => {
-                    ("gather", self.memory.place(node.inputs[0]).rows, gather.length())
-                }
-                Op::Embedding(embedding) if node.inputs.first() == Some(&id) => {
-                    ("embedding", embedding.entries, 1)
-                }
-                _ => continue,
-            };
-            let outside = |index: &i32| *index < 0 || *index as usize + length > rows;
-            if let Some(index) = values.iter().find(|index| rows > 0 && outside(index)) {
-                return Err(EngineError::Index {
-                    operation,
-                    index: i64::from(*index),
-                    rows,
-                });
-            }
-        }
-        Ok(())
+        &mut self.slots.filling()[offset..offset + bytes]
     }
 
     fn results(&self) -> Result<Results, EngineError> {
@@ -324,27 +140,6 @@ impl CudaSession {
             self.machine.stream.write(base + offset as u64, &zero).ok()?;
         }
         (results.rows[which] > 0.0).then(|| results.loss[which] / results.rows[which])
-    }
-
-    fn find(&self, name: &str, data_type: DataType, length: usize) -> Result<BufferId, EngineError> {
-        let id = self.plan.find(name)?;
-        let buffer = self.plan.buffer(id);
-        let name = || name.to_owned();
-        if buffer.role == Role::Table || buffer.data_type != data_type {
-            return Err(EngineError::ValueType {
-                name: name(),
-                expected: buffer.data_type.name(),
-                found: data_type.name(),
-            });
-        }
-        if buffer.len() != length {
-            return Err(EngineError::Length {
-                name: name(),
-                expected: buffer.len(),
-                found: length,
-            });
-        }
-        Ok(id)
     }
 
     fn read_place(&self, id: BufferId, values: &mut [f32]) -> Result<(), EngineError> {
@@ -401,6 +196,7 @@ impl Session for CudaSession {
                 found: table.len(),
             });
         }
+        self.check_table(id, &table)?;
         self.machine.device.bind()?;
         self.machine.stream.wait()?;
         // Recorded work holds the old table's address.

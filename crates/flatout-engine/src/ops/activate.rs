@@ -1,8 +1,7 @@
 //! An activation that is not fused behind another operation.
 
 mod cpu;
+mod cuda;
 mod shape;
 
 pub use shape::Activate;
-
-impl crate::cuda::io::CudaOperation for Activate {}

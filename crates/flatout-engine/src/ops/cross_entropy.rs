@@ -1,8 +1,7 @@
 //! Cross-entropy of logits against class numbers.
 
 mod cpu;
+mod cuda;
 mod shape;
 
 pub use shape::CrossEntropy;
-
-impl crate::cuda::io::CudaOperation for CrossEntropy {}

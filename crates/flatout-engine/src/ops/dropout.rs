@@ -1,8 +1,7 @@
 //! Dropout.
 
 mod cpu;
+mod cuda;
 mod shape;
 
 pub use shape::Dropout;
-
-impl crate::cuda::io::CudaOperation for Dropout {}

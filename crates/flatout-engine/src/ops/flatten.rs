@@ -1,8 +1,7 @@
 //! Images as rows, in PyTorch's order.
 
 mod cpu;
+mod cuda;
 mod shape;
 
 pub use shape::Flatten;
-
-impl crate::cuda::io::CudaOperation for Flatten {}

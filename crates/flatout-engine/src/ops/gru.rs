@@ -3,8 +3,7 @@
 mod backward;
 mod cell;
 mod cpu;
+mod cuda;
 mod shape;
 
 pub use shape::Gru;
-
-impl crate::cuda::io::CudaOperation for Gru {}

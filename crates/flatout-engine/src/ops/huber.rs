@@ -1,8 +1,7 @@
 //! Huber loss: squared near zero, linear beyond `delta`.
 
 mod cpu;
+mod cuda;
 mod shape;
 
 pub use shape::Huber;
-
-impl crate::cuda::io::CudaOperation for Huber {}

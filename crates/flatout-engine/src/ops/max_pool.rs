@@ -1,8 +1,8 @@
 //! The largest value under a window.
 
 mod cpu;
+mod cuda;
 mod shape;
 
+pub(crate) use cuda::LARGEST;
 pub use shape::MaxPool;
-
-impl crate::cuda::io::CudaOperation for MaxPool {}

@@ -1,6 +1,7 @@
 //! What LSTM and GRU share: sizes, parameters under PyTorch's names, and everything of a layer but the recurrence itself.
 
 pub(crate) mod cpu;
+mod cuda;
 pub(crate) mod scratch;
 mod shape;
 

@@ -84,6 +84,103 @@ __device__ __forceinline__ T block_sum(T value) {
     return value;
 }
 
+// The activations of activation.rs by their codes, and their slope out of their result.
+__device__ __forceinline__ float activated(float x, int activation) {
+    return activation == 1 ? (x < 0.f ? 0.f : x) : activation == 2 ? tanhf(x) : activation == 3 ? 1.f / (1.f + expf(-x)) : x;
+}
+__device__ __forceinline__ float activation_slope(float y, int activation) {
+    return activation == 1 ? (y > 0.f ? 1.f : 0.f) : activation == 2 ? 1.f - y * y : activation == 3 ? y * (1.f - y) : 1.f;
+}
+
+// V values that one access moves.
+template <int V>
+struct __align__(sizeof(real) * V) Pack {
+    real value[V];
+};
+template <int V>
+struct __align__(V) Bytes {
+    u8 value[V];
+};
+
+// Sums over the rows of [rows, channels]: a thread keeps V channels of its own, the lines of a block share the rows, block
+// y takes the next 256 groups of channels. parts: [gridDim.x, K, channels], to be added up in this order.
+template <int V>
+struct Columns {
+    int groups, channel, line, lines;
+    bool active;
+    i64 first, stride;
+    __device__ Columns(int channels) {
+        const int begin = blockIdx.y * 256;
+        groups = min(channels / V - begin, 256);
+        lines = blockDim.x / groups;
+        line = threadIdx.x / groups;
+        channel = (begin + threadIdx.x % groups) * V;
+        active = line < lines;
+        first = (i64)blockIdx.x * lines + line;
+        stride = (i64)gridDim.x * lines;
+    }
+    template <int K>
+    __device__ void write(float (&sums)[K][V], float* parts, int channels) const {
+        __shared__ float shared[256 * V];
+        for (int k = 0; k < K; ++k) {
+            for (int v = 0; v < V; ++v) shared[v * 256 + threadIdx.x] = sums[k][v];
+            __syncthreads();
+            if (line == 0)
+                for (int v = 0; v < V; ++v) {
+                    float sum = 0.f;
+                    for (int other = 0; other < lines; ++other) sum += shared[v * 256 + other * groups + threadIdx.x];
+                    parts[((i64)blockIdx.x * K + k) * channels + channel + v] = sum;
+                }
+            __syncthreads();
+        }
+    }
+};
+
+template <int V>
+__device__ __forceinline__ void add_columns(const real* values, float* parts, i64 rows, int channels) {
+    const Columns<V> mine(channels);
+    float sums[1][V] = {};
+    if (mine.active)
+#pragma unroll 4
+        for (i64 row = mine.first; row < rows; row += mine.stride) {
+            const Pack<V> pack = *(const Pack<V>*)(values + row * channels + mine.channel);
+#pragma unroll
+            for (int v = 0; v < V; ++v) sums[0][v] += to_float(pack.value[v]);
+        }
+    mine.write(sums, parts, channels);
+}
+extern "C" __global__ void column_sums_1(const real* values, float* parts, i64 rows, int channels) { add_columns<1>(values, parts, rows, channels); }
+extern "C" __global__ void column_sums_8(const real* values, float* parts, i64 rows, int channels) { add_columns<8>(values, parts, rows, channels); }
+
+// target[column] += Σ parts[part · stride + column], a warp a column, always in the same order.
+extern "C" __global__ void sum_parts(const float* parts, float* target, int count, int columns, int stride) {
+    const int column = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (column >= columns) return;
+    float sum = 0.f;
+    for (int part = lane; part < count; part += 32) sum += parts[(i64)part * stride + column];
+    for (int apart = 16; apart; apart /= 2) sum += __shfl_down_sync(0xffffffffu, sum, apart);
+    if (lane == 0) target[column] += sum;
+}
+
+// What the losses over single values share: the mean over the valid rows by one block, and its gradient.
+template <typename Loss>
+__device__ __forceinline__ void mean_loss(const real* prediction, const real* target, float* loss, int width, const Control* control, Loss of) {
+    const i64 count = (i64)control->valid_rows * width;
+    double sum = 0;
+    for (i64 i = threadIdx.x; i < count; i += blockDim.x) sum += (double)of(to_float(prediction[i]), to_float(target[i]));
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) loss[0] = (float)(sum / max(count, (i64)1));
+}
+template <typename Slope>
+__device__ __forceinline__ void loss_gradient(const real* prediction, const real* target, real* gradient, i64 total, int width, const Control* control, int add, Slope of) {
+    const i64 count = (i64)control->valid_rows * width;
+    const float factor = control->loss_weight / max(count, (i64)1);
+    EACH(i, total) {
+        const float value = i < count ? factor * of(to_float(prediction[i]), to_float(target[i])) : 0.f;
+        gradient[i] = to_real(add ? to_float(gradient[i]) + value : value);
+    }
+}
+
 // Adds the loss of a batch to what the host will ask for: which = 0 for training, 1 for evaluation.
 extern "C" __global__ void meter(const float* loss, const Control* control, Results* results, int which) {
     results->loss[which] += (double)loss[0] * control->valid_rows;

@@ -2,7 +2,7 @@
 
 use super::Linear;
 use crate::activation::Activation;
-use crate::cuda::io::{CudaOperation, Io};
+use crate::cuda::io::{CudaOperation, Io, Site};
 use crate::cuda::{Argument, CudaError, Machine, Matrix, Number};
 
 /// Below this many outputs a product of cuBLASLt would mostly multiply padding.
@@ -15,14 +15,14 @@ impl CudaOperation for Linear {
         include_str!("linear.cu")
     }
 
-    fn scratch(&self, machine: &Machine) -> Result<Vec<usize>, CudaError> {
+    fn scratch(&self, machine: &Machine, _site: &Site) -> Result<Vec<usize>, CudaError> {
         let before = self.rows * self.outputs * machine.precision.number().bytes();
         let columns = if self.narrow() { self.outputs * (self.inputs + 1) } else { self.outputs };
         Ok(vec![before, PARTS * columns * 4])
     }
 
     fn forward(&self, io: &Io) -> Result<(), CudaError> {
-        let activation = code(self.activation);
+        let activation = self.activation.code();
         if self.narrow() {
             let arguments = [
                 Argument::Address(io.input(0)),
@@ -59,7 +59,7 @@ impl CudaOperation for Linear {
             Argument::Address(io.scratch(1)),
             Argument::Long(self.rows as i64),
             Argument::Word(self.outputs as i32),
-            Argument::Word(code(self.activation)),
+            Argument::Word(self.activation.code()),
         ];
         io.machine.blocks("linear_before", (self.outputs.div_ceil(32), parts), 256, &arguments)?;
         add_parts(io, io.scratch(1), io.parameter_gradient(1), parts, self.outputs)?;
@@ -116,13 +116,4 @@ pub(crate) fn add_parts(io: &Io, parts: u64, target: u64, count: usize, columns:
         Argument::Word(columns as i32),
     ];
     io.machine.each("add_parts", columns, &arguments)
-}
-
-fn code(activation: Activation) -> i32 {
-    match activation {
-        Activation::None => 0,
-        Activation::Relu => 1,
-        Activation::Tanh => 2,
-        Activation::Sigmoid => 3,
-    }
 }

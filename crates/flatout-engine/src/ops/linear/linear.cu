@@ -1,11 +1,4 @@
 
-__device__ __forceinline__ float activated(float x, int activation) {
-    return activation == 1 ? (x < 0.f ? 0.f : x) : activation == 2 ? tanhf(x) : activation == 3 ? 1.f / (1.f + expf(-x)) : x;
-}
-__device__ __forceinline__ float activation_slope(float y, int activation) {
-    return activation == 1 ? (y > 0.f ? 1.f : 0.f) : activation == 2 ? 1.f - y * y : activation == 3 ? y * (1.f - y) : 1.f;
-}
-
 extern "C" __global__ void activate(real* values, i64 count, int activation) {
     EACH(i, count) values[i] = to_real(activated(to_float(values[i]), activation));
 }

@@ -5,7 +5,7 @@ mod recurrence;
 
 use super::Lstm;
 use crate::ops::recurrent::SequenceOutput;
-use crate::cuda::io::{CudaOperation, Io};
+use crate::cuda::io::{CudaOperation, Io, Site};
 use crate::cuda::{Argument, CudaError, Machine, Matrix, Number, Precision};
 use crate::ops::concat::copy_columns;
 use recurrence::Persistent;
@@ -81,7 +81,7 @@ impl CudaOperation for Lstm {
         include_str!("lstm.cu")
     }
 
-    fn scratch(&self, machine: &Machine) -> Result<Vec<usize>, CudaError> {
+    fn scratch(&self, machine: &Machine, _site: &Site) -> Result<Vec<usize>, CudaError> {
         let persistent = self.persistent(machine);
         if let Some(persistent) = &persistent {
             persistent.load(machine)?;
@@ -119,7 +119,7 @@ impl CudaOperation for Lstm {
     }
 
     fn forward(&self, io: &Io) -> Result<(), CudaError> {
-        self.join(io)?;
+        self.join_on_card(io, io.scratch(Layout::JOINED), self.stride(0, io.machine))?;
         for layer in 0..self.stack.layers {
             self.prepare(io, layer)?;
             self.project_on_card(io, layer)?;
@@ -128,7 +128,8 @@ impl CudaOperation for Lstm {
                 None => self.step_by_step(io, layer)?,
             }
             if self.drops(layer) && io.training {
-                self.dropout(io, layer, Layout::hidden(layer), Layout::dropped(layer))?;
+                let (source, target) = (io.scratch(Layout::hidden(layer)), io.scratch(Layout::dropped(layer)));
+                self.dropout_on_card(io, layer, source, target, self.padded(io.machine))?;
             }
         }
         let last = io.scratch(Layout::hidden(self.stack.layers - 1));
@@ -167,7 +168,7 @@ impl CudaOperation for Lstm {
                 upstream = io.scratch(layout.upstream());
                 io.machine.multiply(gates, weight, io.matrix(upstream, rows, padded), false)?;
                 if self.drops(layer - 1) {
-                    self.dropout(io, layer - 1, layout.upstream(), layout.upstream())?;
+                    self.dropout_on_card(io, layer - 1, upstream, upstream, padded)?;
                 }
             }
         }
@@ -214,22 +215,6 @@ impl Lstm {
         }
     }
 
-    fn join(&self, io: &Io) -> Result<(), CudaError> {
-        let (rows, stride) = (self.steps * self.batch, self.stride(0, io.machine));
-        let constant = if self.constants > 0 { io.input(1) } else { 0 };
-        let arguments = [
-            Argument::Address(io.input(0)),
-            Argument::Address(constant),
-            Argument::Address(io.scratch(Layout::JOINED)),
-            Argument::Long(rows as i64),
-            Argument::Word(self.batch as i32),
-            Argument::Word(self.inputs as i32),
-            Argument::Word(self.constants as i32),
-            Argument::Word(stride as i32),
-        ];
-        io.machine.each("lstm_join", rows * stride, &arguments)
-    }
-
     /// The layer's weights in the order and width of the products.
     fn prepare(&self, io: &Io, layer: usize) -> Result<(), CudaError> {
         let [size, padded, permuted] = self.order(io.machine);
@@ -263,25 +248,6 @@ impl Lstm {
         let weight = io.matrix(io.scratch(Layout::weight(layer)), columns, stride).transposed();
         let gates = io.matrix(io.scratch(Layout::gates(layer)), rows, columns);
         io.machine.multiply_with_bias(input, weight, gates, io.scratch(Layout::bias(layer)), false)
-    }
-
-    fn dropout(&self, io: &Io, layer: usize, source: usize, target: usize) -> Result<(), CudaError> {
-        let (rows, padded) = (self.steps * self.batch, self.padded(io.machine));
-        let rate = self.stack.dropout;
-        // The key of cpu/io.rs.
-        let purpose = ((io.index as u64) << 8 | layer as u64) ^ 1 << 63;
-        let arguments = [
-            Argument::Address(io.scratch(source)),
-            Argument::Address(io.scratch(target)),
-            Argument::Long(rows as i64),
-            Argument::Word(self.stack.hidden as i32),
-            Argument::Word(padded as i32),
-            Argument::Long(purpose as i64),
-            Argument::Long((rate * 4_294_967_296.0) as i64),
-            Argument::Float((1.0 / (1.0 - rate)) as f32),
-            io.control(),
-        ];
-        io.machine.each("lstm_dropout", rows * padded, &arguments)
     }
 
     fn step_by_step(&self, io: &Io, layer: usize) -> Result<(), CudaError> {
@@ -409,13 +375,7 @@ impl Lstm {
         }
         let Some((gradient, add)) = io.input_gradient(1) else { return Ok(()) };
         let sums = io.scratch(layout.time_sum());
-        let arguments = [
-            Argument::Address(gates),
-            Argument::Address(sums),
-            Argument::Word(self.steps as i32),
-            Argument::Long((self.batch * columns) as i64),
-        ];
-        io.machine.each("lstm_sum_time", self.batch * columns, &arguments)?;
+        self.sum_time_on_card(io, gates, sums, columns)?;
         io.machine.multiply(io.matrix(sums, self.batch, columns), weight, io.matrix(target, self.batch, stride), false)?;
         copy_columns(io, self.batch, self.constants, (target, stride, self.inputs), (gradient, self.constants, 0), add)
     }
