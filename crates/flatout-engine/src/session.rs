@@ -76,6 +76,19 @@ pub trait Session: Send {
     /// Forward only, dropout off, running statistics in place of the batch's.
     fn evaluate(&mut self) -> Result<(), EngineError>;
 
+    /// An evaluation whose result is not waited for: the valid rows of a named output are kept on the device behind those of
+    /// the evaluations before, until [`Session::take_kept`].
+    fn evaluate_keeping(&mut self, name: &str) -> Result<(), EngineError>;
+
+    /// What was kept, in order; nothing is kept afterwards.
+    fn take_kept(&mut self) -> Result<Vec<f32>, EngineError>;
+
+    /// Milliseconds in which the device has worked on what it was given, measured by the device itself; `None` where that
+    /// is not measured. What is still in the queue is not in it yet.
+    fn busy_ms(&mut self) -> Option<f64> {
+        None
+    }
+
     /// The mean training loss since the last call, in rows; `None` without a step. The only call that waits for the device.
     fn take_loss(&mut self) -> Option<f64>;
 

@@ -48,6 +48,7 @@ pub struct CpuSession<T: Real = f32> {
     training_loss: LossMeter,
     evaluation_loss: LossMeter,
     first_bad_update: Option<u64>,
+    kept: Vec<f32>,
 }
 
 impl<T: Real> CpuSession<T> {
@@ -79,6 +80,7 @@ impl<T: Real> CpuSession<T> {
             training_loss: LossMeter::default(),
             evaluation_loss: LossMeter::default(),
             first_bad_update: None,
+            kept: Vec::new(),
         })
     }
 
@@ -265,6 +267,20 @@ impl<T: Real> Session for CpuSession<T> {
             self.evaluation_loss.add(loss, self.valid_rows);
         }
         Ok(())
+    }
+
+    fn evaluate_keeping(&mut self, name: &str) -> Result<(), EngineError> {
+        let id = self.find(name, DataType::Real, None)?;
+        self.evaluate()?;
+        let source = self.memory.read(id);
+        let rows = source.len() / self.plan.batch().max(1) * self.valid_rows;
+        self.kept
+            .extend(source[..rows].iter().map(|value| value.to_f32()));
+        Ok(())
+    }
+
+    fn take_kept(&mut self) -> Result<Vec<f32>, EngineError> {
+        Ok(std::mem::take(&mut self.kept))
     }
 
     fn take_loss(&mut self) -> Option<f64> {

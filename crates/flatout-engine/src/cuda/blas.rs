@@ -114,7 +114,8 @@ struct Prepared {
 
 pub struct Blas {
     handle: sys::cublasLtHandle_t,
-    workspace: Block,
+    /// One a queue: products of both may run at once.
+    workspaces: RefCell<HashMap<usize, Block>>,
     /// f32 products may round their factors to TF32.
     tf32: bool,
     /// Time the proposals instead of taking the first: not while recording a graph.
@@ -144,10 +145,9 @@ impl Blas {
         let mut handle = ptr::null_mut();
         // SAFETY: fills the handle.
         check("cublasLtCreate", unsafe { sys::cublasLtCreate(&mut handle) })?;
-        let workspace = Block::new(WORKSPACE_BYTES)?;
         Ok(Self {
             handle,
-            workspace,
+            workspaces: RefCell::default(),
             tf32,
             tuning: Cell::new(false),
             prepared: RefCell::default(),
@@ -208,6 +208,7 @@ impl Blas {
         let (one, beta) = (1f32, f32::from(u8::from(call.accumulate)));
         let [a, b, d] = call.addresses.map(|address| address as *mut c_void);
         let [a_layout, b_layout, d_layout] = product.layouts;
+        let workspace = self.workspace(call.stream)?;
         // SAFETY: the descriptions are alive, the addresses hold matrices of the described sizes.
         let status = unsafe {
             sys::cublasLtMatmul(
@@ -224,12 +225,21 @@ impl Blas {
                 d,
                 d_layout,
                 &product.algorithm,
-                self.workspace.address() as *mut c_void,
-                self.workspace.bytes(),
+                workspace as *mut c_void,
+                WORKSPACE_BYTES,
                 call.stream.raw().cast(),
             )
         };
         check("cublasLtMatmul", status)
+    }
+
+    /// Allocated with a queue's first product, which is never a recorded one.
+    fn workspace(&self, stream: &Stream) -> Result<u64, CudaError> {
+        let mut workspaces = self.workspaces.borrow_mut();
+        match workspaces.entry(stream.raw() as usize) {
+            Entry::Occupied(entry) => Ok(entry.get().address()),
+            Entry::Vacant(entry) => Ok(entry.insert(Block::new(WORKSPACE_BYTES)?).address()),
+        }
     }
 
     fn prepare(&self, key: &Key, call: &Call) -> Result<Prepared, CudaError> {
@@ -337,7 +347,7 @@ impl Blas {
                 "cublasLtMatmulPreferenceCreate",
                 sys::cublasLtMatmulPreferenceCreate(&mut preference),
             )?;
-            let bytes = self.workspace.bytes();
+            let bytes = WORKSPACE_BYTES;
             let attribute =
                 sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
             sys::cublasLtMatmulPreferenceSetAttribute(

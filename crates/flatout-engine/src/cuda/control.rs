@@ -51,7 +51,12 @@ pub struct Results {
     pub factor: f32,
     /// One more than an index that pointed outside its table; 0 for none.
     pub bad_index: i32,
-    pub unused: i32,
+    /// Good updates since the scale last changed.
+    pub good: i32,
+    /// What gradients are multiplied with on their way through f16; 1 in other precisions.
+    pub scale: f32,
+    /// Updates left out because a gradient was not finite.
+    pub skipped: i32,
 }
 
-const _: () = assert!(Control::BYTES == 40 && size_of::<Results>() == 48);
+const _: () = assert!(Control::BYTES == 40 && size_of::<Results>() == 56);

@@ -184,13 +184,27 @@ pub struct Stream {
 unsafe impl Send for Stream {}
 
 impl Stream {
-    pub fn new() -> Result<Self, CudaError> {
+    /// The card takes blocks of an urgent queue first.
+    pub fn new(urgent: bool) -> Result<Self, CudaError> {
+        let (mut lowest, mut highest) = (0, 0);
+        cuda!(cuCtxGetStreamPriorityRange(&mut lowest, &mut highest))?;
         let mut raw = ptr::null_mut();
-        cuda!(cuStreamCreate(
+        cuda!(cuStreamCreateWithPriority(
             &mut raw,
-            sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32
+            sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32,
+            if urgent { highest } else { lowest },
         ))?;
         Ok(Self { raw })
+    }
+
+    /// What comes next in this queue waits for the mark.
+    pub fn wait_for(&self, event: &Event) -> Result<(), CudaError> {
+        cuda!(cuStreamWaitEvent(self.raw, event.raw, 0))
+    }
+
+    /// From one place on the card to another.
+    pub fn copy(&self, target: u64, source: u64, bytes: usize) -> Result<(), CudaError> {
+        cuda!(cuMemcpyDtoDAsync_v2(target, source, bytes, self.raw))
     }
 
     pub fn raw(&self) -> sys::CUstream {
@@ -292,6 +306,12 @@ impl Event {
 
     pub fn wait(&self) -> Result<(), CudaError> {
         cuda!(cuEventSynchronize(self.raw))
+    }
+
+    /// Whether the mark has been reached.
+    pub fn is_reached(&self) -> bool {
+        // SAFETY: the event is alive.
+        unsafe { sys::cuEventQuery(self.raw) == CUresult::CUDA_SUCCESS }
     }
 
     /// Milliseconds from `start` to this mark; both must have been reached.

@@ -40,6 +40,7 @@ pub(crate) fn elementwise_gradient(
         Argument::Long(total as i64),
         Argument::Word(width as i32),
         io.control(),
+        io.results(),
         Argument::Word(i32::from(add)),
     ];
     arguments.extend_from_slice(more);

@@ -2,12 +2,12 @@
 
 use super::blas::{Blas, Finish, Matrix, Number};
 use super::dnn::{Direction, Dnn, Tensors};
-use super::driver::{Argument, Device, Function, Module, Stream};
+use super::driver::{Argument, Device, Event, Function, Module, Stream};
 use super::error::CudaError;
 use super::{compiler, libraries};
 use crate::ops;
 use crate::ops::conv2d::Conv2d;
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 
 /// How activations are kept and products are made. Parameters, their gradients and all sums are f32 in each of them.
@@ -18,7 +18,7 @@ pub enum Precision {
     Tf32,
     #[default]
     Bf16,
-    /// Needs a scaled loss; the caller scales it.
+    /// Gradients are scaled on their way, by a factor that follows them inside the graph.
     F16,
 }
 
@@ -47,6 +47,8 @@ const THREADS: usize = 256;
 pub struct Machine {
     pub device: Device,
     pub stream: Stream,
+    /// Beside it: what only the update waits for.
+    side: Side,
     pub blas: Blas,
     pub precision: Precision,
     pub libraries: Vec<libraries::Found>,
@@ -74,7 +76,8 @@ impl Machine {
         }
         let machine = Self {
             device,
-            stream: Stream::new()?,
+            stream: Stream::new(true)?,
+            side: Side::new()?,
             blas: Blas::new(precision == Precision::Tf32)?,
             precision,
             libraries,
@@ -84,6 +87,36 @@ impl Machine {
         };
         machine.load("plan", &plan_kernels(), &[])?;
         Ok(machine)
+    }
+
+    /// The queue that work goes into now.
+    pub(crate) fn queue(&self) -> &Stream {
+        if self.side.active.get() {
+            &self.side.stream
+        } else {
+            &self.stream
+        }
+    }
+
+    /// Puts work beside the queue, behind all that is in it now: for what nobody needs before [`Machine::rejoin`]. It must
+    /// not write what later work of the queue reads or writes, and uses no convolution of the library.
+    pub(crate) fn aside(&self, work: impl FnOnce() -> Result<(), CudaError>) -> Result<(), CudaError> {
+        self.side.fork.record(&self.stream)?;
+        self.side.stream.wait_for(&self.side.fork)?;
+        self.side.active.set(true);
+        let done = work();
+        self.side.active.set(false);
+        self.side.forked.set(true);
+        done
+    }
+
+    /// What comes next in the queue waits for everything beside it.
+    pub(crate) fn rejoin(&self) -> Result<(), CudaError> {
+        if self.side.forked.replace(false) {
+            self.side.join.record(&self.side.stream)?;
+            self.stream.wait_for(&self.side.join)?;
+        }
+        Ok(())
     }
 
     pub fn architecture(&self) -> u32 {
@@ -144,7 +177,7 @@ impl Machine {
     ) -> Result<(), CudaError> {
         let function = self.function("plan", name)?;
         // SAFETY: each operation hands its kernel what the kernel declares, over buffers that the session owns.
-        unsafe { function.launch(&self.stream, grid, threads, 0, arguments) }
+        unsafe { function.launch(self.queue(), grid, threads, 0, arguments) }
     }
 
     /// Makes convolutions ready; a plan that has any asks once before its first step.
@@ -187,7 +220,7 @@ impl Machine {
         add: bool,
     ) -> Result<(), CudaError> {
         self.blas
-            .multiply(&self.stream, left, right, result, add, Finish::Nothing)
+            .multiply(self.queue(), left, right, result, add, Finish::Nothing)
     }
 
     /// `result = left · right + bias`, and maybe a ReLU.
@@ -201,7 +234,28 @@ impl Machine {
     ) -> Result<(), CudaError> {
         let finish = Finish::Bias { address: bias, relu };
         self.blas
-            .multiply(&self.stream, left, right, result, false, finish)
+            .multiply(self.queue(), left, right, result, false, finish)
+    }
+}
+
+/// The second queue with the marks that bind it to the first.
+struct Side {
+    stream: Stream,
+    fork: Event,
+    join: Event,
+    active: Cell<bool>,
+    forked: Cell<bool>,
+}
+
+impl Side {
+    fn new() -> Result<Self, CudaError> {
+        Ok(Self {
+            stream: Stream::new(false)?,
+            fork: Event::new()?,
+            join: Event::new()?,
+            active: Cell::new(false),
+            forked: Cell::new(false),
+        })
     }
 }
 

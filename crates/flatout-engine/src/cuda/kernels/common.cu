@@ -50,7 +50,9 @@ struct Results {
     float norm;
     float factor;
     int bad_index;
-    int unused;
+    int good;      // updates since the scale last changed
+    float scale;   // on gradients, so that f16 does not lose the small ones; 1 in other precisions
+    int skipped;   // updates left out because a gradient was not finite
 };
 
 #define EACH(i, count) for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (count); i += (i64)gridDim.x * blockDim.x)
@@ -172,9 +174,9 @@ __device__ __forceinline__ void mean_loss(const real* prediction, const real* ta
     if (threadIdx.x == 0) loss[0] = (float)(sum / max(count, (i64)1));
 }
 template <typename Slope>
-__device__ __forceinline__ void loss_gradient(const real* prediction, const real* target, real* gradient, i64 total, int width, const Control* control, int add, Slope of) {
+__device__ __forceinline__ void loss_gradient(const real* prediction, const real* target, real* gradient, i64 total, int width, const Control* control, const Results* results, int add, Slope of) {
     const i64 count = (i64)control->valid_rows * width;
-    const float factor = control->loss_weight / max(count, (i64)1);
+    const float factor = results->scale * control->loss_weight / max(count, (i64)1);
     EACH(i, total) {
         const float value = i < count ? factor * of(to_float(prediction[i]), to_float(target[i])) : 0.f;
         gradient[i] = to_real(add ? to_float(gradient[i]) + value : value);

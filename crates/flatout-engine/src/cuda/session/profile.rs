@@ -22,7 +22,13 @@ impl CudaSession {
             let name = |way: &str| format!("{index} {} {way}", node.op.name());
             parts.push((name("forward"), self.time(|| Ok(node.op.cuda_forward(&io)?))?));
             if self.plan.backward().contains(&index) {
-                parts.push((name("backward"), self.time(|| Ok(node.op.cuda_backward(&io)?))?));
+                parts.push((
+                    name("backward"),
+                    self.time(|| {
+                        node.op.cuda_backward(&io)?;
+                        Ok(self.machine.rejoin()?)
+                    })?,
+                ));
             }
         }
         let update = || {

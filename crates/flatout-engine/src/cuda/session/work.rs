@@ -69,6 +69,7 @@ impl CudaSession {
                     let io = self.io(index, true);
                     io.node.op.cuda_backward(&io)?;
                 }
+                self.machine.rejoin()?;
             }
             Work::Evaluate => self.forward(false)?,
             Work::Update => {}
@@ -83,18 +84,22 @@ impl CudaSession {
     pub(super) fn run(&mut self, work: Work, weight: f64, rate: f64) -> Result<(), EngineError> {
         self.machine.device.bind()?;
         self.check_ready()?;
-        self.send(weight, rate)?;
         if !self.rehearsed {
+            self.send(weight, rate)?;
             self.rehearse(work)?;
         }
         if !self.graphs.contains_key(&work) {
             let graph = self.machine.stream.capture(|| self.enqueue(work))?;
             self.graphs.insert(work, graph);
         }
-        if let Some(graph) = self.graphs.get(&work) {
-            graph.launch(&self.machine.stream)?;
-        }
-        Ok(())
+        self.fill_control(weight, rate);
+        let (stream, slots) = (&self.machine.stream, &mut self.slots);
+        let (graph, inputs) = (self.graphs.get(&work), self.memory.inputs.address());
+        let measured = self.busy.around(stream, || {
+            slots.send(stream, inputs)?;
+            graph.map_or(Ok(()), |graph| graph.launch(stream))
+        });
+        Ok(measured?)
     }
 
     /// One pass whose results are thrown away: it chooses the algorithms of the products, which a recording must not do.
@@ -122,6 +127,14 @@ impl CudaSession {
     }
 
     fn send(&mut self, weight: f64, rate: f64) -> Result<(), EngineError> {
+        self.fill_control(weight, rate);
+        Ok(self
+            .slots
+            .send(&self.machine.stream, self.memory.inputs.address())?)
+    }
+
+    /// The step's own numbers, in front of the batch.
+    fn fill_control(&mut self, weight: f64, rate: f64) {
         let optimizer = self.plan.optimizer();
         let updates = i32::try_from(self.position.updates).unwrap_or(i32::MAX).max(1);
         let control = Control {
@@ -135,8 +148,6 @@ impl CudaSession {
             seed: self.seed,
         };
         self.slots.filling()[..Control::BYTES].copy_from_slice(&control.bytes());
-        let address = self.memory.inputs.address();
-        Ok(self.slots.send(&self.machine.stream, address)?)
     }
 
     /// Running statistics, which the rehearsal must not move.

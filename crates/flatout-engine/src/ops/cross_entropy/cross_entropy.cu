@@ -33,14 +33,14 @@ extern "C" __global__ void cross_entropy_mean(const float* losses, float* loss, 
     sum = block_sum(sum);
     if (threadIdx.x == 0) loss[0] = (float)(sum / max((i64)control->valid_rows * answers, (i64)1));
 }
-extern "C" __global__ void cross_entropy_backward(const real* logits, const int* target, real* gradient, i64 rows, int answers, int classes, const Control* control, int add) {
+extern "C" __global__ void cross_entropy_backward(const real* logits, const int* target, real* gradient, i64 rows, int answers, int classes, const Control* control, const Results* results, int add) {
     const i64 row = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / 32;
     const int lane = threadIdx.x % 32;
     if (row >= rows) return;
     float largest, sum;
     softmax_row(logits + row * classes, classes, lane, largest, sum);
     const i64 count = (i64)control->valid_rows * answers;
-    const float factor = row < count ? control->loss_weight / max(count, (i64)1) : 0.f;
+    const float factor = row < count ? results->scale * control->loss_weight / max(count, (i64)1) : 0.f;
     const int own = target[row];
     for (int k = lane; k < classes; k += 32) {
         const float share = expf(to_float(logits[row * classes + k]) - largest) / sum;

@@ -51,6 +51,7 @@ impl CudaOperation for CrossEntropy {
             answers,
             classes,
             io.control(),
+            io.results(),
             Argument::Word(i32::from(add)),
         ];
         let blocks = (self.rows().div_ceil(WARPS), 1);

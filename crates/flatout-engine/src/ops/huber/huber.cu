@@ -5,8 +5,8 @@ extern "C" __global__ void huber_forward(const real* prediction, const real* tar
         return error > delta ? delta * (error - 0.5f * delta) : 0.5f * error * error;
     });
 }
-extern "C" __global__ void huber_backward(const real* prediction, const real* target, real* gradient, i64 total, int width, const Control* control, int add, float delta) {
-    loss_gradient(prediction, target, gradient, total, width, control, add, [=](float p, float t) {
+extern "C" __global__ void huber_backward(const real* prediction, const real* target, real* gradient, i64 total, int width, const Control* control, const Results* results, int add, float delta) {
+    loss_gradient(prediction, target, gradient, total, width, control, results, add, [=](float p, float t) {
         const float error = p - t;
         return error > delta ? delta : error < -delta ? -delta : error;
     });

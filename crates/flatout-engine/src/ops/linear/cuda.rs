@@ -62,19 +62,26 @@ impl CudaOperation for Linear {
             Argument::Word(self.activation.code()),
         ];
         io.machine.blocks("linear_before", (self.outputs.div_ceil(32), parts), 256, &arguments)?;
-        add_parts(io, io.scratch(1), io.parameter_gradient(1), parts, self.outputs)?;
+        let add_bias = || add_parts(io, io.scratch(1), io.parameter_gradient(1), parts, self.outputs);
         let before = if self.activation == Activation::None { gradient } else { io.scratch(0) };
         if self.narrow() {
+            add_bias()?;
             return self.narrow_backward(io, before, parts);
         }
         let before = io.matrix(before, self.rows, self.outputs);
-        if let Some((target, add)) = io.input_gradient(0) {
-            let weight = io.matrix(io.parameter(0), self.outputs, self.inputs);
-            io.machine.multiply(before, weight, io.matrix(target, self.rows, self.inputs), add)?;
-        }
         let input = io.matrix(io.input(0), self.rows, self.inputs);
         let target = Matrix::new(io.parameter_gradient(0), self.outputs, self.inputs, Number::F32);
-        io.machine.multiply(before.transposed(), input, target, true)
+        // Small batches leave most of the card idle: the weight's gradient goes beside the layers below.
+        io.machine.aside(|| {
+            add_bias()?;
+            io.machine.multiply(before.transposed(), input, target, true)
+        })?;
+        let Some((target, add)) = io.input_gradient(0) else {
+            return Ok(());
+        };
+        let weight = io.matrix(io.parameter(0), self.outputs, self.inputs);
+        let target = io.matrix(target, self.rows, self.inputs);
+        io.machine.multiply(before, weight, target, add)
     }
 }
 

@@ -18,7 +18,7 @@ struct Layout {
 
 impl Layout {
     const JOINED: usize = 0;
-    const A_LAYER: usize = 8;
+    const A_LAYER: usize = 9;
 
     fn of(layer: usize, which: usize) -> usize {
         1 + layer * Self::A_LAYER + which
@@ -47,6 +47,10 @@ impl Layout {
     fn packed_backward(layer: usize) -> usize {
         Self::of(layer, 7)
     }
+    /// Of each layer, since they are added up beside the next layer's recurrence.
+    fn bias_parts(layer: usize) -> usize {
+        Self::of(layer, 8)
+    }
     fn tail(&self, which: usize) -> usize {
         Self::of(self.layers, which)
     }
@@ -56,20 +60,17 @@ impl Layout {
     fn weight_gradient(&self) -> usize {
         self.tail(1)
     }
-    fn bias_parts(&self) -> usize {
+    fn time_sum(&self) -> usize {
         self.tail(2)
     }
-    fn time_sum(&self) -> usize {
+    fn d_input(&self) -> usize {
         self.tail(3)
     }
-    fn d_input(&self) -> usize {
+    fn d_hidden(&self) -> usize {
         self.tail(4)
     }
-    fn d_hidden(&self) -> usize {
-        self.tail(5)
-    }
     fn d_cell(&self) -> usize {
-        self.tail(6)
+        self.tail(5)
     }
 }
 
@@ -90,6 +91,7 @@ impl CudaOperation for Lstm {
         let padded = self.padded(machine);
         let sequence = rows * padded * value;
         let mut sizes = vec![rows * self.stride(0, machine) * value];
+        let parts = persistent.as_ref().map_or(BIAS_PARTS, |p| p.tiles(self.batch));
         for layer in 0..self.stack.layers {
             let cells = persistent.as_ref().map_or(sequence, |p| p.cell_bytes(self.steps, self.batch));
             let fragments = persistent.as_ref().map_or(0, Persistent::packed_bytes);
@@ -102,14 +104,13 @@ impl CudaOperation for Lstm {
                 4 * padded * value,
                 fragments,
                 fragments,
+                parts * 4 * padded * 4,
             ]);
         }
         let widest = (0..self.stack.layers).map(|layer| self.stride(layer, machine)).max().unwrap_or(0).max(padded);
-        let parts = persistent.as_ref().map_or(BIAS_PARTS, |p| p.tiles(self.batch));
         sizes.extend([
             sequence,
             4 * padded * widest * 4,
-            parts * 4 * padded * 4,
             self.batch * 4 * padded * value,
             rows * self.stride(0, machine) * value,
             self.batch * padded * value,
@@ -150,7 +151,7 @@ impl CudaOperation for Lstm {
         let mut upstream = gradient;
         if padded != size {
             let rows = if last_only { self.batch } else { self.steps * self.batch };
-            io.machine.stream.clear(io.scratch(layout.upstream()), rows * padded * io.number().bytes())?;
+            io.machine.queue().clear(io.scratch(layout.upstream()), rows * padded * io.number().bytes())?;
             copy_columns(io, rows, size, (gradient, size, 0), (io.scratch(layout.upstream()), padded, 0), false)?;
             upstream = io.scratch(layout.upstream());
         }
@@ -160,7 +161,8 @@ impl CudaOperation for Lstm {
                 Some(persistent) => persistent.backward(self, io, layer, upstream, last_only)?,
                 None => self.step_by_step_back(io, layer, upstream, last_only)?,
             }
-            self.weight_gradients_on_card(io, layer)?;
+            // The recurrence of the layer below leaves half of the card idle at usual batches.
+            io.machine.aside(|| self.weight_gradients_on_card(io, layer))?;
             if layer > 0 {
                 let (rows, columns) = (self.steps * self.batch, 4 * padded);
                 let gates = io.matrix(io.scratch(Layout::gates(layer)), rows, columns);
@@ -311,7 +313,7 @@ impl Lstm {
             Argument::Address(io.scratch(Layout::gates(layer))),
             Argument::Address(0),
             Argument::Address(0),
-            Argument::Address(io.scratch(layout.bias_parts())),
+            Argument::Address(io.scratch(Layout::bias_parts(layer))),
             Argument::Long(rows as i64),
             Argument::Word(4 * size as i32),
             Argument::Word(0),
@@ -351,7 +353,7 @@ impl Lstm {
         }
         let parts = self.persistent(io.machine).map_or(BIAS_PARTS, |persistent| persistent.tiles(self.batch));
         let arguments = [
-            Argument::Address(io.scratch(layout.bias_parts())),
+            Argument::Address(io.scratch(Layout::bias_parts(layer))),
             Argument::Word(parts as i32),
             Argument::Address(io.parameter_gradient(4 * layer + 2)),
             Argument::Address(io.parameter_gradient(4 * layer + 3)),

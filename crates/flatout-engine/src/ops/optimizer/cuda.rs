@@ -1,7 +1,7 @@
 //! The norm, the clip and the rule over all parameters at once: they lie in one stretch.
 
 use super::Rule;
-use crate::cuda::{Argument, Block, CudaError, Machine, Memory};
+use crate::cuda::{Argument, Block, CudaError, Machine, Memory, Precision};
 use crate::plan::Plan;
 
 /// Sums of squares that the norm is made of, one a block.
@@ -17,23 +17,13 @@ pub(crate) fn enqueue(
     parts: &Block,
 ) -> Result<(), CudaError> {
     let optimizer = plan.optimizer();
+    // Without a clip or a scale nobody needs the norm in every step.
+    if optimizer.clip_norm.is_some() || machine.precision == Precision::F16 {
+        enqueue_norm(plan, machine, memory, parts)?;
+    }
     let count = Argument::Long(memory.trained_values as i64);
     let (parameters, gradients) = (memory.parameters.address(), memory.gradients.address());
     let results = Argument::Address(memory.results.address());
-    let arguments = [
-        Argument::Address(gradients),
-        count,
-        Argument::Address(parts.address()),
-    ];
-    machine.blocks("norm_parts", (NORM_PARTS, 1), 256, &arguments)?;
-    let limit = optimizer.clip_norm.map_or(0.0, |limit| limit as f32);
-    let arguments = [
-        Argument::Address(parts.address()),
-        Argument::Word(NORM_PARTS as i32),
-        Argument::Float(limit),
-        results,
-    ];
-    machine.blocks("norm_whole", (1, 1), 512, &arguments)?;
     let computing = Argument::Address(memory.computing.as_ref().map_or(0, Block::address));
     let control = Argument::Address(memory.inputs.address());
     let moment = |index: usize| Argument::Address(memory.moments.get(index).map_or(0, Block::address));
@@ -69,4 +59,28 @@ pub(crate) fn enqueue(
         results,
     ];
     machine.each("adam", memory.trained_values, &arguments)
+}
+
+/// The norm of all gradients, and the factor that the clip makes of it.
+pub(crate) fn enqueue_norm(
+    plan: &Plan,
+    machine: &Machine,
+    memory: &Memory,
+    parts: &Block,
+) -> Result<(), CudaError> {
+    let arguments = [
+        Argument::Address(memory.gradients.address()),
+        Argument::Long(memory.trained_values as i64),
+        Argument::Address(parts.address()),
+    ];
+    machine.blocks("norm_parts", (NORM_PARTS, 1), 256, &arguments)?;
+    let limit = plan.optimizer().clip_norm.map_or(0.0, |limit| limit as f32);
+    let arguments = [
+        Argument::Address(parts.address()),
+        Argument::Word(NORM_PARTS as i32),
+        Argument::Float(limit),
+        Argument::Word(i32::from(machine.precision == Precision::F16)),
+        Argument::Address(memory.results.address()),
+    ];
+    machine.blocks("norm_whole", (1, 1), 512, &arguments)
 }

@@ -140,7 +140,7 @@ impl<'a> Few<'a> {
     fn launch(&self, io: &Io, kernel: &str, blocks: usize, arguments: &[Argument]) -> Result<(), CudaError> {
         let function = io.machine.function(&self.module(), kernel)?;
         // SAFETY: the arguments are the kernel's, over buffers of the sizes that the plan and `scratch` gave them.
-        unsafe { function.launch(&io.machine.stream, (blocks, 1), THREADS, 0, arguments) }
+        unsafe { function.launch(io.machine.queue(), (blocks, 1), THREADS, 0, arguments) }
     }
 }
 

@@ -113,7 +113,7 @@ impl Persistent {
             Argument::Address(io.scratch(Layout::gates(layer))),
             Argument::Address(io.scratch(Layout::cells(layer))),
             Argument::Address(upstream),
-            Argument::Address(io.scratch(lstm.layout_on_card().bias_parts())),
+            Argument::Address(io.scratch(Layout::bias_parts(layer))),
             Argument::Word(lstm.steps as i32),
             Argument::Word(lstm.batch as i32),
             Argument::Word(i32::from(last_only)),
@@ -133,6 +133,6 @@ impl Persistent {
     ) -> Result<(), CudaError> {
         let function = io.machine.function(&self.module(), kernel)?;
         // SAFETY: the arguments are the kernel's, over blocks of the sizes that `scratch` asked for.
-        unsafe { function.launch(&io.machine.stream, grid, threads, shared, arguments) }
+        unsafe { function.launch(io.machine.queue(), grid, threads, shared, arguments) }
     }
 }
