@@ -1,6 +1,6 @@
 //! Steps a second on a card, for the works of benches/peers/torch_best.py: the data on the card, indices drawn by the host.
 //!
-//! `cuda_bench [lstm|mlp|cnn|all] [bf16|tf32|f32|all] [seconds] [profile]`
+//! `cuda_bench [lstm|mlp|cnn|all] [bf16|f16|tf32|f32|all] [seconds] [profile] [streamed]`
 
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
 
@@ -78,18 +78,29 @@ fn random(state: &mut u64) -> u64 {
     *state >> 33
 }
 
-fn measure(
-    name: &str,
-    plan: Plan,
-    width: usize,
-    windows: bool,
+/// What is the same for all works.
+struct How {
     precision: Precision,
     seconds: f64,
+    /// Where a step's time goes.
     detail: bool,
-) {
+    /// Tables stay with the host.
+    streamed: bool,
+}
+
+fn measure(name: &str, plan: Plan, width: usize, windows: bool, how: &How) {
+    let &How {
+        precision,
+        seconds,
+        detail,
+        streamed,
+    } = how;
     let begun = Instant::now();
     let (batch, flops) = (plan.batch(), plan.flops_per_step());
     let mut session = CudaSession::new(plan, 0, precision, 1).unwrap();
+    if streamed {
+        session.set_table_budget(0);
+    }
     // Images are many values each: fewer of them.
     let (images, mut state) = (width > 1000, 1);
     let rows = if images { 4096 } else { 750_000usize };
@@ -131,15 +142,16 @@ fn measure(
     session.wait().unwrap();
     let (timed, mut steps) = (Instant::now(), 0);
     while timed.elapsed().as_secs_f64() < seconds {
-        (0..20).for_each(|_| step(&mut session));
+        (0..80).for_each(|_| step(&mut session));
         session.wait().unwrap();
-        steps += 20;
+        steps += 80;
     }
     let each = timed.elapsed().as_secs_f64() / f64::from(steps);
     let loss = session.take_loss().unwrap();
     println!(
-        "{name:24} {:5} {:12.0} samples/s {:8.3} ms {:7.1} TFLOP/s  ready {ready:.2} s, first step {first:.2} s, loss {loss:.5}, {:.2} GiB",
+        "{name:24} {:5}{} {:12.0} samples/s {:8.3} ms {:7.1} TFLOP/s  ready {ready:.2} s, first step {first:.2} s, loss {loss:.5}, {:.2} GiB",
         precision.name(),
+        if streamed { " streamed" } else { "" },
         batch as f64 / each,
         each * 1e3,
         flops / each / 1e12,
@@ -170,12 +182,20 @@ fn main() {
     let precisions = match arguments.get(1).map(String::as_str) {
         Some("f32") => vec![Precision::F32],
         Some("tf32") => vec![Precision::Tf32],
+        Some("f16") => vec![Precision::F16],
         Some("all") => vec![Precision::Bf16, Precision::Tf32, Precision::F32],
         _ => vec![Precision::Bf16],
     };
+    let streamed = arguments.iter().any(|argument| argument == "streamed");
     let detail = arguments.iter().any(|argument| argument == "profile");
     let seconds = arguments.get(2).and_then(|text| text.parse().ok()).unwrap_or(2.0);
     for precision in precisions {
+        let how = How {
+            precision,
+            seconds,
+            detail,
+            streamed,
+        };
         for batch in [512, 4096] {
             if wanted("lstm") {
                 measure(
@@ -183,24 +203,14 @@ fn main() {
                     lstm(batch).unwrap(),
                     20,
                     true,
-                    precision,
-                    seconds,
-                    detail,
+                    &how,
                 );
             }
         }
         for batch in [128, 512] {
             if wanted("cnn") {
                 let name = format!("cnn 4 conv batch {batch}");
-                measure(
-                    &name,
-                    cnn(batch).unwrap(),
-                    128 * 128,
-                    false,
-                    precision,
-                    seconds,
-                    detail,
-                );
+                measure(&name, cnn(batch).unwrap(), 128 * 128, false, &how);
             }
         }
         for batch in [512, 8192] {
@@ -210,9 +220,7 @@ fn main() {
                     mlp(batch).unwrap(),
                     128,
                     false,
-                    precision,
-                    seconds,
-                    detail,
+                    &how,
                 );
             }
         }

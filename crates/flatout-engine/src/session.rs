@@ -33,6 +33,24 @@ impl Table {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    pub fn value_bytes(&self) -> usize {
+        match self {
+            Self::F32(_) | Self::I32(_) => 4,
+            Self::U8(_) => 1,
+        }
+    }
+
+    /// Its values as they lie in memory.
+    pub fn bytes(&self) -> &[u8] {
+        let (first, bytes) = match self {
+            Self::F32(values) => ((**values).as_ref().as_ptr().cast(), self.len() * 4),
+            Self::I32(values) => ((**values).as_ref().as_ptr().cast(), self.len() * 4),
+            Self::U8(values) => ((**values).as_ref().as_ptr(), self.len()),
+        };
+        // SAFETY: the numbers of a slice that lives as long as the table, seen as bytes.
+        unsafe { std::slice::from_raw_parts(first, bytes) }
+    }
 }
 
 impl fmt::Debug for Table {
@@ -82,6 +100,11 @@ pub trait Session: Send {
 
     /// What was kept, in order; nothing is kept afterwards.
     fn take_kept(&mut self) -> Result<Vec<f32>, EngineError>;
+
+    /// Whether tables stay with the host and the rows of each batch are carried over while the device computes.
+    fn is_streaming(&self) -> bool {
+        false
+    }
 
     /// Milliseconds in which the device has worked on what it was given, measured by the device itself; `None` where that
     /// is not measured. What is still in the queue is not in it yet.

@@ -331,6 +331,54 @@ fn f16_leaves_out_updates_that_overflow() {
     assert_ne!(before, after);
 }
 
+/// Tables on the card, or rows carried over batch by batch: the same bits.
+#[test]
+#[ignore = "needs a GPU"]
+fn streamed_tables_give_the_same_losses() {
+    for case in CASES {
+        let run = |streamed: bool| {
+            let mut session = CudaSession::new((case.plan)().unwrap(), 0, Precision::Bf16, 3).unwrap();
+            if streamed {
+                session.set_table_budget(0);
+            }
+            prepare(&mut session);
+            assert_eq!(session.is_streaming(), streamed);
+            for step in 0..50 {
+                fill(&mut session, case, step);
+                session.step(1e-3).unwrap();
+            }
+            fill(&mut session, case, 99);
+            session.evaluate().unwrap();
+            (
+                session.take_loss().unwrap().to_bits(),
+                session.take_evaluation_loss().unwrap().to_bits(),
+            )
+        };
+        assert_eq!(run(true), run(false), "{}", case.name);
+    }
+}
+
+/// Short steps are sent several at a time; the losses are those of one at a time.
+#[test]
+#[ignore = "needs a GPU"]
+fn steps_sent_together_are_the_same_steps() {
+    let run = |alone: bool| {
+        let mut session = CudaSession::new((CASES[0].plan)().unwrap(), 0, Precision::Bf16, 3).unwrap();
+        prepare(&mut session);
+        for step in 0..203 {
+            fill(&mut session, &CASES[0], step);
+            session.step(1e-3).unwrap();
+            if alone {
+                session.wait().unwrap();
+            }
+        }
+        let mut weight = vec![0f32; 16];
+        session.read("head.weight", &mut weight).unwrap();
+        (session.take_loss().unwrap().to_bits(), weight)
+    };
+    assert_eq!(run(true), run(false));
+}
+
 #[test]
 #[ignore = "needs a GPU"]
 fn the_same_seed_gives_the_same_bits() {

@@ -53,6 +53,8 @@ pub(crate) struct Io<'a> {
     pub node: &'a Node,
     pub site: Site<'a>,
     pub scratch: &'a [Block],
+    /// Where a gather's rows lie when its table stays with the host.
+    pub streamed: Option<u64>,
     /// The node's number: with a purpose, the key of its random numbers.
     pub index: usize,
     pub training: bool,

@@ -32,6 +32,9 @@ pub enum Kind {
 /// Tensors begin at multiples of this many bytes: the widest access of any kernel, and a cache line.
 const ALIGNMENT: usize = 256;
 
+/// What stands in the place of a streamed table's address.
+const STREAMED: u64 = u64::MAX;
+
 pub struct Memory {
     pub places: Vec<Place>,
     /// Values in each of the stretches below.
@@ -175,6 +178,28 @@ impl Memory {
         self.places[id.index()]
     }
 
+    /// Forgets a table: two of them might not fit.
+    pub fn detach(&mut self, id: BufferId) {
+        self.tables[id.index()] = None;
+        self.places[id.index()] = Place::default();
+    }
+
+    /// A table that stays with the host: only its kind and length are known here.
+    pub fn attach_streamed(&mut self, id: BufferId, width: usize, table: &Table) {
+        let kind = match table {
+            Table::F32(_) => Kind::F32,
+            Table::I32(_) => Kind::I32,
+            Table::U8(_) => Kind::U8,
+        };
+        // No address, but not "never attached" either; its gathers read the stages.
+        self.places[id.index()] = Place {
+            address: STREAMED,
+            computing: STREAMED,
+            kind,
+            rows: table.len() / width.max(1),
+        };
+    }
+
     /// Copies a table onto the card.
     pub fn attach(
         &mut self,
@@ -188,8 +213,6 @@ impl Memory {
             stream.write(block.address(), values)?;
             Ok(block)
         }
-        // The old one goes first: both might not fit.
-        self.tables[id.index()] = None;
         let (block, kind) = match table {
             Table::F32(values) => (copy((**values).as_ref(), stream)?, Kind::F32),
             Table::I32(values) => (copy((**values).as_ref(), stream)?, Kind::I32),
@@ -204,6 +227,15 @@ impl Memory {
         };
         self.tables[id.index()] = Some(block);
         Ok(())
+    }
+
+    /// What resident tables take.
+    pub fn table_bytes(&self) -> u64 {
+        self.tables
+            .iter()
+            .flatten()
+            .map(|block| block.bytes() as u64)
+            .sum()
     }
 
     pub fn bytes(&self) -> u64 {

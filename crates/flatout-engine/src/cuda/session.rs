@@ -6,6 +6,7 @@ mod checks;
 mod kept;
 mod profile;
 mod slots;
+mod streaming;
 mod work;
 
 use super::blas::Number;
@@ -24,7 +25,11 @@ use busy::Busy;
 use kept::Kept;
 use slots::Slots;
 use std::collections::HashMap;
+use streaming::Streaming;
 use work::Work;
+
+/// What tables leave free on the card, for libraries and for plans that are made anew.
+const RESERVE_BYTES: u64 = 1 << 30;
 
 /// Where the scale of f16 begins. It doubles by itself; one that begins too large leaves out the first updates, when there is
 /// most to learn (PyTorch's 65,536 left out several in the parity tests' convolutions).
@@ -33,7 +38,15 @@ const FIRST_SCALE: f32 = 1024.0;
 pub struct CudaSession {
     plan: Plan,
     // Dropped in this order: graphs and blocks before the machine they live on.
-    graphs: HashMap<Work, Graph>,
+    /// By the work, and by the stage that holds the batch's rows.
+    graphs: HashMap<(Work, usize), Graph>,
+    /// Several steps.
+    many: Option<Graph>,
+    streaming: Option<Streaming>,
+    /// Tables that stay with the host.
+    host_tables: HashMap<BufferId, Table>,
+    /// What resident tables may take together; without it, what is free.
+    table_budget_bytes: Option<u64>,
     scratch: Vec<Vec<Block>>,
     memory: Memory,
     slots: Slots,
@@ -74,6 +87,10 @@ impl CudaSession {
             valid_rows: plan.batch(),
             plan,
             graphs: HashMap::new(),
+            many: None,
+            streaming: None,
+            host_tables: HashMap::new(),
+            table_budget_bytes: None,
             scratch,
             memory,
             slots,
@@ -95,8 +112,14 @@ impl CudaSession {
         self.machine.precision
     }
 
+    /// How many bytes tables may take on the card together; those that do not fit stay with the host and are streamed.
+    pub fn set_table_budget(&mut self, bytes: u64) {
+        self.table_budget_bytes = Some(bytes);
+    }
+
     /// Waits until everything put into the queue has run.
-    pub fn wait(&self) -> Result<(), EngineError> {
+    pub fn wait(&mut self) -> Result<(), EngineError> {
+        self.flush()?;
         Ok(self.machine.stream.wait()?)
     }
 
@@ -127,6 +150,16 @@ impl CudaSession {
         self.refresh_computing()
     }
 
+    /// Whether a table may go onto the card.
+    fn fits(&self, table: &Table) -> Result<bool, EngineError> {
+        let bytes = (table.len() * table.value_bytes()) as u64;
+        let room = match self.table_budget_bytes {
+            Some(budget) => budget.saturating_sub(self.memory.table_bytes()),
+            None => self.machine.device.memory()?.0.saturating_sub(RESERVE_BYTES),
+        };
+        Ok(bytes <= room)
+    }
+
     /// The computing copies of all parameters.
     fn refresh_computing(&self) -> Result<(), EngineError> {
         if let Some(computing) = &self.memory.computing {
@@ -147,7 +180,8 @@ impl CudaSession {
         &mut self.slots.filling()[offset..offset + bytes]
     }
 
-    fn results(&self) -> Result<Results, EngineError> {
+    fn results(&mut self) -> Result<Results, EngineError> {
+        self.flush()?;
         let mut results = [Results::default()];
         self.machine.device.bind()?;
         self.machine
@@ -166,8 +200,9 @@ impl CudaSession {
         (results.rows[which] > 0.0).then(|| results.loss[which] / results.rows[which])
     }
 
-    fn read_place(&self, id: BufferId, values: &mut [f32]) -> Result<(), EngineError> {
+    fn read_place(&mut self, id: BufferId, values: &mut [f32]) -> Result<(), EngineError> {
         self.machine.device.bind()?;
+        self.flush()?;
         let place = self.memory.place(id);
         match (place.kind, self.machine.precision.number()) {
             (Kind::F32, _) | (Kind::Real, Number::F32) => {
@@ -222,10 +257,20 @@ impl Session for CudaSession {
         }
         self.check_table(id, &table)?;
         self.machine.device.bind()?;
-        self.machine.stream.wait()?;
+        self.wait()?;
         // Recorded work holds the old table's address.
         self.graphs.clear();
-        Ok(self.memory.attach(id, width, &table, &self.machine.stream)?)
+        self.many = None;
+        self.memory.detach(id);
+        self.host_tables.remove(&id);
+        if self.fits(&table)? || !self.can_stream(id) {
+            self.memory.attach(id, width, &table, &self.machine.stream)?;
+        } else {
+            self.memory.attach_streamed(id, width, &table);
+            self.host_tables.insert(id, table);
+        }
+        self.streaming = Streaming::new(&self.plan, &self.host_tables)?;
+        Ok(())
     }
 
     fn set(&mut self, name: &str, values: &[f32]) -> Result<(), EngineError> {
@@ -304,8 +349,13 @@ impl Session for CudaSession {
         self.read_kept()
     }
 
+    fn is_streaming(&self) -> bool {
+        self.streaming.is_some()
+    }
+
     fn busy_ms(&mut self) -> Option<f64> {
         self.machine.device.bind().ok()?;
+        self.flush().ok()?;
         Some(self.busy.total_ms())
     }
 
@@ -318,6 +368,9 @@ impl Session for CudaSession {
     }
 
     fn gradient_norm(&mut self) -> f64 {
+        if self.flush().is_err() {
+            return f64::NAN;
+        }
         if self.plan.optimizer().clip_norm.is_none() && self.precision() != Precision::F16 {
             let (plan, memory) = (&self.plan, &self.memory);
             let asked = optimizer::enqueue_norm(plan, &self.machine, memory, &self.norm_parts);
@@ -339,6 +392,7 @@ impl Session for CudaSession {
             return self.set(name, values);
         }
         self.machine.device.bind()?;
+        self.flush()?;
         self.machine.stream.write(self.memory.place(id).address, values)?;
         self.refresh_computing()
     }

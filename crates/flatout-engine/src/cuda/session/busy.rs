@@ -8,9 +8,14 @@ use std::collections::VecDeque;
 /// Pieces of work that may be in the queue with marks around them.
 const MARKS: usize = 64;
 
+/// Pieces after which their mean means something.
+const ENOUGH: u64 = 16;
+
 struct Marks {
     start: Event,
     end: Event,
+    /// Steps between the marks.
+    pieces: usize,
 }
 
 #[derive(Default)]
@@ -28,6 +33,7 @@ impl Busy {
     pub fn around(
         &mut self,
         stream: &Stream,
+        pieces: usize,
         work: impl FnOnce() -> Result<(), CudaError>,
     ) -> Result<(), CudaError> {
         self.harvest();
@@ -36,14 +42,15 @@ impl Busy {
             None if self.made < MARKS => {
                 self.made += 1;
                 let (start, end) = (Event::new()?, Event::new()?);
-                Some(Marks { start, end })
+                Some(Marks { start, end, pieces })
             }
             None => None,
         };
-        let Some(marks) = marks else {
-            self.uncounted += 1;
+        let Some(mut marks) = marks else {
+            self.uncounted += pieces as u64;
             return work();
         };
+        marks.pieces = pieces;
         marks.start.record(stream)?;
         work()?;
         marks.end.record(stream)?;
@@ -59,10 +66,20 @@ impl Busy {
             };
             if let Ok(time) = marks.end.since(&marks.start) {
                 self.measured_ms += time;
-                self.measured += 1;
+                self.measured += marks.pieces as u64;
             }
             self.free.push(marks);
         }
+    }
+
+    /// Whether the card has something to do that was given to it here.
+    pub fn is_working(&self) -> bool {
+        self.waiting.back().is_some_and(|marks| !marks.end.is_reached())
+    }
+
+    /// Milliseconds of a piece, once enough of them have been seen.
+    pub fn mean_ms(&self) -> Option<f64> {
+        (self.measured >= ENOUGH).then(|| self.measured_ms / self.measured as f64)
     }
 
     /// Milliseconds so far.

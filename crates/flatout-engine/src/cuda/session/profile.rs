@@ -13,6 +13,7 @@ impl CudaSession {
     /// Milliseconds of each part of a step. Call it between steps; gradients and sums are worth nothing afterwards.
     pub fn profile(&mut self) -> Result<Vec<(String, f64)>, EngineError> {
         self.machine.device.bind()?;
+        self.flush()?;
         let mut parts = Vec::new();
         for (index, node) in self.plan.nodes().iter().enumerate() {
             if self.fusion.is_done(index) {

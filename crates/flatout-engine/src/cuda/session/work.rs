@@ -1,12 +1,16 @@
 //! What a session records once and then repeats: the walk over the plan, and the graphs made of it.
 
 use super::CudaSession;
+use super::streaming::Streaming;
 use crate::EngineError;
 use crate::cuda::control::Control;
 use crate::cuda::driver::Argument;
 use crate::cuda::io::{Io, Site};
 use crate::ops::optimizer;
 use crate::plan::BufferId;
+
+/// Steps below this are sent several at a time: starting one costs some hundredths of a millisecond.
+const SHORT_MS: f64 = 0.5;
 
 /// Work that is recorded once and then repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +36,10 @@ impl CudaSession {
             node,
             site: Site { node, pool },
             scratch: &self.scratch[index],
+            streamed: self
+                .streaming
+                .as_ref()
+                .and_then(|streaming| streaming.rows_of(index)),
             index,
             training,
         }
@@ -80,26 +88,91 @@ impl CudaSession {
         Ok(())
     }
 
-    /// Sends the batch and the step's numbers, then runs the recorded work, recording it first where that is still to do.
+    /// Records the work where that is still to do, and runs it with the batch that was filled. Steps that are short are held
+    /// until there are several of them, as long as the card has enough to do.
     pub(super) fn run(&mut self, work: Work, weight: f64, rate: f64) -> Result<(), EngineError> {
         self.machine.device.bind()?;
         self.check_ready()?;
-        if !self.rehearsed {
-            self.send(weight, rate)?;
-            self.rehearse(work)?;
-        }
-        if !self.graphs.contains_key(&work) {
-            let graph = self.machine.stream.capture(|| self.enqueue(work))?;
-            self.graphs.insert(work, graph);
+        if work != Work::Step {
+            self.flush()?;
         }
         self.fill_control(weight, rate);
-        let (stream, slots) = (&self.machine.stream, &mut self.slots);
-        let (graph, inputs) = (self.graphs.get(&work), self.memory.inputs.address());
-        let measured = self.busy.around(stream, || {
+        if work != Work::Update {
+            self.bring_rows()?;
+        }
+        if !self.rehearsed {
+            self.rehearse(work)?;
+        }
+        self.slots.hold();
+        if work == Work::Step && self.steps_are_short() {
+            if self.slots.held() < self.slots.together() && self.busy.is_working() {
+                return Ok(());
+            }
+            return self.flush();
+        }
+        self.launch(work)
+    }
+
+    /// Runs the steps that are held.
+    pub(super) fn flush(&mut self) -> Result<(), EngineError> {
+        if self.slots.held() == 0 {
+            return Ok(());
+        }
+        self.machine.device.bind()?;
+        self.launch(Work::Step)
+    }
+
+    /// Runs recorded work once for each batch that is held.
+    fn launch(&mut self, work: Work) -> Result<(), EngineError> {
+        let key = (work, self.streaming.as_ref().map_or(0, Streaming::stage));
+        if !self.graphs.contains_key(&key) {
+            let graph = self.machine.stream.capture(|| self.enqueue(work))?;
+            self.graphs.insert(key, graph);
+        }
+        let held = self.slots.held();
+        let all = held > 1 && held == self.slots.together();
+        if all && self.many.is_none() {
+            let graph = self.machine.stream.capture(|| self.enqueue_many())?;
+            self.many = Some(graph);
+        }
+        let (stream, slots, streaming) = (&self.machine.stream, &mut self.slots, &self.streaming);
+        let (one, many) = (self.graphs.get(&key), &self.many);
+        let (inputs, bytes) = (self.memory.inputs.address(), slots.bytes());
+        let measured = self.busy.around(stream, held, || {
             slots.send(stream, inputs)?;
-            graph.map_or(Ok(()), |graph| graph.launch(stream))
+            match (one, many) {
+                (_, Some(graph)) if all => graph.launch(stream)?,
+                (Some(graph), _) if held == 1 => graph.launch(stream)?,
+                (Some(graph), _) => {
+                    for number in 0..held {
+                        stream.copy(inputs, slots.staged(number), bytes)?;
+                        graph.launch(stream)?;
+                    }
+                }
+                _ => {}
+            }
+            match (work, streaming) {
+                (Work::Update, _) | (_, None) => Ok(()),
+                (_, Some(streaming)) => streaming.consumed(stream),
+            }
         });
         Ok(measured?)
+    }
+
+    /// As many steps as are sent together, each with its own batch.
+    fn enqueue_many(&self) -> Result<(), EngineError> {
+        let inputs = self.memory.inputs.address();
+        for number in 0..self.slots.together() {
+            self.machine
+                .stream
+                .copy(inputs, self.slots.staged(number), self.slots.bytes())?;
+            self.enqueue(Work::Step)?;
+        }
+        Ok(())
+    }
+
+    fn steps_are_short(&self) -> bool {
+        self.streaming.is_none() && self.busy.mean_ms().is_some_and(|time| time < SHORT_MS)
     }
 
     /// One pass whose results are thrown away: it chooses the algorithms of the products, which a recording must not do.
@@ -109,6 +182,8 @@ impl CudaSession {
             _ => Work::Accumulate { first: true },
         };
         let (results, states) = (self.results()?, self.states()?);
+        let inputs = self.memory.inputs.address();
+        self.machine.stream.write(inputs, &*self.slots.filling())?;
         self.machine.tune(true);
         let done = self.enqueue(work);
         self.machine.tune(false);
@@ -124,13 +199,6 @@ impl CudaSession {
         }
         self.rehearsed = work != Work::Evaluate;
         Ok(())
-    }
-
-    fn send(&mut self, weight: f64, rate: f64) -> Result<(), EngineError> {
-        self.fill_control(weight, rate);
-        Ok(self
-            .slots
-            .send(&self.machine.stream, self.memory.inputs.address())?)
     }
 
     /// The step's own numbers, in front of the batch.

@@ -11,11 +11,16 @@ impl CudaOperation for Gather {
 
     fn forward(&self, io: &Io) -> Result<(), CudaError> {
         let table = io.table(0);
+        // Rows that were carried over lie sample by sample: no index is needed.
+        let (address, index, rows) = match io.streamed {
+            Some(rows) => (rows, 0, self.batch * self.length()),
+            None => (table.address, io.input(1), table.rows),
+        };
         let mut arguments = vec![
-            Argument::Address(table.address),
-            Argument::Address(io.input(1)),
+            Argument::Address(address),
+            Argument::Address(index),
             Argument::Address(io.output(0)),
-            Argument::Long(table.rows as i64),
+            Argument::Long(rows as i64),
             Argument::Word(self.batch as i32),
             Argument::Word(self.width as i32),
             Argument::Word(self.length() as i32),

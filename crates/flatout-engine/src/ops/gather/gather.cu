@@ -1,11 +1,11 @@
 
-// output[t, b, :] = table[index[b] + t, :], with length 1 for plain rows.
+// output[t, b, :] = table[index[b] + t, :], with length 1 for plain rows; without an index the table is the batch, sample by sample.
 template <typename From, typename To, typename Convert>
 __device__ __forceinline__ void gather_rows(const From* table, const int* index, To* output, i64 rows, int batch, int width, int length, Results* results, Convert turn) {
     EACH(i, (i64)length * batch * width) {
         const int column = i % width, sample = i / width % batch, time = i / width / batch;
-        i64 row = (i64)index[sample] + time;
-        if (row < 0 || row >= rows) {
+        i64 row = (index ? (i64)index[sample] : (i64)sample * length) + time;
+        if (index && (row < 0 || row >= rows)) {
             results->bad_index = index[sample] + 1;
             row = 0;
         }
