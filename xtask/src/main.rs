@@ -1,6 +1,7 @@
 //! What a contributor runs: `cargo xtask test` and friends. A new task is a file here and one line in `TASKS`.
 
 mod faults;
+mod gpu;
 mod packages;
 mod test;
 mod venv;
@@ -23,6 +24,11 @@ const TASKS: &[Task] = &[
         name: "faults",
         about: "diagnose the labelled faults: precision, recall, time to first finding",
         run: faults::run,
+    },
+    Task {
+        name: "gpu",
+        about: "build what a GPU machine without Rust needs: parity tests, benchmarks, one script",
+        run: gpu::run,
     },
     Task {
         name: "test",
