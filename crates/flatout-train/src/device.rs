@@ -51,13 +51,7 @@ pub fn open(settings: &Settings, plan: impl Fn() -> Result<Plan, TrainError>) ->
 }
 
 fn cuda(settings: &Settings, plan: Plan, ordinal: usize) -> Result<Opened, EngineError> {
-    let (precision, mut notes) = (precision(settings.amp), Vec::new());
-    if settings.amp == Amp::Fp16 {
-        notes.push(message!(
-            en: "fp16 was asked for; this engine trains in bf16 instead, which needs no loss scaling",
-            zh: "请求了 fp16；本引擎改用 bf16 训练，无需损失缩放"
-        ));
-    }
+    let precision = precision(settings.amp);
     let session = CudaSession::new(plan, ordinal, precision, settings.seed)?;
     within_limit(settings.memory_limit, session.memory_bytes())?;
     Ok(Opened {
@@ -65,7 +59,7 @@ fn cuda(settings: &Settings, plan: Plan, ordinal: usize) -> Result<Opened, Engin
         device: "cuda",
         name: format!("cuda:{ordinal}"),
         precision: precision.name(),
-        notes,
+        notes: Vec::new(),
     })
 }
 
@@ -73,7 +67,8 @@ fn precision(amp: Amp) -> Precision {
     match amp {
         Amp::Off => Precision::F32,
         Amp::Tf32 => Precision::Tf32,
-        Amp::Bf16 | Amp::Fp16 => Precision::Bf16,
+        Amp::Bf16 => Precision::Bf16,
+        Amp::Fp16 => Precision::F16,
     }
 }
 

@@ -70,8 +70,6 @@ fn run(
     width: usize,
 ) -> Result<Vec<f32>, TrainError> {
     let with_entity = session.plan().find("entity").is_ok();
-    let mut outputs = Vec::with_capacity(samples.starts.len() * width);
-    let mut read = vec![0f32; batch * width];
     let (mut starts, mut entities, rows) = (vec![0i32; batch], vec![0i32; batch], vec![0i32; batch]);
     session.set_indices("label_row", &rows)?;
     for (number, chunk) in samples.starts.chunks(batch).enumerate() {
@@ -88,11 +86,9 @@ fn run(
             session.set_indices("entity", &entities)?;
         }
         session.set_valid_rows(chunk.len());
-        session.evaluate()?;
-        session.read("prediction", &mut read)?;
-        outputs.extend_from_slice(&read[..chunk.len() * width]);
+        session.evaluate_keeping("prediction")?;
     }
-    Ok(outputs)
+    Ok(session.take_kept()?)
 }
 
 /// From the plan's outputs to what was asked for.

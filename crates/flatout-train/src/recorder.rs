@@ -22,6 +22,9 @@ pub struct Recorder {
     phases: BTreeMap<Phase, PhaseTime>,
     step_hist: Histogram,
     loss: Option<f64>,
+    /// What the device had worked in all, at the last tick and now.
+    busy_before_ms: f64,
+    busy_ms: Option<f64>,
     /// Which of the visible GPUs trains; `None` for the CPU.
     gpu: Option<usize>,
     threads: f64,
@@ -72,6 +75,8 @@ impl Recorder {
             phases: BTreeMap::new(),
             step_hist: Histogram::default(),
             loss: None,
+            busy_before_ms: 0.0,
+            busy_ms: None,
             gpu: None,
             threads: UsableCpus::here().count() as f64,
             device: DeviceReading::default(),
@@ -117,9 +122,22 @@ impl Recorder {
         self.writer.event(&Event { t, kind });
     }
 
+    /// Whether the next step ends a tick: what costs something to ask for is asked for then.
+    pub fn is_due(&self) -> bool {
+        self.elapsed_s() - self.tick_began >= TICK_S
+    }
+
+    /// What the device has worked since its session began, where it says so. A session that was opened anew begins at 0.
+    pub fn busy(&mut self, total_ms: Option<f64>) {
+        if total_ms.is_some_and(|total| total < self.busy_before_ms) {
+            self.busy_before_ms = 0.0;
+        }
+        self.busy_ms = total_ms;
+    }
+
     /// Writes what is due: the steps of a tick, and the samples of the sources.
     pub fn flush_if_due(&mut self) {
-        if self.elapsed_s() - self.tick_began >= TICK_S {
+        if self.is_due() {
             self.flush();
         }
     }
@@ -131,12 +149,14 @@ impl Recorder {
         // What no phase explains is said as such, so that the phases add up.
         let known: f64 = phases.values().map(|time| time.ms).sum();
         phases.entry(Phase::Other).or_default().ms += (dt * 1e3 - known).max(0.0);
+        let busy = self.busy_ms.map(|total| total - self.busy_before_ms);
+        self.busy_before_ms = self.busy_ms.unwrap_or(0.0);
         self.writer.steps(&StepTick {
             t: now,
             dt,
             steps: std::mem::take(&mut self.steps),
             samples: Some(std::mem::take(&mut self.samples)),
-            busy_ms: None,
+            busy_ms: busy,
             phases,
             step_hist: std::mem::take(&mut self.step_hist),
             loss: self.loss,

@@ -16,6 +16,8 @@ pub struct Control {
     /// Micro-batches so far: the key of dropout's random numbers.
     pub tick: u64,
     pub seed: u64,
+    /// The update that this step belongs to, counted from 1.
+    pub update: u64,
 }
 
 impl Control {
@@ -36,6 +38,7 @@ impl Control {
         }
         bytes[24..32].copy_from_slice(&self.tick.to_le_bytes());
         bytes[32..40].copy_from_slice(&self.seed.to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.update.to_le_bytes());
         bytes
     }
 }
@@ -57,6 +60,8 @@ pub struct Results {
     pub scale: f32,
     /// Updates left out because a gradient was not finite.
     pub skipped: i32,
+    /// The first update whose loss was not finite; 0 for none.
+    pub first_bad: u64,
 }
 
-const _: () = assert!(Control::BYTES == 40 && size_of::<Results>() == 56);
+const _: () = assert!(Control::BYTES == 48 && size_of::<Results>() == 64);

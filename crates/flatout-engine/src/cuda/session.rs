@@ -367,6 +367,13 @@ impl Session for CudaSession {
         self.take(1)
     }
 
+    fn first_bad_update(&mut self) -> Option<u64> {
+        self.results()
+            .ok()
+            .map(|results| results.first_bad)
+            .filter(|update| *update > 0)
+    }
+
     fn gradient_norm(&mut self) -> f64 {
         if self.flush().is_err() {
             return f64::NAN;

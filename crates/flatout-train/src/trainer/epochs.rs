@@ -129,6 +129,9 @@ impl Trainer<'_> {
             if settings.naive {
                 self.take_loss(session)?;
             }
+            if self.recorder.is_due() {
+                self.recorder.busy(session.busy_ms());
+            }
             self.recorder.step(samples, began.elapsed().as_secs_f64());
             let line =
                 settings.log_interval > 0 && self.progress.epoch_step.is_multiple_of(settings.log_interval);

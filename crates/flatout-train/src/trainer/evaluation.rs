@@ -20,7 +20,7 @@ impl Trainer<'_> {
         let mut batch = BatchIndices::new(order.batch_size(), order.batch_size(), session.plan());
         let outputs = self.data.target().outputs();
         let mut meter = Meter::new(self.data.target(), self.data.is_sequence());
-        let mut predictions = vec![0f32; order.batch_size() * outputs];
+        let mut evaluated = Vec::new();
         for number in 0..order.batches_per_epoch() {
             let count = batch.fill(
                 &self.data,
@@ -32,17 +32,16 @@ impl Trainer<'_> {
                 session,
             )?;
             session.set_valid_rows(count);
-            session.evaluate()?;
-            session.read("prediction", &mut predictions)?;
-            for (&sample, prediction) in batch.samples[..count]
-                .iter()
-                .zip(predictions.chunks_exact(outputs))
-            {
-                meter.add(prediction, self.data.label(sample));
-            }
+            // Predictions stay on the device until all are made: nothing is waited for batch by batch.
+            session.evaluate_keeping("prediction")?;
+            evaluated.extend_from_slice(&batch.samples[..count]);
             if settings.naive {
                 self.recorder.flush_if_due();
             }
+        }
+        let predictions = session.take_kept()?;
+        for (&sample, prediction) in evaluated.iter().zip(predictions.chunks_exact(outputs)) {
+            meter.add(prediction, self.data.label(sample));
         }
         session.set_valid_rows(session.plan().batch());
         session.take_evaluation_loss();

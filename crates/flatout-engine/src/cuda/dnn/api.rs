@@ -47,7 +47,7 @@ unsafe impl Send for Descriptor {}
 #[repr(i32)]
 pub(super) enum Type {
     Handle = 0,
-    DataType = 1,
+    Number = 1,
     Long = 3,
     Float = 4,
     Pointer = 6,
@@ -58,6 +58,7 @@ pub(super) enum Type {
 }
 
 impl Api {
+    #[allow(clippy::missing_transmute_annotations, reason = "each field says its type")]
     pub fn open() -> Result<(Self, Found), CudaError> {
         let (library, found) = libraries::open_by_name("cudnn", &["libcudnn.so.9"])?;
         macro_rules! find {

@@ -50,7 +50,7 @@ fn data_type(number: Number) -> i32 {
 fn tensor(api: &Api, id: i64, [n, c, h, w]: [usize; 4], number: Number) -> Result<Descriptor, CudaError> {
     let long = |values: [usize; 4]| values.map(|value| value as i64);
     let tensor = api.descriptor(TENSOR)?;
-    tensor.set(901, Type::DataType, &[data_type(number)])?;
+    tensor.set(901, Type::Number, &[data_type(number)])?;
     tensor.set(902, Type::Long, &long([n, c, h, w]))?;
     tensor.set(903, Type::Long, &long([h * w * c, 1, w * c, c]))?;
     tensor.set(906, Type::Long, &[id])?;
@@ -74,7 +74,7 @@ impl Graph {
         let both = |value: usize| [value as i64; 2];
         convolution.set(106, Type::Long, &[2i64])?;
         // Sums in f32; a cross-correlation, as everywhere in this field.
-        convolution.set(100, Type::DataType, &[data_type(Number::F32)])?;
+        convolution.set(100, Type::Number, &[data_type(Number::F32)])?;
         convolution.set(101, Type::Mode, &[1i32])?;
         convolution.set(102, Type::Long, &both(1))?;
         convolution.set(103, Type::Long, &both(key.stride))?;

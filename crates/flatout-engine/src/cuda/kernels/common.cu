@@ -41,6 +41,7 @@ struct Control {
     float keep;
     u64 tick;
     u64 seed;
+    u64 update;  // that this step belongs to, counted from 1
 };
 
 // Written by the card, read by the host when somebody asks. The same layout stands in control.rs.
@@ -53,6 +54,7 @@ struct Results {
     int good;      // updates since the scale last changed
     float scale;   // on gradients, so that f16 does not lose the small ones; 1 in other precisions
     int skipped;   // updates left out because a gradient was not finite
+    u64 first_bad; // the first update whose loss was not finite; 0 for none
 };
 
 #define EACH(i, count) for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (count); i += (i64)gridDim.x * blockDim.x)
@@ -187,6 +189,7 @@ __device__ __forceinline__ void loss_gradient(const real* prediction, const real
 extern "C" __global__ void meter(const float* loss, const Control* control, Results* results, int which) {
     results->loss[which] += (double)loss[0] * control->valid_rows;
     results->rows[which] += control->valid_rows;
+    if (which == 0 && loss[0] - loss[0] != 0.f && results->first_bad == 0) results->first_bad = control->update;
 }
 
 // The computing copy of f32 values.

@@ -96,7 +96,7 @@ impl CudaSession {
         if work != Work::Step {
             self.flush()?;
         }
-        self.fill_control(weight, rate);
+        self.fill_control(work, weight, rate);
         if work != Work::Update {
             self.bring_rows()?;
         }
@@ -202,7 +202,9 @@ impl CudaSession {
     }
 
     /// The step's own numbers, in front of the batch.
-    fn fill_control(&mut self, weight: f64, rate: f64) {
+    fn fill_control(&mut self, work: Work, weight: f64, rate: f64) {
+        // A step has counted itself already; a micro-batch belongs to the update that follows.
+        let updating = matches!(work, Work::Step | Work::Update);
         let optimizer = self.plan.optimizer();
         let updates = i32::try_from(self.position.updates).unwrap_or(i32::MAX).max(1);
         let control = Control {
@@ -214,6 +216,7 @@ impl CudaSession {
             keep: (1.0 - rate * optimizer.weight_decay) as f32,
             tick: self.position.micro_batches,
             seed: self.seed,
+            update: self.position.updates + u64::from(!updating),
         };
         self.slots.filling()[..Control::BYTES].copy_from_slice(&control.bytes());
     }
