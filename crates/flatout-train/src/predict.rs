@@ -39,7 +39,7 @@ pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predict
     }
     // The plan gathers labels for a loss that nobody reads.
     session.attach("labels", no_labels(&preparation.target))?;
-    let outputs = run(&mut *session, &samples, batch, preparation.target.outputs())?;
+    let outputs = run(&mut *session, &samples, batch)?;
     let mut predictions = Predictions {
         columns: samples.columns,
     };
@@ -63,12 +63,7 @@ fn no_labels(target: &Target) -> Table {
     }
 }
 
-fn run(
-    session: &mut dyn Session,
-    samples: &Samples,
-    batch: usize,
-    width: usize,
-) -> Result<Vec<f32>, TrainError> {
+fn run(session: &mut dyn Session, samples: &Samples, batch: usize) -> Result<Vec<f32>, TrainError> {
     let with_entity = session.plan().find("entity").is_ok();
     let (mut starts, mut entities, rows) = (vec![0i32; batch], vec![0i32; batch], vec![0i32; batch]);
     session.set_indices("label_row", &rows)?;
