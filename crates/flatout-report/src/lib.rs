@@ -5,8 +5,10 @@
 //! - [`screen`]: the terminal screen.
 //! - [`lines`]: ticks as plain, JSON and CSV lines.
 //! - [`digest`]: a record boiled down to what is shown of it.
+//! - [`compare`]: digests of several runs against the first.
 //! - [`page`]: a digest as one HTML file; [`markdown`]: as Markdown; [`words`]: what these share.
 
+pub mod compare;
 pub mod digest;
 pub mod lines;
 pub mod markdown;

@@ -1,10 +1,10 @@
 //! A digest as one HTML file: no network, no library, below a megabyte. Everything that comes from a record is escaped, and the
 //! content security policy allows this file's own style and script only.
 
-mod data;
+pub(crate) mod data;
 mod escape;
 mod findings;
-mod frame;
+pub(crate) mod frame;
 mod head;
 mod histogram;
 mod machine;

@@ -59,6 +59,7 @@ commands! {
     Why: Explain = explain;
     See: Run = run;
     Change: Advise = advise;
+    Prove: Compare = compare;
     Prove: Report = report;
     Train: Train = train;
     Train: Predict = predict;
@@ -72,6 +73,6 @@ commands! {
 pub const EXAMPLES: &[(Question, &str)] = &[
     (Question::See, "flatout monitor"),
     (Question::Why, "flatout run -- python train.py"),
-    (Question::Prove, "flatout report last"),
+    (Question::Prove, "flatout compare BEFORE AFTER"),
     (Question::Train, "flatout train --data data/stocks"),
 ];

@@ -68,10 +68,10 @@
   const resets = [];
 
   // The lowest and highest value to be seen, and the mean of what is seen.
-  const seen = (chart, series) => {
+  const seen = (series) => {
     let [sum, count, low, high] = [0, 0, Infinity, -Infinity];
     series.mean.forEach((value, index) => {
-      const t = (index + 0.5) * chart.width;
+      const t = (index + 0.5) * series.width;
       if (value === null || t < view[0] || t > view[1]) return;
       sum += value;
       count += 1;
@@ -85,7 +85,7 @@
     if (chart.scale === "%") return [0, 100];
     let [low, high] = [Infinity, -Infinity];
     for (const series of chart.series) {
-      const range = seen(chart, series);
+      const range = seen(series);
       low = Math.min(low, range.low);
       high = Math.max(high, range.high);
     }
@@ -149,12 +149,12 @@
       }
       [upper, lower] = [[], []];
     };
-    const first = Math.max(0, Math.floor(view[0] / chart.width) - 1);
-    const end = Math.min(series.mean.length, Math.ceil(view[1] / chart.width) + 2);
+    const first = Math.max(0, Math.floor(view[0] / series.width) - 1);
+    const end = Math.min(series.mean.length, Math.ceil(view[1] / series.width) + 2);
     for (let index = first; index < end; index += 1) {
       const value = series.mean[index];
       if (value === null) continue;
-      const t = Math.min(view[1], Math.max(view[0], (index + 0.5) * chart.width));
+      const t = Math.min(view[1], Math.max(view[0], (index + 0.5) * series.width));
       const at = x(t).toFixed(1);
       // More than two buckets without a value: nothing was measured there, so nothing is drawn.
       const gap = last < 0 || index - last > patience;
@@ -178,7 +178,7 @@
     one.when.textContent = "";
     one.chart.series.forEach((series, number) => {
       if (["ms", "~"].includes(one.chart.scale)) { one.values[number].textContent = ""; return; }
-      const { mean } = seen(one.chart, series);
+      const { mean } = seen(series);
       one.values[number].textContent = mean === null ? "–" : (series.limit ? "" : "⌀ ") + show(mean, one.chart.scale);
     });
   };
@@ -188,9 +188,9 @@
       one.cross.setAttribute("x1", one.x(t));
       one.cross.setAttribute("x2", one.x(t));
       one.cross.setAttribute("visibility", "visible");
-      const index = Math.floor(t / one.chart.width);
-      one.when.textContent = time(t, Math.min(one.chart.width, 59));
+      one.when.textContent = time(t, 1);
       one.chart.series.forEach((series, number) => {
+        const index = Math.floor(t / series.width);
         let found = null;
         for (const near of [0, -1, 1, -2, 2]) {
           const value = series.mean[index + near];
@@ -244,7 +244,7 @@
       start = null;
       const wide = one.x(to) - one.x(from) > 5;
       one.chosen.setAttribute("visibility", "hidden");
-      if (wide && to - from >= one.chart.width * 2) zoom([from, to]);
+      if (wide && to - from >= one.chart.series[0].width * 2) zoom([from, to]);
     });
     one.svg.addEventListener("pointercancel", () => { start = null; one.chosen.setAttribute("visibility", "hidden"); });
     one.svg.addEventListener("pointerleave", () => { if (start === null) leave(); });

@@ -15,7 +15,6 @@ pub(crate) fn json(charts: &[Chart], marks: &Marks, length_s: f64, language: Lan
                 "key": chart.key,
                 "title": chart.title.get(language),
                 "scale": chart.scale.name(),
-                "width": chart.curves.first().map_or(1.0, |curve| curve.series.width_s()),
                 "series": series,
             })
         })
@@ -45,6 +44,7 @@ fn curve(curve: &Curve, language: Language) -> Value {
     let mut value = json!({
         "name": curve.name.get(language),
         "limit": curve.limit,
+        "width": curve.series.width_s(),
         "mean": buckets.iter().map(|bucket| bucket.mean().map(short)).collect::<Vec<_>>(),
     });
     // Where every bucket holds one value, the mean says it all.

@@ -49,6 +49,12 @@ impl Table {
         self.rows.push(cells.collect());
     }
 
+    /// For a number of columns that is known only at run time.
+    pub fn toned_cells(&mut self, cells: impl Iterator<Item = (String, Option<Tone>)>) {
+        self.rows
+            .push(cells.map(|(text, tone)| Cell { text, tone }).collect());
+    }
+
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -1,0 +1,289 @@
+//! Runs against the first of them: what changed, by how much, and whether that is more than noise.
+//!
+//! - [`change`]: one figure of two runs
+//! - [`loss`]: the loss at equal samples
+//! - [`limit`]: `--fail-if slower=3%`
+//! - [`text`], [`markdown`], [`html`]: the forms it is shown in
+
+pub mod change;
+pub mod html;
+pub mod limit;
+pub mod loss;
+pub mod markdown;
+pub mod text;
+
+use crate::digest::Digest;
+use crate::digest::figures::{Figure, Unit};
+use change::Change;
+use flatout_core::{Kind, Message, message};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The version of the JSON form.
+pub const SCHEMA: u32 = 1;
+
+#[derive(Debug, Serialize)]
+pub struct Comparison {
+    pub schema: u32,
+    pub runs: Vec<RunName>,
+    pub figures: Vec<Row>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<loss::AtEqualSamples>,
+    pub findings: Vec<FindingRow>,
+    pub settings: Vec<SettingRow>,
+    /// What the reader should know before believing it.
+    pub notes: Vec<Message>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct RunName {
+    /// `A`, `B` …
+    pub letter: String,
+    pub id: String,
+    pub name: String,
+}
+
+/// One figure over all runs.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    pub key: &'static str,
+    pub name: Message,
+    pub unit: Unit,
+    /// A run that did not measure it has none.
+    pub values: Vec<Option<Figure>>,
+    /// Against the first run; the first has none.
+    pub changes: Vec<Option<Change>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fate {
+    /// In the first run, not in the last.
+    Gone,
+    New,
+    StillThere,
+    /// Only in a run between.
+    Between,
+}
+
+#[derive(Debug, Serialize)]
+pub struct FindingRow {
+    pub rule: String,
+    pub title: Message,
+    pub fate: Fate,
+    /// In which runs.
+    pub seen: Vec<bool>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SettingRow {
+    pub setting: String,
+    pub values: Vec<Option<String>>,
+}
+
+impl Comparison {
+    pub fn of(digests: &[Digest]) -> Self {
+        let runs = digests.iter().enumerate().map(|(index, digest)| RunName {
+            letter: letter(index),
+            id: digest.info.id.clone(),
+            name: if digest.info.name.is_empty() {
+                digest.info.id.clone()
+            } else {
+                digest.info.name.clone()
+            },
+        });
+        Self {
+            schema: SCHEMA,
+            runs: runs.collect(),
+            figures: figures(digests),
+            loss: loss::at_equal_samples(digests),
+            findings: findings(digests),
+            settings: settings(digests),
+            notes: notes(digests),
+        }
+    }
+
+    pub fn figure(&self, key: &str) -> Option<&Row> {
+        self.figures.iter().find(|row| row.key == key)
+    }
+}
+
+/// `A` to `Z`, then by number.
+fn letter(index: usize) -> String {
+    u8::try_from(index).ok().filter(|index| *index < 26).map_or_else(
+        || (index + 1).to_string(),
+        |index| char::from(b'A' + index).to_string(),
+    )
+}
+
+const KEYS: [&str; 7] = [
+    "samples_per_s",
+    "steps_per_s",
+    "step_ms",
+    "data_wait_ms",
+    "epoch_s",
+    "gpu_busy",
+    "cpu_busy",
+];
+
+fn figures(digests: &[Digest]) -> Vec<Row> {
+    KEYS.iter()
+        .filter_map(|key| {
+            let values: Vec<Option<Figure>> =
+                digests.iter().map(|digest| digest.figure(key).cloned()).collect();
+            let known = values.iter().flatten().next()?.clone();
+            let first = values.first().cloned().flatten();
+            let changes = values
+                .iter()
+                .enumerate()
+                .map(|(index, value)| match (index, &first, value) {
+                    (1.., Some(first), Some(value)) => Some(Change::between(first, value)),
+                    _ => None,
+                })
+                .collect();
+            Some(Row {
+                key: known.key,
+                name: known.name,
+                unit: known.unit,
+                values,
+                changes,
+            })
+        })
+        .collect()
+}
+
+fn findings(digests: &[Digest]) -> Vec<FindingRow> {
+    let of = |digest: &Digest| -> Vec<(String, Message)> {
+        let real = digest
+            .diagnosis
+            .findings
+            .iter()
+            .filter(|finding| finding.kind != Kind::Verdict);
+        real.map(|finding| (finding.rule.clone(), finding.title.clone()))
+            .collect()
+    };
+    let all: Vec<Vec<(String, Message)>> = digests.iter().map(of).collect();
+    let mut done = BTreeSet::new();
+    let mut rows = Vec::new();
+    for (rule, title) in all.iter().flatten() {
+        if !done.insert(rule.clone()) {
+            continue;
+        }
+        let seen: Vec<bool> = all
+            .iter()
+            .map(|run| run.iter().any(|(other, _)| other == rule))
+            .collect();
+        let fate = match (seen.first(), seen.last()) {
+            (Some(true), Some(true)) => Fate::StillThere,
+            (Some(true), _) => Fate::Gone,
+            (_, Some(true)) => Fate::New,
+            _ => Fate::Between,
+        };
+        rows.push(FindingRow {
+            rule: rule.clone(),
+            title: title.clone(),
+            fate,
+            seen,
+        });
+    }
+    let order = |fate: Fate| match fate {
+        Fate::Gone => 0,
+        Fate::New => 1,
+        Fate::StillThere => 2,
+        Fate::Between => 3,
+    };
+    rows.sort_by_key(|row| order(row.fate));
+    rows
+}
+
+/// Everything set or installed that is not the same in all runs.
+fn settings(digests: &[Digest]) -> Vec<SettingRow> {
+    let all: Vec<BTreeMap<String, String>> = digests.iter().map(settings_of).collect();
+    let names: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
+    names
+        .into_iter()
+        .filter_map(|name| {
+            let values: Vec<Option<String>> = all.iter().map(|run| run.get(name).cloned()).collect();
+            let differs = values.windows(2).any(|pair| pair[0] != pair[1]);
+            differs.then(|| SettingRow {
+                setting: name.clone(),
+                values,
+            })
+        })
+        .collect()
+}
+
+fn settings_of(digest: &Digest) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
+    for fact in &digest.facts {
+        let name = match fact.scope.as_deref() {
+            // One loader is "the" loader; its number would hide that the setting is the same.
+            None | Some("loader.0" | "model" | "optimizer.0") => fact.key.clone(),
+            Some(scope) => format!("{} ({scope})", fact.key),
+        };
+        let value = match &fact.value {
+            serde_json::Value::String(text) => text.clone(),
+            serde_json::Value::Null => continue,
+            other => other.to_string(),
+        };
+        settings.insert(name, value);
+    }
+    for (name, version) in &digest.info.versions {
+        settings.insert(format!("version of {name}"), version.clone());
+    }
+    if let Some(host) = &digest.info.host {
+        settings.insert("usable CPUs".into(), host.cpus.count().to_string());
+    }
+    let gpus: Vec<&str> = digest
+        .info
+        .gpus
+        .values()
+        .filter_map(|gpu| gpu.name.as_deref())
+        .collect();
+    if !gpus.is_empty() {
+        settings.insert("GPUs".into(), gpus.join(", "));
+    }
+    if !digest.info.command.is_empty() {
+        settings.insert("command".into(), digest.info.command.join(" "));
+    }
+    settings
+}
+
+fn notes(digests: &[Digest]) -> Vec<Message> {
+    let mut notes = Vec::new();
+    for (index, digest) in digests.iter().enumerate() {
+        let run = letter(index);
+        for defect in &digest.defects {
+            let (en, zh) = (&defect.say.en, &defect.say.zh);
+            notes.push(Message {
+                en: format!("{run}: {en}"),
+                zh: format!("{run}：{zh}"),
+            });
+        }
+        if digest.has_steps && digest.diagnosis.window.is_none() {
+            notes.push(message!(
+                en: "{run}: too few steady steps to measure a rate",
+                zh: "{run}：稳定的步数太少，无法测出速率"
+            ));
+        }
+    }
+    let hosts: BTreeSet<&str> = digests
+        .iter()
+        .filter_map(|digest| digest.info.host.as_ref())
+        .map(|host| host.name.as_str())
+        .collect();
+    if hosts.len() > 1 {
+        notes.push(message!(
+            en: "the runs come from different machines; each is measured on its own clock",
+            zh: "这些运行来自不同机器；各自按自己的时钟测量"
+        ));
+    }
+    notes.push(message!(
+        en: "Intervals come from within each run. A machine also differs from run to run: repeat both to be sure of small changes.",
+        zh: "区间来自每次运行内部。机器在不同运行之间也有差异：小的变化请重复运行以确认。"
+    ));
+    notes
+}
+
+#[cfg(test)]
+mod tests;

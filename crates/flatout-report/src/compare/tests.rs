@@ -1,0 +1,117 @@
+use super::*;
+use crate::page::Options;
+use crate::testing;
+use flatout_core::Language;
+use flatout_telemetry::record::RunData;
+use serde_json::json;
+
+/// The same work with another share of waiting, so many times as fast.
+fn run(name: &str, data_share: f64, times: u64) -> Digest {
+    let mut data = testing::training(40, data_share);
+    data.info.name = name.into();
+    for (index, tick) in data.steps.iter_mut().enumerate() {
+        // A little noise, or the intervals are empty.
+        let more = (index as u64 * 7) % 3;
+        tick.steps = tick.steps * times + more;
+        tick.samples = Some(tick.steps * 32);
+    }
+    data.facts[0].value = json!(32 * times);
+    Digest::of(data)
+}
+
+#[test]
+fn faster_is_better_and_its_cause_is_gone() {
+    let runs = [run("naive", 0.6, 1), run("tuned", 0.0, 4)];
+    let comparison = Comparison::of(&runs);
+    let rate = comparison.figure("samples_per_s").unwrap();
+    let change = rate.changes[1].unwrap();
+    assert_eq!(change.outcome, change::Outcome::Better);
+    assert!((change.factor.unwrap() - 3.7).abs() < 0.2, "{change:?}");
+    let gone: Vec<&str> = comparison
+        .findings
+        .iter()
+        .filter(|row| row.fate == Fate::Gone)
+        .map(|row| row.rule.as_str())
+        .collect();
+    assert!(gone.contains(&"loader-starved"), "{gone:?}");
+    assert_eq!(
+        comparison.settings[0].values,
+        [Some("32".to_owned()), Some("128".to_owned())]
+    );
+    let text = text::text(&comparison, Language::English, 80, false);
+    assert!(text.contains("better") && text.contains("✓ gone"), "{text}");
+    assert!(
+        text.lines().all(|line| crate::text::width::width(line) <= 80),
+        "{text}"
+    );
+    let chinese = text::text(&comparison, Language::Chinese, 80, false);
+    assert!(
+        chinese.contains("变好") && chinese.lines().all(|line| crate::text::width::width(line) <= 80),
+        "{chinese}"
+    );
+}
+
+#[test]
+fn the_same_run_twice_differs_in_nothing() {
+    let runs = [run("a", 0.6, 1), run("b", 0.6, 1)];
+    let comparison = Comparison::of(&runs);
+    for row in &comparison.figures {
+        let change = row.changes[1].unwrap();
+        assert!(
+            matches!(change.outcome, change::Outcome::Noise | change::Outcome::Untold),
+            "{row:?}"
+        );
+    }
+    assert!(comparison.settings.is_empty());
+    let limit = limit::Limit { slower: 0.0 };
+    assert!(limit.broken_by(&comparison).unwrap().is_empty());
+}
+
+#[test]
+fn a_limit_is_broken_by_a_slower_run_only() {
+    let limit = limit::Limit { slower: 0.03 };
+    let slower = Comparison::of(&[run("a", 0.0, 4), run("b", 0.6, 1)]);
+    assert_eq!(limit.broken_by(&slower).unwrap()[0].0, "B");
+    let faster = Comparison::of(&[run("a", 0.6, 1), run("b", 0.0, 4)]);
+    assert!(limit.broken_by(&faster).unwrap().is_empty());
+    let empty = Comparison::of(&[run("a", 0.6, 1), Digest::of(RunData::default())]);
+    assert!(limit.broken_by(&empty).is_err());
+}
+
+#[test]
+fn the_loss_is_compared_after_the_same_samples() {
+    let comparison = Comparison::of(&[run("a", 0.6, 1), run("b", 0.0, 4)]);
+    let loss = comparison.loss.unwrap();
+    let (slow, fast) = (loss.losses[0].unwrap(), loss.losses[1].unwrap());
+    // The faster run has seen a quarter of its samples by then.
+    assert!(slow < fast, "{slow} {fast}");
+}
+
+#[test]
+fn every_form_holds_three_runs_and_an_empty_one() {
+    let runs = [
+        run("<script>x</script>", 0.6, 1),
+        run("b|c", 0.3, 2),
+        Digest::of(RunData::default()),
+    ];
+    let comparison = Comparison::of(&runs);
+    let text = text::text(&comparison, Language::English, 80, false);
+    assert!(text.contains("C: the record is empty"), "{text}");
+    let page = html::html(
+        &comparison,
+        &runs,
+        Options {
+            language: Language::English,
+            pdf_ready: false,
+        },
+    );
+    assert!(!page.contains("<script>x") && page.contains("id=\"chart-rate\""));
+    let markdown = markdown::markdown(&comparison, Language::English);
+    assert!(
+        markdown.contains("b\\|c") && !markdown.contains("<script>x"),
+        "{markdown}"
+    );
+    let json = serde_json::to_value(&comparison).unwrap();
+    assert_eq!(json["schema"], 1);
+    assert_eq!(json["runs"][2]["letter"], "C");
+}
