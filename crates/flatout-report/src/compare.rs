@@ -215,11 +215,14 @@ fn settings(digests: &[Digest]) -> Vec<SettingRow> {
 
 fn settings_of(digest: &Digest) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
+    let training = digest.loaders.iter().find(|loader| loader.feeds_training);
+    let training = training.map_or_else(|| "loader.0".to_owned(), |loader| format!("loader.{}", loader.id));
     for fact in &digest.facts {
+        // Of loaders and optimizers the one that trains: its number would hide that the setting is the same.
         let name = match fact.scope.as_deref() {
-            // One loader is "the" loader; its number would hide that the setting is the same.
-            None | Some("loader.0" | "model" | "optimizer.0") => fact.key.clone(),
-            Some(scope) => format!("{} ({scope})", fact.key),
+            Some(scope) if scope.starts_with("loader.") && scope != training => continue,
+            Some(scope) if scope.starts_with("optimizer.") && scope != "optimizer.0" => continue,
+            _ => fact.key.clone(),
         };
         let value = match &fact.value {
             serde_json::Value::String(text) => text.clone(),

@@ -178,7 +178,7 @@ impl Page {
         for row in &comparison.findings {
             let (sign, word, tone) = fate(row.fate);
             let mark = format!("{sign} {}", self.say(&word));
-            let mark = crate::text::width::pad(&mark, 13);
+            let mark = crate::text::width::pad(&mark, 15);
             let indent = crate::text::width::width(&mark) + 2;
             let title = format!("{}  [{}]", row.title.get(self.language), row.rule);
             let lines = wrap(&title, self.width.saturating_sub(indent).max(20));
