@@ -156,6 +156,33 @@ __device__ __forceinline__ void add_columns(const real* values, float* parts, i6
 extern "C" __global__ void column_sums_1(const real* values, float* parts, i64 rows, int channels) { add_columns<1>(values, parts, rows, channels); }
 extern "C" __global__ void column_sums_8(const real* values, float* parts, i64 rows, int channels) { add_columns<8>(values, parts, rows, channels); }
 
+// before = gradient · f′(result), and its sums by channel.
+template <int V>
+__device__ __forceinline__ void before_activation(const real* gradient, const real* result, real* before, float* parts, i64 rows, int channels, int activation) {
+    const Columns<V> mine(channels);
+    float sums[1][V] = {};
+    if (mine.active)
+#pragma unroll 2
+        for (i64 row = mine.first; row < rows; row += mine.stride) {
+            const i64 at = row * channels + mine.channel;
+            Pack<V> values = *(const Pack<V>*)(gradient + at);
+            const Pack<V> results = *(const Pack<V>*)(result + at);
+#pragma unroll
+            for (int v = 0; v < V; ++v) {
+                values.value[v] = to_real(to_float(values.value[v]) * activation_slope(to_float(results.value[v]), activation));
+                sums[0][v] += to_float(values.value[v]);
+            }
+            *(Pack<V>*)(before + at) = values;
+        }
+    mine.write(sums, parts, channels);
+}
+extern "C" __global__ void before_activation_1(const real* gradient, const real* result, real* before, float* parts, i64 rows, int channels, int activation) {
+    before_activation<1>(gradient, result, before, parts, rows, channels, activation);
+}
+extern "C" __global__ void before_activation_8(const real* gradient, const real* result, real* before, float* parts, i64 rows, int channels, int activation) {
+    before_activation<8>(gradient, result, before, parts, rows, channels, activation);
+}
+
 // target[column] += Σ parts[part · stride + column], a warp a column, always in the same order.
 extern "C" __global__ void sum_parts(const float* parts, float* target, int count, int columns, int stride) {
     const int column = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;

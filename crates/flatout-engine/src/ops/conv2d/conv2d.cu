@@ -30,35 +30,12 @@ __device__ __forceinline__ void conv_finish(real* values, const float* bias, i64
         *there = pack;
     }
 }
-// before = gradient · f′(result), and its sums by channel.
-template <int V>
-__device__ __forceinline__ void conv_before(const real* gradient, const real* result, real* before, float* parts, i64 rows, int channels, int activation) {
-    const Columns<V> mine(channels);
-    float sums[1][V] = {};
-    if (mine.active)
-#pragma unroll 2
-        for (i64 row = mine.first; row < rows; row += mine.stride) {
-            const i64 at = row * channels + mine.channel;
-            Pack<V> values = *(const Pack<V>*)(gradient + at);
-            const Pack<V> results = *(const Pack<V>*)(result + at);
-#pragma unroll
-            for (int v = 0; v < V; ++v) {
-                values.value[v] = to_real(to_float(values.value[v]) * activation_slope(to_float(results.value[v]), activation));
-                sums[0][v] += to_float(values.value[v]);
-            }
-            *(Pack<V>*)(before + at) = values;
-        }
-    mine.write(sums, parts, channels);
-}
 extern "C" __global__ void conv_add(const real* source, real* target, i64 count) {
     EACH(i, count) target[i] = to_real(to_float(target[i]) + to_float(source[i]));
 }
 #define CONV(V)                                                                                                                   \
     extern "C" __global__ void conv_finish_##V(real* values, const float* bias, i64 rows, int channels, int activation) {           \
         conv_finish<V>(values, bias, rows, channels, activation);                                                                  \
-    }                                                                                                                             \
-    extern "C" __global__ void conv_before_##V(const real* gradient, const real* result, real* before, float* parts, i64 rows, int channels, int activation) { \
-        conv_before<V>(gradient, result, before, parts, rows, channels, activation);                                               \
     }
 CONV(1)
 CONV(8)

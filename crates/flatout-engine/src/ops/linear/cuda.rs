@@ -2,12 +2,13 @@
 
 use super::Linear;
 use crate::activation::Activation;
+use crate::cuda::columns::{Columns, sum_parts};
 use crate::cuda::io::{CudaOperation, Io, Site};
 use crate::cuda::{Argument, CudaError, Machine, Matrix, Number};
 
 /// Below this many outputs a product of cuBLASLt would mostly multiply padding.
 const NARROW: usize = 8;
-/// Column sums are made in at most so many parts, in this order added up.
+/// The weight gradient of a narrow layer is made in at most so many parts, in this order added up.
 const PARTS: usize = 64;
 
 impl CudaOperation for Linear {
@@ -17,8 +18,8 @@ impl CudaOperation for Linear {
 
     fn scratch(&self, machine: &Machine, _site: &Site) -> Result<Vec<usize>, CudaError> {
         let before = self.rows * self.outputs * machine.precision.number().bytes();
-        let columns = if self.narrow() { self.outputs * (self.inputs + 1) } else { self.outputs };
-        Ok(vec![before, PARTS * columns * 4])
+        let weights = if self.narrow() { PARTS * self.outputs * self.inputs * 4 } else { 0 };
+        Ok(vec![before, self.columns().bytes(1).max(weights)])
     }
 
     fn forward(&self, io: &Io) -> Result<(), CudaError> {
@@ -51,29 +52,16 @@ impl CudaOperation for Linear {
 
     fn backward(&self, io: &Io) -> Result<(), CudaError> {
         let Some(gradient) = io.output_gradient(0) else { return Ok(()) };
-        let parts = self.rows.div_ceil(32).min(PARTS);
-        let arguments = [
-            Argument::Address(gradient),
-            Argument::Address(io.output(0)),
-            Argument::Address(io.scratch(0)),
-            Argument::Address(io.scratch(1)),
-            Argument::Long(self.rows as i64),
-            Argument::Word(self.outputs as i32),
-            Argument::Word(self.activation.code()),
-        ];
-        io.machine.blocks("linear_before", (self.outputs.div_ceil(32), parts), 256, &arguments)?;
-        let add_bias = || add_parts(io, io.scratch(1), io.parameter_gradient(1), parts, self.outputs);
-        let before = if self.activation == Activation::None { gradient } else { io.scratch(0) };
+        let before = self.before(io, gradient)?;
         if self.narrow() {
-            add_bias()?;
-            return self.narrow_backward(io, before, parts);
+            return self.narrow_backward(io, before);
         }
         let before = io.matrix(before, self.rows, self.outputs);
         let input = io.matrix(io.input(0), self.rows, self.inputs);
         let target = Matrix::new(io.parameter_gradient(0), self.outputs, self.inputs, Number::F32);
         // Small batches leave most of the card idle: the weight's gradient goes beside the layers below.
         io.machine.aside(|| {
-            add_bias()?;
+            self.columns().add(io.machine, io.scratch(1), io.parameter_gradient(1))?;
             io.machine.multiply(before.transposed(), input, target, true)
         })?;
         let Some((target, add)) = io.input_gradient(0) else {
@@ -90,19 +78,47 @@ impl Linear {
         self.outputs < NARROW
     }
 
-    fn narrow_backward(&self, io: &Io, before: u64, parts: usize) -> Result<(), CudaError> {
+    fn columns(&self) -> Columns {
+        Columns::new(self.rows, self.outputs)
+    }
+
+    /// The address of the gradient before the activation; its sums by column go to the parts.
+    fn before(&self, io: &Io, gradient: u64) -> Result<u64, CudaError> {
+        let (rows, outputs) = (Argument::Long(self.rows as i64), Argument::Word(self.outputs as i32));
+        let parts = Argument::Address(io.scratch(1));
+        if self.activation == Activation::None {
+            let arguments = [Argument::Address(gradient), parts, rows, outputs];
+            self.columns().launch(io.machine, "column_sums", &arguments)?;
+            return Ok(gradient);
+        }
+        let arguments = [
+            Argument::Address(gradient),
+            Argument::Address(io.output(0)),
+            Argument::Address(io.scratch(0)),
+            parts,
+            rows,
+            outputs,
+            Argument::Word(self.activation.code()),
+        ];
+        self.columns().launch(io.machine, "before_activation", &arguments)?;
+        Ok(io.scratch(0))
+    }
+
+    fn narrow_backward(&self, io: &Io, before: u64) -> Result<(), CudaError> {
         let sizes = [
             Argument::Long(self.rows as i64),
             Argument::Word(self.inputs as i32),
             Argument::Word(self.outputs as i32),
         ];
-        let arguments = [
-            &[Argument::Address(before), Argument::Address(io.input(0)), Argument::Address(io.scratch(1))],
-            &sizes[..],
-        ]
-        .concat();
-        io.machine.blocks("narrow_weight_parts", (self.inputs.div_ceil(32), parts), 256, &arguments)?;
-        add_parts(io, io.scratch(1), io.parameter_gradient(0), parts, self.outputs * self.inputs)?;
+        let (parts, count) = (io.scratch(1), self.rows.div_ceil(32).min(PARTS));
+        let given = [Argument::Address(before), Argument::Address(io.input(0)), Argument::Address(parts)];
+        io.machine.aside(|| {
+            self.columns().add(io.machine, parts, io.parameter_gradient(1))?;
+            let grid = (self.inputs.div_ceil(32), count);
+            io.machine.blocks("narrow_weight_parts", grid, 256, &[&given[..], &sizes].concat())?;
+            let weights = self.outputs * self.inputs;
+            sum_parts(io.machine, parts, io.parameter_gradient(0), count, weights, weights)
+        })?;
         let Some((target, add)) = io.input_gradient(0) else { return Ok(()) };
         let arguments = [
             &[Argument::Address(before), Argument::Address(io.master(0)), Argument::Address(target)],
@@ -112,15 +128,4 @@ impl Linear {
         .concat();
         io.machine.each("narrow_input_gradient", self.rows * self.inputs, &arguments)
     }
-}
-
-/// `target += Σ parts`, in the order of the parts.
-pub(crate) fn add_parts(io: &Io, parts: u64, target: u64, count: usize, columns: usize) -> Result<(), CudaError> {
-    let arguments = [
-        Argument::Address(parts),
-        Argument::Address(target),
-        Argument::Word(count as i32),
-        Argument::Word(columns as i32),
-    ];
-    io.machine.each("add_parts", columns, &arguments)
 }

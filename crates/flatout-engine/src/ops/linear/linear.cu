@@ -3,38 +3,6 @@ extern "C" __global__ void activate(real* values, i64 count, int activation) {
     EACH(i, count) values[i] = to_real(activated(to_float(values[i]), activation));
 }
 
-// before = gradient · f′(result), and a part of its column sums: block y adds up its share of the rows, 32 columns a block x.
-// parts: [gridDim.y, columns]. Launched with 32 × 8 threads.
-extern "C" __global__ void linear_before(const real* gradient, const real* result, real* before, float* parts, i64 rows, int columns, int activation) {
-    __shared__ float sums[8][33];
-    const int lane = threadIdx.x % 32, line = threadIdx.x / 32, column = blockIdx.x * 32 + lane;
-    const i64 share = (rows + gridDim.y - 1) / gridDim.y, first = blockIdx.y * share, end = min(first + share, rows);
-    float sum = 0.f;
-    if (column < columns)
-        for (i64 row = first + line; row < end; row += 8) {
-            float value = to_float(gradient[row * columns + column]);
-            if (activation) {
-                value *= activation_slope(to_float(result[row * columns + column]), activation);
-                before[row * columns + column] = to_real(value);
-            }
-            sum += value;
-        }
-    sums[line][lane] = sum;
-    __syncthreads();
-    if (line == 0 && column < columns) {
-        for (int other = 1; other < 8; ++other) sum += sums[other][lane];
-        parts[(i64)blockIdx.y * columns + column] = sum;
-    }
-}
-
-extern "C" __global__ void add_parts(const float* parts, float* target, int count, int columns) {
-    EACH(column, columns) {
-        float sum = 0.f;
-        for (int part = 0; part < count; ++part) sum += parts[(i64)part * columns + column];
-        target[column] += sum;
-    }
-}
-
 // A layer with few outputs is no work for the tensor cores: a warp makes one row.
 extern "C" __global__ void narrow_forward(const real* input, const float* weight, const float* bias, real* output, i64 rows, int inputs, int outputs, int activation) {
     const i64 row = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / 32;

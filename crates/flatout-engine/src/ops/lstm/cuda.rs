@@ -5,6 +5,7 @@ mod recurrence;
 
 use super::Lstm;
 use crate::ops::recurrent::SequenceOutput;
+use crate::cuda::columns::Columns;
 use crate::cuda::io::{CudaOperation, Io, Site};
 use crate::cuda::{Argument, CudaError, Machine, Matrix, Number, Precision};
 use crate::ops::concat::copy_columns;
@@ -74,9 +75,6 @@ impl Layout {
     }
 }
 
-/// Rows of the sums that the bias gradient is made of in the stepwise recurrence.
-const BIAS_PARTS: usize = 64;
-
 impl CudaOperation for Lstm {
     fn kernels() -> &'static str {
         include_str!("lstm.cu")
@@ -91,7 +89,7 @@ impl CudaOperation for Lstm {
         let padded = self.padded(machine);
         let sequence = rows * padded * value;
         let mut sizes = vec![rows * self.stride(0, machine) * value];
-        let parts = persistent.as_ref().map_or(BIAS_PARTS, |p| p.tiles(self.batch));
+        let parts = self.bias_parts(machine);
         for layer in 0..self.stack.layers {
             let cells = persistent.as_ref().map_or(sequence, |p| p.cell_bytes(self.steps, self.batch));
             let fragments = persistent.as_ref().map_or(0, Persistent::packed_bytes);
@@ -308,17 +306,23 @@ impl Lstm {
                 io.machine.multiply(io.matrix(gates, batch, 4 * size), weight, target, false)?;
             }
         }
-        let rows = self.steps * batch;
         let arguments = [
             Argument::Address(io.scratch(Layout::gates(layer))),
-            Argument::Address(0),
-            Argument::Address(0),
             Argument::Address(io.scratch(Layout::bias_parts(layer))),
-            Argument::Long(rows as i64),
+            Argument::Long((self.steps * batch) as i64),
             Argument::Word(4 * size as i32),
-            Argument::Word(0),
         ];
-        io.machine.blocks("linear_before", ((4 * size).div_ceil(32), BIAS_PARTS), 256, &arguments)
+        self.bias_columns().launch(io.machine, "column_sums", &arguments)
+    }
+
+    fn bias_columns(&self) -> Columns {
+        Columns::new(self.steps * self.batch, 4 * self.stack.hidden)
+    }
+
+    /// Rows of the sums that a bias' gradient is made of.
+    fn bias_parts(&self, machine: &Machine) -> usize {
+        let persistent = self.persistent(machine);
+        persistent.map_or(self.bias_columns().parts(), |persistent| persistent.tiles(self.batch))
     }
 
     fn weight_gradients_on_card(&self, io: &Io, layer: usize) -> Result<(), CudaError> {
@@ -351,7 +355,7 @@ impl Lstm {
             io.machine.multiply(gates.transposed(), hidden, Matrix::new(buffer, columns, units, Number::F32), false)?;
             add(io.parameter_gradient(4 * layer + 1), self.stack.hidden, units)?;
         }
-        let parts = self.persistent(io.machine).map_or(BIAS_PARTS, |persistent| persistent.tiles(self.batch));
+        let parts = self.bias_parts(io.machine);
         let arguments = [
             Argument::Address(io.scratch(Layout::bias_parts(layer))),
             Argument::Word(parts as i32),

@@ -148,7 +148,7 @@ impl<'a> Library<'a> {
             filters,
             Argument::Word(op.activation.code()),
         ];
-        self.columns().launch(io.machine, "conv_before", &arguments)?;
+        self.columns().launch(io.machine, "before_activation", &arguments)?;
         Ok(Some(before))
     }
 }
