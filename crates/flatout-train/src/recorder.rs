@@ -165,6 +165,10 @@ impl Recorder {
         while let Some(tick) = self.sampler.as_mut().and_then(Sampler::poll) {
             self.writer.sample(&tick.sample);
             self.device = reading(&tick.sample, self.gpu, self.threads);
+            // What the device measured itself is nearer to the truth than the driver's sampling.
+            if let Some(busy) = busy {
+                self.device.busy_ratio = Some((busy / (dt * 1e3)).clamp(0.0, 1.0));
+            }
             for event in &tick.events {
                 self.writer.event(event);
             }

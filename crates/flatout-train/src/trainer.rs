@@ -222,6 +222,7 @@ impl<'a> Trainer<'a> {
                 .chain(&self.configuration.notes)
                 .chain(&self.data.notes)
                 .chain(&notes)
+                .chain(&streamed(&*opened.session))
                 .cloned()
                 .collect(),
         };
@@ -238,6 +239,8 @@ impl<'a> Trainer<'a> {
         recorder.fact("loader.batch_size", run.batch.micro);
         recorder.fact("step.accumulation", run.batch.parts());
         recorder.fact("optimizer.class", optimizer.as_str());
+        let flops = opened.session.plan().flops_per_step() * run.batch.parts() as f64;
+        recorder.fact("step.flops", flops);
         recorder.fact("optimizer.fused", true);
         recorder.fact("model.class", model);
         recorder.fact("model.parameters", opened.session.plan().parameter_count());
@@ -253,4 +256,14 @@ impl<'a> Trainer<'a> {
 pub fn resume_hint(output: &Path) -> Message {
     let output = output.display();
     message!(en: "stopped and saved; go on with: flatout train --resume {output}", zh: "已停止并保存；继续训练：flatout train --resume {output}")
+}
+
+/// What there is to say when the data does not fit on the device.
+fn streamed(session: &dyn Session) -> Option<Message> {
+    session.is_streaming().then(|| {
+        message!(
+            en: "the data does not fit on the GPU beside the model: each batch is carried over while the one before is computed",
+            zh: "数据与模型无法同时放入显存：在计算上一个 batch 的同时传输下一个"
+        )
+    })
 }
