@@ -3,6 +3,7 @@
 mod columns;
 mod diagnosis;
 mod doctor;
+mod dots;
 mod finding;
 mod headline;
 pub mod paint;
@@ -15,6 +16,7 @@ pub mod width;
 pub use columns::terminal_columns;
 pub use diagnosis::{diagnosis, time_table};
 pub use doctor::{doctor, doctor_json};
+pub use dots::dots;
 pub use finding::{count, findings};
 pub use headline::headline;
 pub use paint::{Paint, Tone};

@@ -26,6 +26,9 @@ const GENERATE: &str = "generate";
 /// Headings that are phases, in this order.
 const PHASES: &[&str] = &["pretrain", "global"];
 
+/// Settings in whose one value commas have a meaning of their own.
+const WITH_COMMAS: &[&str] = &["data", "label", "input_size", "output_dir", "resume"];
+
 /// One phase of training: the run's values with the phase's own over them.
 #[derive(Clone, Debug)]
 pub struct Phase {
@@ -125,6 +128,29 @@ impl Configuration {
             phases,
             own,
         })
+    }
+
+    /// The settings that are given as lists, with their values. What is one value made of several is none.
+    pub fn lists(
+        path: &Path,
+        text: &str,
+        flags: &Values,
+    ) -> Result<Vec<(&'static str, Vec<String>)>, TrainError> {
+        let (mut values, mut phases) = (Values::new(), Vec::new());
+        for entry in entries(path, text)? {
+            if entry.path.first().is_none_or(|heading| heading != GENERATE) {
+                place(path, &entry, &mut values, &mut phases)?;
+            }
+        }
+        values.extend(flags.iter().map(|(name, value)| (*name, value.clone())));
+        let list = |(name, value): (&'static str, String)| {
+            let values = value.split(',').map(|one| one.trim().to_owned()).collect();
+            (name, values)
+        };
+        let several = values
+            .into_iter()
+            .filter(|(name, value)| value.contains(',') && !WITH_COMMAS.contains(name));
+        Ok(several.map(list).collect())
     }
 
     /// The resolved settings as YAML.

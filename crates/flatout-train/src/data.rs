@@ -66,7 +66,8 @@ impl Preparation {
     }
 }
 
-/// A data set ready to train on.
+/// A data set ready to train on. Copies share the tables.
+#[derive(Clone)]
 pub struct TrainingData {
     pub preparation: Preparation,
     /// Name in the plan, contents.
@@ -81,6 +82,8 @@ pub struct TrainingData {
     pub bytes: usize,
     /// What a person should know about the data.
     pub notes: Vec<Message>,
+    /// Of sequences: what other windows are cut from.
+    panel: Option<Arc<panel::Loaded>>,
 }
 
 impl TrainingData {
@@ -106,6 +109,21 @@ impl TrainingData {
             data.notes.push(message!(en: "input_size: the data tell it themselves: {features} features", zh: "input_size：由数据本身决定：{features} 个特征"));
         }
         Ok(data)
+    }
+
+    /// Whether two trainings read the same values, whatever windows they cut from them.
+    pub fn same_files(one: &Settings, other: &Settings) -> bool {
+        let source = |settings: &Settings| (settings.data.clone(), settings.label.clone(), settings.limit);
+        let read_as = |settings: &Settings| (settings.task.clone(), settings.input_size, settings.channels);
+        source(one) == source(other) && read_as(one) == read_as(other)
+    }
+
+    /// The same data for another length of window; nothing is read.
+    pub fn for_window(&self, settings: &Settings) -> Result<Self, TrainError> {
+        match &self.panel {
+            Some(panel) => panel.windows(settings),
+            None => Ok(self.clone()),
+        }
     }
 
     pub fn shape(&self) -> &Shape {

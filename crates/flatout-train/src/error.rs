@@ -53,6 +53,10 @@ pub enum TrainError {
         count: usize,
         most: usize,
     },
+    /// A grid without anything to combine.
+    NoLists {
+        place: String,
+    },
     /// Not even single samples fit into memory.
     DoesNotFit {
         wanted_bytes: u64,
@@ -113,6 +117,9 @@ impl Explain for TrainError {
             Self::TooManyCategories { count, most } => {
                 message!(en: "the table has {count} columns of categories; at most {most} can be learnt from", zh: "表中有 {count} 个类别列；最多支持 {most} 个")
             }
+            Self::NoLists { place } => {
+                message!(en: "{place}: no setting has more than one value", zh: "{place}：没有任何设置给出多个值")
+            }
             Self::DoesNotFit { wanted_bytes, .. } => {
                 let wanted = flatout_core::units::bytes(*wanted_bytes as f64);
                 message!(en: "the model does not fit into memory, not even with one sample at a time ({wanted} wanted)", zh: "模型放不进内存，即使一次只处理一个样本（需要 {wanted}）")
@@ -143,6 +150,12 @@ impl Explain for TrainError {
             }
             Self::NotFinite { .. } => Some(
                 message!(en: "lower --learning-rate, or set --clip-norm 1", zh: "降低 --learning-rate，或设置 --clip-norm 1"),
+            ),
+            Self::NoLists { .. } => Some(
+                message!(en: "write lists of what to try, such as hidden_size: [128, 256]", zh: "用列表写出要尝试的值，例如 hidden_size: [128, 256]"),
+            ),
+            Self::Value { value, .. } if value.contains(',') => Some(
+                message!(en: "to try every value of a list: flatout grid CONFIG", zh: "要逐个尝试列表中的值：flatout grid CONFIG"),
             ),
             Self::DoesNotFit {
                 smaller: Some(flags), ..

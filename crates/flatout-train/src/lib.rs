@@ -12,6 +12,7 @@
 //! | [`batch_size`], [`memory`] | how many samples a step is of, and what fits |
 //! | [`schedule`], [`metrics`] | learning rate over time; scores of an evaluation |
 //! | [`trainer`] | the loop |
+//! | [`grid`] | every combination of lists, one training each |
 //! | [`checkpoint`] | parameters, moments and position, as safetensors |
 //! | [`predict`] | a checkpoint on other data |
 //! | [`recorder`] | the run record, in the phases of any other job |
@@ -22,6 +23,7 @@ pub mod configuration;
 pub mod data;
 pub mod device;
 mod error;
+pub mod grid;
 mod indices;
 pub mod memory;
 mod metric_files;

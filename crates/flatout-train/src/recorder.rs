@@ -178,6 +178,10 @@ impl Recorder {
                 self.writer.update_info(|info| sampler.describe(info));
             }
         }
+        if let Some(busy_ms) = busy {
+            // The device's own clock knows better than the driver's samples.
+            self.device.busy_ratio = Some((busy_ms / (dt * 1e3)).clamp(0.0, 1.0));
+        }
     }
 
     /// Which device the next steps run on: `cpu`, `cuda:1`.

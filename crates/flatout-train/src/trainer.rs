@@ -75,6 +75,19 @@ impl<'a> Trainer<'a> {
         report: &'a mut dyn FnMut(&Report),
     ) -> Result<Self, TrainError> {
         let begun = Instant::now();
+        let data = TrainingData::load(&configuration.settings)?;
+        let trainer = Self::with_data(configuration, data, interrupted, report)?;
+        Ok(Self { begun, ..trainer })
+    }
+
+    /// The same over data that are already there.
+    pub fn with_data(
+        configuration: &'a Configuration,
+        data: TrainingData,
+        interrupted: &'a AtomicBool,
+        report: &'a mut dyn FnMut(&Report),
+    ) -> Result<Self, TrainError> {
+        let begun = Instant::now();
         let settings = &configuration.settings;
         let output = &settings.output_dir;
         std::fs::create_dir_all(output).map_err(|source| FileError::writing(output, source))?;
@@ -82,7 +95,6 @@ impl<'a> Trainer<'a> {
             Some(path) => Some(checkpoint::describe(&checkpoint::find(path))?.progress),
             None => None,
         };
-        let data = TrainingData::load(settings)?;
         write_atomically(&output.join("config.yaml"), configuration.yaml().as_bytes())?;
         let run = if settings.resume.is_some() {
             saving::free_folder(output)

@@ -62,6 +62,7 @@ commands! {
     Prove: Compare = compare;
     Prove: Report = report;
     Train: Train = train;
+    Train: Grid = grid;
     Train: Predict = predict;
     Train: Generate = generate;
     Train: Data = data;

@@ -1,10 +1,57 @@
-//! A training as a person sees it: its reports as lines, and Ctrl-C as a wish to stop.
+//! A training as a person sees it: its settings as flags, its reports as lines, and Ctrl-C as a wish to stop.
 
+use clap::{Arg, ArgMatches, Command};
 use flatout_core::{Language, Message, message, units};
 use flatout_report::text::terminal_columns;
 use flatout_report::text::width::cut;
-use flatout_train::Report;
+use flatout_train::settings::{self, Kind, Values};
+use flatout_train::{Report, SETTINGS};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A flag for every setting.
+pub fn settings_arguments(command: Command) -> Command {
+    SETTINGS
+        .iter()
+        .fold(command, |command, setting| command.arg(argument(setting)))
+}
+
+/// The settings that were given as flags.
+pub fn given_settings(matches: &ArgMatches) -> Values {
+    let given = SETTINGS
+        .iter()
+        .filter_map(|setting| Some((setting.name, matches.get_one::<String>(setting.name)?.clone())));
+    given.collect()
+}
+
+fn argument(setting: &'static settings::Setting) -> Arg {
+    let dashed = |name: &str| name.replace('_', "-");
+    let mut aliases = Vec::new();
+    for name in std::iter::once(&setting.name).chain(setting.aliases) {
+        aliases.extend([dashed(name), (*name).to_owned()]);
+    }
+    let mut help = (setting.help)().en;
+    if !setting.default.is_empty() {
+        help += &format!(" [default: {}]", setting.default);
+    }
+    if setting.pointless.is_some() {
+        help += " (accepted, not needed)";
+    }
+    let mut argument = Arg::new(setting.name)
+        .long(dashed(setting.name))
+        .aliases(aliases)
+        .help(help);
+    argument = match setting.kind {
+        Kind::Flag | Kind::Amp => argument
+            .num_args(0..=1)
+            .default_missing_value("true")
+            .value_name("VALUE"),
+        Kind::Choice(allowed) => argument.value_name(allowed.join("|")),
+        Kind::Count => argument.value_name("N").allow_hyphen_values(true),
+        Kind::Real => argument.value_name("X").allow_hyphen_values(true),
+        Kind::Text => argument.value_name("VALUE"),
+    };
+    argument
+}
 
 /// Set by Ctrl-C; the trainer finishes its step and saves.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);

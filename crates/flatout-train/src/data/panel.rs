@@ -3,11 +3,22 @@
 use super::{Preparation, Shape, TrainingData, cached, label_of, label_table};
 use crate::target::RealLabels;
 use crate::{Settings, TrainError};
-use flatout_data::{Panel, PanelOptions, SplitRule, load_panel};
+use flatout_data::{Panel, PanelOptions, PanelSplit, SplitRule, Standardiser, load_panel};
 use flatout_engine::Table;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Rows that were read and standardised once.
+pub struct Loaded {
+    /// Without the features, which the table has.
+    panel: Panel,
+    parts: PanelSplit,
+    standardiser: Standardiser,
+    features: Table,
+    entity_of_row: Arc<Vec<i32>>,
+    bytes: usize,
+}
 
 pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError> {
     let options = PanelOptions {
@@ -20,43 +31,63 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     let mut panel: Panel = cached(settings, &mut notes, load, |cache| cache.panel(path, &options))?;
     let parts = panel.split(&SplitRule::default())?;
     let standardiser = panel.standardise(&parts.train);
-    let (length, horizon) = (settings.sequence_length, settings.horizon);
-    let windows = |ranges: &[Range<u32>]| panel.windows(ranges, length, horizon);
-    let (train, validation) = (windows(&parts.train)?.starts, windows(&parts.validation)?.starts);
-    let label_offset = (length - 1 + horizon) as u32;
-    let bytes = panel.size_bytes();
-    let labels = RealLabels {
-        values: panel.labels.into_vec(),
-        names: vec![panel.label_name.clone()],
-        training: &mut train.iter().map(|start| start + label_offset),
-    };
-    let (target, labels) = labels.decide(&settings.task)?;
-    let preparation = Preparation {
-        shape: Shape::Sequence {
-            features: panel.feature_names.len(),
-            entities: panel.entities.len(),
-        },
-        label: panel.label_name,
-        features: panel.feature_names,
-        mean: standardiser.mean,
-        std: standardiser.std,
-        categories: Vec::new(),
-        entities: panel.entities.into_iter().map(|entity| entity.name).collect(),
-        target,
-    };
-    let features = Table::F32(Arc::new(panel.features.into_vec()));
-    Ok(TrainingData {
-        tables: vec![
-            ("features", features),
-            ("labels", label_table(&preparation.target, &labels)),
-        ],
-        preparation,
-        train,
-        validation,
-        labels,
-        entity_of_row: Arc::new(panel.entity_of_row.into_vec()),
-        label_offset,
-        bytes,
-        notes,
-    })
+    let loaded = Arc::new(Loaded {
+        bytes: panel.size_bytes(),
+        features: Table::F32(Arc::new(std::mem::take(&mut panel.features).into_vec())),
+        entity_of_row: Arc::new(std::mem::take(&mut panel.entity_of_row).into_vec()),
+        parts,
+        standardiser,
+        panel,
+    });
+    let mut data = loaded.windows(settings)?;
+    data.notes = notes;
+    Ok(data)
+}
+
+impl Loaded {
+    /// Cuts windows; the rows are shared.
+    pub fn windows(self: &Arc<Self>, settings: &Settings) -> Result<TrainingData, TrainError> {
+        let panel = &self.panel;
+        let (length, horizon) = (settings.sequence_length, settings.horizon);
+        let windows = |ranges: &[Range<u32>]| panel.windows(ranges, length, horizon);
+        let (train, validation) = (
+            windows(&self.parts.train)?.starts,
+            windows(&self.parts.validation)?.starts,
+        );
+        let label_offset = (length - 1 + horizon) as u32;
+        let labels = RealLabels {
+            values: panel.labels.to_vec(),
+            names: vec![panel.label_name.clone()],
+            training: &mut train.iter().map(|start| start + label_offset),
+        };
+        let (target, labels) = labels.decide(&settings.task)?;
+        let preparation = Preparation {
+            shape: Shape::Sequence {
+                features: panel.feature_names.len(),
+                entities: panel.entities.len(),
+            },
+            label: panel.label_name.clone(),
+            features: panel.feature_names.clone(),
+            mean: self.standardiser.mean.clone(),
+            std: self.standardiser.std.clone(),
+            categories: Vec::new(),
+            entities: panel.entities.iter().map(|entity| entity.name.clone()).collect(),
+            target,
+        };
+        Ok(TrainingData {
+            tables: vec![
+                ("features", self.features.clone()),
+                ("labels", label_table(&preparation.target, &labels)),
+            ],
+            preparation,
+            train,
+            validation,
+            labels,
+            entity_of_row: self.entity_of_row.clone(),
+            label_offset,
+            bytes: self.bytes,
+            notes: Vec::new(),
+            panel: Some(self.clone()),
+        })
+    }
 }

@@ -77,6 +77,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         label_offset: 0,
         bytes,
         notes,
+        panel: None,
     })
 }
 

@@ -5,8 +5,8 @@ use crate::output::write_stdout;
 use crate::training;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use flatout_core::{Message, Result, message, units};
-use flatout_train::settings::{self, Kind, Values};
-use flatout_train::{Configuration, Report, SETTINGS, Trainer, checkpoint, trainer};
+use flatout_train::settings::Values;
+use flatout_train::{Configuration, Report, Trainer, checkpoint, trainer};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,9 +32,7 @@ pub fn about() -> Message {
 
 impl Args for Arguments {
     fn augment_args(mut command: Command) -> Command {
-        for setting in SETTINGS {
-            command = command.arg(argument(setting));
-        }
+        command = training::settings_arguments(command);
         let file = Arg::new("config").long("config").value_name("FILE").help("YAML file with settings; flags win over it");
         let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("One JSON object a line on stdout");
         let plain = Arg::new("plain").long("plain").action(ArgAction::SetTrue).help("Lines instead of a moving line, also on a terminal");
@@ -46,35 +44,10 @@ impl Args for Arguments {
     }
 }
 
-fn argument(setting: &'static settings::Setting) -> Arg {
-    let dashed = |name: &str| name.replace('_', "-");
-    let mut aliases = Vec::new();
-    for name in std::iter::once(&setting.name).chain(setting.aliases) {
-        aliases.extend([dashed(name), (*name).to_owned()]);
-    }
-    let mut help = (setting.help)().en;
-    if !setting.default.is_empty() {
-        help += &format!(" [default: {}]", setting.default);
-    }
-    if setting.pointless.is_some() {
-        help += " (accepted, not needed)";
-    }
-    let mut argument = Arg::new(setting.name).long(dashed(setting.name)).aliases(aliases).help(help);
-    argument = match setting.kind {
-        Kind::Flag | Kind::Amp => argument.num_args(0..=1).default_missing_value("true").value_name("VALUE"),
-        Kind::Choice(allowed) => argument.value_name(allowed.join("|")),
-        Kind::Count => argument.value_name("N").allow_hyphen_values(true),
-        Kind::Real => argument.value_name("X").allow_hyphen_values(true),
-        Kind::Text => argument.value_name("VALUE"),
-    };
-    argument
-}
-
 impl FromArgMatches for Arguments {
     fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
-        let given = SETTINGS.iter().filter_map(|setting| Some((setting.name, matches.get_one::<String>(setting.name)?.clone())));
         Ok(Self {
-            values: given.collect(),
+            values: training::given_settings(matches),
             config: matches.get_one::<String>("config").map(PathBuf::from),
             json: matches.get_flag("json"),
             plain: matches.get_flag("plain"),

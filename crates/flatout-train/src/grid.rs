@@ -1,0 +1,12 @@
+//! Every combination of the lists in a configuration, each a training of its own, over data that are loaded once. What is done stays
+//! done: a second call goes on where the first was killed.
+
+mod axes;
+mod point;
+mod runner;
+mod table;
+
+pub use axes::Grid;
+pub use point::{Point, PointResult};
+pub use runner::{GridReport, run};
+pub use table::write_csv;

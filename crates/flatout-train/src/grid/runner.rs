@@ -1,0 +1,186 @@
+//! Trains the combinations, one after the other or several side by side, and gathers what comes out.
+
+use super::{Grid, Point, PointResult};
+use crate::data::TrainingData;
+use crate::settings::Values;
+use crate::{Report, Settings, TrainError, Trainer};
+use flatout_core::cpus::UsableCpus;
+use flatout_data::DataError;
+use serde::Serialize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
+
+/// What a grid tells the one who watches it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum GridReport {
+    Begin {
+        point: usize,
+        of: usize,
+        name: String,
+        /// From the checkpoint of an earlier call.
+        resumed: bool,
+    },
+    Training {
+        point: usize,
+        name: String,
+        report: Report,
+    },
+    End {
+        point: usize,
+        of: usize,
+        result: PointResult,
+        /// By an earlier call.
+        before: bool,
+    },
+}
+
+/// What the jobs share.
+struct Shared<'a> {
+    grid: &'a Grid,
+    jobs: usize,
+    next: AtomicUsize,
+    interrupted: &'a AtomicBool,
+    /// Loaded by whoever comes first; all others take windows of it.
+    data: Mutex<Option<(Settings, TrainingData)>>,
+}
+
+/// The results in the order of the points; those missing were interrupted, to be finished by the same call again.
+pub fn run(
+    grid: &Grid,
+    jobs: usize,
+    interrupted: &AtomicBool,
+    report: &mut dyn FnMut(&GridReport),
+) -> Result<Vec<PointResult>, TrainError> {
+    let jobs = jobs.clamp(1, grid.points.len().max(1));
+    let shared = Shared {
+        grid,
+        jobs,
+        next: AtomicUsize::new(0),
+        interrupted,
+        data: Mutex::new(None),
+    };
+    let (sender, receiver) = mpsc::channel();
+    let mut results: Vec<(usize, PointResult)> = Vec::new();
+    let failed = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..jobs)
+            .map(|_| {
+                let (shared, sender) = (&shared, sender.clone());
+                scope.spawn(move || work(shared, &sender))
+            })
+            .collect();
+        drop(sender);
+        for event in receiver {
+            report(&event);
+            if let GridReport::End { point, result, .. } = event {
+                results.push((point, result));
+            }
+        }
+        let ends = threads.into_iter().filter_map(|thread| thread.join().ok());
+        ends.filter_map(Result::err).next()
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    results.sort_by_key(|(point, _)| *point);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
+}
+
+/// Takes points until there is none left. What fails for one point is its result; what fails for all ends the grid.
+fn work(shared: &Shared, sender: &mpsc::Sender<GridReport>) -> Result<(), TrainError> {
+    loop {
+        let number = shared.next.fetch_add(1, Ordering::Relaxed);
+        let Some(point) = shared.grid.points.get(number) else {
+            return Ok(());
+        };
+        if shared.interrupted.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if let Err(error) = one(shared, point, number, sender) {
+            // The others stop with their next point.
+            shared.next.store(shared.grid.points.len(), Ordering::Relaxed);
+            return Err(error);
+        }
+    }
+}
+
+fn one(
+    shared: &Shared,
+    point: &Point,
+    number: usize,
+    sender: &mpsc::Sender<GridReport>,
+) -> Result<(), TrainError> {
+    let of = shared.grid.points.len();
+    let send = |event: GridReport| {
+        // Whoever watched has gone only when the grid is over.
+        let _ = sender.send(event);
+    };
+    let mut more = Values::new();
+    if shared.jobs > 1 && point.configuration(&more)?.settings.threads.is_none() {
+        let threads = (UsableCpus::here().count() / shared.jobs).max(1);
+        more.insert("threads", threads.to_string());
+    }
+    let mut configuration = point.configuration(&more)?;
+    if let Some(result) = point.done(&configuration) {
+        send(GridReport::End {
+            point: number + 1,
+            of,
+            result,
+            before: true,
+        });
+        return Ok(());
+    }
+    let begun = point.begun(&configuration);
+    let resumed = begun.is_some();
+    if let Some(path) = begun {
+        more.insert("resume", path.display().to_string());
+        configuration = point.configuration(&more)?;
+    }
+    send(GridReport::Begin {
+        point: number + 1,
+        of,
+        name: point.name.clone(),
+        resumed,
+    });
+    let data = shared.data(&configuration.settings)?;
+    let mut tell = |report: &Report| {
+        send(GridReport::Training {
+            point: number + 1,
+            name: point.name.clone(),
+            report: report.clone(),
+        });
+    };
+    let trained =
+        data.and_then(|data| Trainer::with_data(&configuration, data, shared.interrupted, &mut tell)?.run());
+    if trained.as_ref().is_ok_and(|outcome| outcome.interrupted) {
+        return Ok(());
+    }
+    let result = point.result(&configuration, trained);
+    result.keep()?;
+    send(GridReport::End {
+        point: number + 1,
+        of,
+        result,
+        before: false,
+    });
+    Ok(())
+}
+
+impl Shared<'_> {
+    /// The outer error is everybody's (the files cannot be read), the inner one this combination's (a window too long).
+    fn data(&self, settings: &Settings) -> Result<Result<TrainingData, TrainError>, TrainError> {
+        let mut kept = self.data.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, data)) = &*kept
+            && TrainingData::same_files(of, settings)
+        {
+            return Ok(data.for_window(settings));
+        }
+        let data = match TrainingData::load(settings) {
+            Err(error @ TrainError::Data(DataError::NoWindows { .. })) => return Ok(Err(error)),
+            loaded => loaded?,
+        };
+        let own = data.clone();
+        *kept = Some((settings.clone(), data));
+        Ok(Ok(own))
+    }
+}

@@ -1,0 +1,160 @@
+//! `flatout grid`
+
+use crate::context::Context;
+use crate::output::write_stdout;
+use crate::training;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use flatout_core::{Message, Result, message, units};
+use flatout_report::text::{self, Align, Paint, Table};
+use flatout_train::Report;
+use flatout_train::grid::{self, Grid, GridReport, PointResult};
+use flatout_train::settings::Values;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+pub const EXAMPLES: &str = "Examples:
+  flatout grid examples/sequence-grid.yaml
+  flatout grid grid.yaml --hidden-size 128,256 --sequence-length 30,60,90 --output-dir out/grid
+  flatout grid grid.yaml --jobs 2
+Killed or interrupted: the same command again goes on where it stopped.";
+
+pub struct Arguments {
+    config: PathBuf,
+    values: Values,
+    jobs: usize,
+    json: bool,
+    plain: bool,
+}
+
+pub fn about() -> Message {
+    message!(en: "Train every combination of lists of settings", zh: "训练设置列表的所有组合")
+}
+
+impl Args for Arguments {
+    fn augment_args(command: Command) -> Command {
+        let config = Arg::new("config").value_name("CONFIG").required(true).help("YAML file; settings that are lists are combined");
+        let jobs = Arg::new("jobs").long("jobs").short('j').value_name("N").default_value("1").value_parser(clap::value_parser!(u16).range(1..)).help("Trainings side by side");
+        let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("One JSON object a line on stdout");
+        let plain = Arg::new("plain").long("plain").action(ArgAction::SetTrue).help("Lines instead of a moving line, also on a terminal");
+        training::settings_arguments(command.arg(config).arg(jobs).arg(json).arg(plain))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Arguments {
+    fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
+        Ok(Self {
+            config: matches.get_one::<String>("config").map(PathBuf::from).unwrap_or_default(),
+            values: training::given_settings(matches),
+            jobs: matches.get_one::<u16>("jobs").map_or(1, |jobs| usize::from(*jobs)),
+            json: matches.get_flag("json"),
+            plain: matches.get_flag("plain"),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    let grid = Grid::read(&arguments.config, &arguments.values)?;
+    let interrupted = training::catch_interrupts();
+    let moving = arguments.jobs == 1 && std::io::stderr().is_terminal() && !arguments.plain && !arguments.json;
+    let mut show = |report: &GridReport| {
+        if arguments.json {
+            write_stdout(format!("{}\n", serde_json::to_string(report).unwrap_or_default()).as_bytes());
+        } else {
+            show(report, context, moving, arguments.jobs);
+        }
+    };
+    let results = grid::run(&grid, arguments.jobs, interrupted, &mut show)?;
+    grid::write_csv(&grid, &results)?;
+    if arguments.json {
+        let line = serde_json::json!({"event": "grid", "schema": 1, "results": results});
+        write_stdout(format!("{line}\n").as_bytes());
+    } else {
+        write_stdout(summary(&grid, &results, context).as_bytes());
+    }
+    if interrupted.load(Ordering::Relaxed) {
+        let (done, of) = (results.len(), grid.points.len());
+        let stopped = message!(en: "stopped with {done} of {of} done; the same command again goes on from here", zh: "已停止，完成 {done}/{of}；再次运行同一命令即可继续");
+        eprintln!("{}", context.say(&stopped));
+        return Ok(ExitCode::from(130));
+    }
+    let failed = results.iter().any(|result| result.error.is_some());
+    Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+fn show(report: &GridReport, context: &Context, moving: bool, jobs: usize) {
+    let text = match report {
+        GridReport::Begin { point, of, name, resumed: false } => Message::verbatim(format!("[{point}/{of}] {name}")),
+        GridReport::Begin { point, of, name, .. } => message!(en: "[{point}/{of}] {name}, from its last checkpoint", zh: "[{point}/{of}] {name}，从上次的检查点继续"),
+        GridReport::End { point, of, result, before: true } => {
+            let name = &result.name;
+            message!(en: "[{point}/{of}] {name}: done before", zh: "[{point}/{of}] {name}：此前已完成")
+        }
+        GridReport::End { point, of, result, .. } => match &result.error {
+            None => return,
+            Some(error) => {
+                let name = &result.name;
+                message!(en: "[{point}/{of}] {name} failed: {error}", zh: "[{point}/{of}] {name} 失败：{error}")
+            }
+        },
+        // Side by side, lines without their name would be a riddle.
+        GridReport::Training { name, report, .. } if jobs > 1 => {
+            if matches!(report, Report::Epoch { .. } | Report::Warning { .. }) {
+                eprint!("{name}: ");
+                training::show(report, context.language, false);
+            }
+            return;
+        }
+        GridReport::Training { report: Report::Saved { .. }, .. } => return,
+        GridReport::Training { report, .. } => return training::show(report, context.language, moving),
+    };
+    eprintln!("{}{}", if moving { "\r\x1b[K" } else { "" }, context.say(&text));
+}
+
+/// The table, best first, and where each one lies between the best and the worst.
+fn summary(grid: &Grid, results: &[PointResult], context: &Context) -> String {
+    let mut sorted: Vec<&PointResult> = results.iter().collect();
+    sorted.sort_by(|a, b| a.best_loss.unwrap_or(f64::INFINITY).total_cmp(&b.best_loss.unwrap_or(f64::INFINITY)));
+    let mut header: Vec<String> = grid.axes.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let loss = message!(en: "best loss", zh: "最佳损失");
+    let speed = message!(en: "samples/s", zh: "样本/秒");
+    let time = message!(en: "time", zh: "用时");
+    let scores = results.iter().find_map(|result| result.scores).map(|scores| scores.figures()).unwrap_or_default();
+    let more: Vec<&str> = scores.iter().map(|(name, _)| *name).filter(|name| *name != "loss").collect();
+    header.push(context.say(&loss).to_owned());
+    header.extend(more.iter().map(|name| (*name).to_owned()));
+    header.extend([&speed, &time].map(|title| context.say(title).to_owned()));
+    let mut table = Table::new(&vec![Align::Right; header.len()]);
+    table.toned_cells(header.into_iter().map(|title| (title, None)));
+    for result in &sorted {
+        let figures = result.scores.map(|scores| scores.figures()).unwrap_or_default();
+        let figure = |name: &&str| figures.iter().find(|(key, _)| key == name).map_or_else(|| "-".to_owned(), |(_, value)| format!("{value:.4}"));
+        let mut cells: Vec<String> = result.values.iter().map(|(_, value)| value.clone()).collect();
+        cells.push(result.best_loss.map_or_else(|| "-".to_owned(), |loss| format!("{loss:.6}")));
+        cells.extend(more.iter().map(figure));
+        match &result.error {
+            None => cells.extend([units::count(result.samples_s), units::duration(result.seconds)]),
+            Some(_) => cells.extend([context.say(&message!(en: "failed", zh: "失败")).to_owned(), "-".to_owned()]),
+        }
+        table.toned_cells(cells.into_iter().map(|cell| (cell, None)));
+    }
+    let named = sorted.iter().filter_map(|result| {
+        let values: Vec<&str> = result.values.iter().map(|(_, value)| value.as_str()).collect();
+        Some((values.join(" "), result.best_loss?))
+    });
+    let named: Vec<(String, f64)> = named.collect();
+    let width = text::readable_width(text::terminal_columns(&std::io::stdout()));
+    let axes: Vec<&str> = grid.axes.iter().map(|(name, _)| *name).collect();
+    let title = format!("{} ({})", context.say(&loss), axes.join(" "));
+    format!("{}\n{title}\n{}", table.render(Paint { colour: false }), text::dots(&named, width, |loss| format!("{loss:.6}")))
+}
