@@ -22,7 +22,7 @@ pub use rules::{RULES, Rule, rule_infos};
 
 use analysis::time::TimeTable;
 use flatout_core::{Finding, Kind, Message};
-use flatout_telemetry::record::RunData;
+use flatout_telemetry::record::{Profile, RunData};
 use serde::Serialize;
 
 /// The version of the JSON form of [`Diagnosis`].
@@ -39,6 +39,9 @@ pub struct Diagnosis {
     /// The part of the run that findings rest on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowSummary>,
+    /// What a few steps under PyTorch's profiler showed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -81,5 +84,6 @@ pub fn diagnose(data: &RunData) -> Diagnosis {
             step_p95_ms: window.step_hist.quantile_ms(0.95),
         }),
         time: analysis.time,
+        profile: data.profile.clone(),
     }
 }

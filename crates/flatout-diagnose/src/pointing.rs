@@ -24,12 +24,42 @@ pub fn to_the_line(analysis: &Analysis, candidate: Candidate) -> Candidate {
         Some(Stretch::Dispatch) => within(analysis, launching, |stack| stack.phase == Some(Phase::Compute)),
         _ => None,
     };
+    let profiled = profiled(analysis, claim.stretches.first());
+    let candidate = profiled.into_iter().fold(candidate, Candidate::evidence);
     let Some((line, name)) = found else {
         return candidate;
     };
     candidate
         .evidence(analysis.in_window(Evidence::new(name, line.share * 100.0, "%")))
         .place(Some(&line.place))
+}
+
+/// What the profiler measured of a stretch.
+fn profiled(analysis: &Analysis, stretch: Option<&Stretch>) -> Option<Evidence> {
+    let profile = analysis.data.profile.as_ref()?;
+    let device = profile.device.as_ref()?;
+    let (name, ms) = match stretch? {
+        Stretch::Dispatch => (
+            message!(en: "profile: GPU idle, the next kernel not launched yet", zh: "profile：GPU 空闲，下一个 kernel 尚未下发"),
+            device.idle.host_ms,
+        ),
+        Stretch::Data => (
+            message!(en: "profile: GPU idle, waiting for a batch", zh: "profile：GPU 空闲，等待 batch"),
+            device.idle.data_ms,
+        ),
+        Stretch::Sync => (
+            message!(en: "profile: GPU idle after the host had waited for it", zh: "profile：主机同步等待之后 GPU 空闲"),
+            device.idle.sync_ms,
+        ),
+        Stretch::Transfer => {
+            let pageable = device.copies.iter().filter(|copy| copy.memory == "pageable");
+            let name =
+                message!(en: "profile: copies from pageable memory", zh: "profile：来自可分页内存的拷贝");
+            (name, pageable.map(|copy| copy.ms).sum())
+        }
+        _ => return None,
+    };
+    Some(Evidence::new(name, profile.share(ms) * 100.0, "%"))
 }
 
 /// What a batch costs: in the workers where there are some, else in the training thread itself.

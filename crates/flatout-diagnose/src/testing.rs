@@ -204,6 +204,7 @@ impl Build {
                 count,
                 phase,
                 worker,
+                ..StackCount::default()
             }],
         });
         self

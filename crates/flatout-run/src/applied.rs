@@ -59,7 +59,7 @@ fn reason(code: Option<&str>) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::{Fact, RunInfo};
+    use flatout_telemetry::Fact;
 
     fn data(facts: &[(&str, Value)]) -> RunData {
         let fact = |(key, value): &(&str, Value)| Fact {
@@ -70,13 +70,8 @@ mod tests {
             place: None,
         };
         RunData {
-            info: RunInfo::default(),
-            samples: Vec::new(),
-            steps: Vec::new(),
-            events: Vec::new(),
             facts: facts.iter().map(fact).collect(),
-            stacks: Vec::new(),
-            skipped: Vec::new(),
+            ..RunData::default()
         }
     }
 

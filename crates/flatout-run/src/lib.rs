@@ -4,6 +4,7 @@
 //! - [`probe`]: the Python files carried inside the binary, and the environment that brings them into every Python process.
 //! - [`ring`]: the memory-mapped files through which a probe speaks.
 //! - [`collect`]: rings become steps, events and facts of the record.
+//! - [`profile`]: the trace of PyTorch's profiler, read as a stream.
 //! - [`stacks`]: where Python programs stand, read from outside.
 //! - [`session`]: one run from its start to its end, and the first finding while it runs.
 //!
@@ -13,6 +14,7 @@ mod applied;
 pub mod collect;
 mod error;
 pub mod probe;
+pub mod profile;
 pub mod program;
 pub mod ring;
 pub mod session;

@@ -28,6 +28,7 @@ files![
     "_probe/guard.py",
     "_probe/hook.py",
     "_probe/places.py",
+    "_probe/profile.py",
     "_probe/ring.py",
     "_probe/settings.py",
     "_probe/patches/__init__.py",
@@ -85,7 +86,7 @@ impl Runtime {
     }
 
     /// What a Python process must find in its environment.
-    pub fn environment(&self, apply: &[String], steps: Option<u64>) -> Environment {
+    pub fn environment(&self, apply: &[String], steps: Option<u64>, trace: Option<&Path>) -> Environment {
         let python = self.folder.path().join("python");
         let mut path = OsString::from(&python);
         if let Some(own) = std::env::var_os("PYTHONPATH").filter(|own| !own.is_empty()) {
@@ -101,6 +102,13 @@ impl Runtime {
         }
         if let Some(steps) = steps {
             environment.push(("FLATOUT_STEPS".into(), steps.to_string().into()));
+        }
+        if let Some(trace) = trace {
+            environment.push(("FLATOUT_PROFILE".into(), trace.into()));
+            if std::env::var_os("KINETO_LOG_LEVEL").is_none() {
+                // Its words on stderr would look like the program's own.
+                environment.push(("KINETO_LOG_LEVEL".into(), "99".into()));
+            }
         }
         environment
     }

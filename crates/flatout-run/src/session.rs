@@ -7,6 +7,7 @@ mod recording;
 use crate::RunError;
 use crate::collect::Progress;
 use crate::probe::Runtime;
+use crate::profile;
 use crate::program::{Program, Signals, Woken, exit_info};
 use early::EarlyFinding;
 use flatout_core::Finding;
@@ -31,6 +32,8 @@ pub struct Options {
     /// Stop the program after this many optimizer steps.
     pub steps: Option<u64>,
     pub interval: Duration,
+    /// Have a few steps run under PyTorch's profiler.
+    pub profile: bool,
     /// Read where the program's Python code stands.
     pub stacks: bool,
     /// Where records lie.
@@ -46,6 +49,7 @@ impl Options {
             steps: None,
             interval: Duration::from_secs(1),
             stacks: true,
+            profile: false,
             runs: record::runs_folder(),
         }
     }
@@ -72,7 +76,9 @@ pub fn run(options: &Options, live: &mut dyn FnMut(&Finding)) -> Result<Outcome,
     let job = job_from_environment().map(|job| job.id);
     let folder = record::new_folder(&options.runs, &run_name(options), job.as_deref());
     let mut writer = RecordWriter::create(&folder, info(options, &folder)).map_err(RunError::Record)?;
-    let environment = runtime.environment(&options.apply, options.steps);
+    let trace = std::path::absolute(folder.join(profile::TRACE)).ok();
+    let trace = trace.as_deref().filter(|_| options.profile);
+    let environment = runtime.environment(&options.apply, options.steps, trace);
     let mut program = Program::start(&options.command, &environment, &signals).inspect_err(|_| {
         // Nothing ran: an empty record would only be in the way of `last`.
         let _ = std::fs::remove_dir_all(&folder);
@@ -94,6 +100,9 @@ pub fn run(options: &Options, live: &mut dyn FnMut(&Finding)) -> Result<Outcome,
     };
     let exit = exit_info(status, recording.elapsed_s());
     recording.finish(&mut writer);
+    if let Some(profile) = profile::of_record(&folder).filter(|_| options.profile) {
+        writer.profile(&profile);
+    }
     writer.finish(exit);
     Ok(Outcome {
         folder,

@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// Processes watched at once: the ranks of one machine and a worker of each.
 const MOST_WATCHED: usize = 32;
 /// Stacks a line names: the commonest. The others are counted together, so that shares stay true.
-const MOST_TOLD: usize = 50;
+const MOST_TOLD: usize = 30;
 
 /// A process to watch, and the lane of the record that its stacks belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,7 +131,9 @@ fn commonest(mut stacks: Vec<StackCount>) -> Vec<StackCount> {
     stacks.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.frames.cmp(&b.frames)));
     let mut others: Vec<StackCount> = Vec::new();
     for stack in stacks.drain(MOST_TOLD.min(stacks.len())..) {
-        let same = |other: &&mut StackCount| other.phase == stack.phase && other.worker == stack.worker;
+        let same = |other: &&mut StackCount| {
+            (other.phase, other.worker, other.gil) == (stack.phase, stack.worker, stack.gil)
+        };
         match others.iter_mut().find(same) {
             Some(other) => other.count += stack.count,
             None => others.push(StackCount {

@@ -8,6 +8,7 @@
 //! | `steps.jsonl` | the training steps of a tick ([`StepTick`]) |
 //! | `events.jsonl` | something that happened ([`Event`]) |
 //! | `stacks.jsonl` | where the main thread was, counts per stack ([`StackTick`]) |
+//! | `profile.json` | what a few steps under PyTorch's profiler showed ([`Profile`]); only where it was asked for |
 //!
 //! A line is written with one call, so a killed writer leaves at most one torn last line. Older parts of a file are
 //! compressed as `samples.0000.jsonl.zst`. Several ranks: `ranks/N/` with files of their own. A reader never fails on a
@@ -18,6 +19,7 @@ mod event;
 mod fact;
 mod home;
 mod lines;
+mod profile;
 mod prune;
 mod reader;
 mod run_info;
@@ -27,6 +29,7 @@ mod writer;
 pub use event::{Event, EventKind};
 pub use fact::{Fact, StackCount, StackTick};
 pub use home::{RunEntry, find, list, new_folder, runs_folder, utc};
+pub use profile::{Copy, DeviceProfile, Idle, NamedTime, Profile};
 pub use prune::{PruneOptions, delete, prunable, size_bytes};
 pub use reader::{Items, ReadError, Record, RunData, Skipped};
 pub use run_info::{ExitInfo, GpuInfo, HostInfo, JobInfo, RunInfo, SCHEMA};

@@ -2,7 +2,7 @@
 
 import os
 
-from . import clock, guard, places
+from . import clock, guard, places, profile
 from .patches import amp, checkpoint, compiled, environment, evaluation, garbage, loader, memory, optimizer, sync, worker
 
 PATCHES = [loader, worker, optimizer, sync, evaluation, checkpoint, amp, compiled, environment, garbage, memory]
@@ -17,6 +17,7 @@ def start(torch):
     for patch in PATCHES:
         patch.install(torch)
     settings.install(torch)
+    profile.install(torch)
     os.register_at_fork(after_in_child=forked)
 
 
@@ -38,6 +39,7 @@ def checkpoints(module):
 @guard.quietly
 def forked():
     clock.after_fork()
+    profile.after_fork()
     for patch in PATCHES:
         if hasattr(patch, "after_fork"):
             patch.after_fork()

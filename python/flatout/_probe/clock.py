@@ -41,6 +41,11 @@ last_sums = [0] * 7
 last_step = 0
 next_flush = 0
 batch_samples = 0
+# A batch came since the last step; the time in `other` when the step ended that used it up, else -1; and whether a further step
+# came before the next batch.
+fed = False
+resting = -1
+again = False
 stop_after = int(os.environ.get("FLATOUT_STEPS") or 0)
 # Called once a second and at the end: each sends what it gathered since.
 flushers = []
@@ -81,10 +86,11 @@ def span(kind, begin, end):
 
 
 def batch_came(samples):
-    global batch_samples, base
+    global batch_samples, base, fed, resting, again
     words[W_BATCHES] += 1
     batch_samples += samples
     base = COMPUTE
+    fed, resting, again = True, -1, False
     now = switch(COMPUTE)
     for function in after_batch:
         function(now)
@@ -120,10 +126,35 @@ def step_ended():
         batch_samples = 0
     for function in after_step:
         function(now)
+    if fed or again:
+        rest()
     if now >= next_flush:
         flush(now)
     if stop_after and counters[W_STEPS] >= stop_after:
         stop_program(counters[W_STEPS])
+
+
+def rest():
+    """The step has used its batch up: until the next one comes, or another step, the program's own code runs."""
+    global fed, again, resting, base, phase
+    fed = again = False
+    if phase == COMPUTE:
+        words[W_PHASE] = phase = base = OTHER
+        resting = words[W_SUMS + OTHER]
+
+
+def resume():
+    """Another step comes before the next batch: what looked like the program's own code was its forward and backward."""
+    global resting, again, base
+    before, resting, again = resting, -1, True
+    base = COMPUTE
+    if phase == OTHER:
+        switch(COMPUTE)
+    own = words[W_SUMS + OTHER] - before
+    if own > 0:
+        words[W_SUMS + OTHER] -= own
+        words[W_SUMS + COMPUTE] += own
+        last_sums[OTHER] = min(last_sums[OTHER], words[W_SUMS + OTHER])
 
 
 def stop_program(steps):
@@ -241,7 +272,7 @@ def stop():
 
 def after_fork():
     """In a forked child: its own counters, its own file, once it has something to tell."""
-    global ring, words, phase, since, thread, base, last_step, next_flush, batch_samples
+    global ring, words, phase, since, thread, base, last_step, next_flush, batch_samples, fed, resting, again
     ring = Ring()
     words = ring.words
     phase = base = OTHER
@@ -249,6 +280,7 @@ def after_fork():
     thread = get_ident()
     last_sums[:] = [0] * 7
     last_step = next_flush = batch_samples = 0
+    fed, resting, again = False, -1, False
 
 
 def rebind_thread():

@@ -17,6 +17,10 @@ pub fn diagnosis(diagnosis: &Diagnosis, language: Language, width: usize, colour
         text.push('\n');
         text += &time_table(&diagnosis.time, language, colour);
     }
+    if let Some(profile) = &diagnosis.profile {
+        text.push('\n');
+        text += &super::profile(profile, language, colour);
+    }
     if let Some(window) = &diagnosis.window {
         text.push('\n');
         for line in super::width::wrap(words::window(window).get(language), width.max(40)) {

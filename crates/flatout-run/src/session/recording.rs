@@ -14,6 +14,8 @@ pub struct Recording {
     stacks: Option<Stacks>,
     /// The program itself, watched until a process of it speaks.
     root: u32,
+    /// Whether the stacks of the start-up were told.
+    stepped: bool,
     interval: Duration,
     next_tick: Instant,
 }
@@ -44,6 +46,7 @@ impl Recording {
             sampler,
             stacks: run.stacks.then(Stacks::default),
             root: pid,
+            stepped: false,
             interval,
             next_tick: now + interval,
         }
@@ -93,7 +96,10 @@ impl Recording {
             });
         }
         stacks.follow(wanted);
-        self.tell_stacks(writer, false);
+        // The start-up's stacks end where the steps begin.
+        let steps = self.collector.progress().first_step_s.is_some();
+        let begins = steps && !std::mem::replace(&mut self.stepped, steps);
+        self.tell_stacks(writer, begins);
     }
 
     fn tell_stacks(&mut self, writer: &mut RecordWriter, last: bool) {

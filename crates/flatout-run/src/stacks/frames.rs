@@ -3,19 +3,20 @@
 use py_spy::{Frame, StackTrace};
 
 /// The outermost and the innermost frames kept of a deep stack.
-const OUTER: usize = 8;
-const INNER: usize = 32;
+const OUTER: usize = 6;
+const INNER: usize = 18;
 
 /// The main thread's frames as the record writes them, outermost first. Interpreters list the newest thread first.
-pub fn of_main_thread(traces: &[StackTrace], pid: u32, worker: bool) -> Vec<String> {
+/// With them, whether it held the interpreter's lock.
+pub fn of_main_thread(traces: &[StackTrace], pid: u32, worker: bool) -> (Vec<String>, bool) {
     let own = |trace: &&StackTrace| trace.os_thread_id == Some(u64::from(pid));
     let Some(trace) = traces.iter().find(own).or(traces.last()) else {
-        return Vec::new();
+        return (Vec::new(), false);
     };
     let mut frames: Vec<&Frame> = trace
         .frames
         .iter()
-        .filter(|frame| !is_probe(frame))
+        .filter(|frame| !is_noise(frame))
         .rev()
         .collect();
     if worker {
@@ -30,11 +31,12 @@ pub fn of_main_thread(traces: &[StackTrace], pid: u32, worker: bool) -> Vec<Stri
         frames.drain(OUTER..frames.len() - INNER);
     }
     let text = |frame: &&Frame| format!("{} ({}:{})", frame.name, frame.filename, frame.line);
-    frames.iter().map(text).collect()
+    (frames.iter().map(text).collect(), trace.owns_gil)
 }
 
-fn is_probe(frame: &Frame) -> bool {
-    frame.filename.contains("/flatout/_probe/")
+/// The probe's own frames, and the import system's: a start-up is full of them.
+fn is_noise(frame: &Frame) -> bool {
+    frame.filename.contains("/flatout/_probe/") || frame.filename.starts_with("<frozen ")
 }
 
 #[cfg(test)]
@@ -72,7 +74,7 @@ mod tests {
             ("_worker_loop", "torch/worker.py"),
             ("__getitem__", "data.py"),
         ];
-        let all = of_main_thread(&[trace(&names)], 7, false);
+        let (all, _) = of_main_thread(&[trace(&names)], 7, false);
         assert_eq!(
             all,
             [
@@ -81,13 +83,13 @@ mod tests {
                 "__getitem__ (data.py:1)"
             ]
         );
-        assert_eq!(of_main_thread(&[trace(&names)], 7, true), all[1..]);
+        assert_eq!(of_main_thread(&[trace(&names)], 7, true).0, all[1..]);
     }
 
     #[test]
     fn recursion_is_cut_in_the_middle() {
         let names = vec![("again", "a.py"); 900];
-        assert_eq!(of_main_thread(&[trace(&names)], 7, false).len(), OUTER + INNER);
-        assert!(of_main_thread(&[], 7, false).is_empty());
+        assert_eq!(of_main_thread(&[trace(&names)], 7, false).0.len(), OUTER + INNER);
+        assert!(of_main_thread(&[], 7, false).0.is_empty());
     }
 }

@@ -21,7 +21,9 @@ const LAST_TRY: Duration = Duration::from_secs(20);
 /// So many reads in a row fail when it is no longer Python.
 const MOST_FAILED: u32 = 100;
 
-type Counts = HashMap<(Vec<String>, Option<Phase>), u64>;
+/// Frames, the phase under way, and whether the interpreter's lock was held.
+type Key = (Vec<String>, Option<Phase>, bool);
+type Counts = HashMap<Key, u64>;
 
 #[derive(Default)]
 struct Shared {
@@ -66,10 +68,11 @@ impl Watcher {
     /// The counts since the last call.
     pub fn take(&self) -> Vec<StackCount> {
         let counts = std::mem::take(&mut *locked(&self.shared.counts));
-        let stack = |((frames, phase), count)| StackCount {
+        let stack = |((frames, phase, gil), count)| StackCount {
             frames,
             count,
             phase,
+            gil,
             worker: self.watch.worker,
         };
         counts.into_iter().map(stack).collect()
@@ -100,11 +103,11 @@ fn sample(watch: &Watch, shared: &Shared) -> Result<(), String> {
         match spy.get_stack_traces() {
             Ok(traces) => {
                 failed = 0;
-                let frames = frames::of_main_thread(&traces, watch.pid, watch.worker);
+                let (frames, gil) = frames::of_main_thread(&traces, watch.pid, watch.worker);
                 if !frames.is_empty() {
                     count(
                         &mut locked(&shared.counts),
-                        (frames, phase.filter(|_| !watch.worker)),
+                        (frames, phase.filter(|_| !watch.worker), gil),
                     );
                 }
             }
@@ -151,7 +154,7 @@ fn lives(pid: u32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 
-fn count(counts: &mut Counts, key: (Vec<String>, Option<Phase>)) {
+fn count(counts: &mut Counts, key: Key) {
     if let Some(known) = counts.get_mut(&key) {
         *known += 1;
     } else if counts.len() < MOST_STACKS {

@@ -17,7 +17,7 @@ use serde_json::Value;
 /// `zero_grad.set_to_none`; `parallel.class` (`DataParallel`, `DistributedDataParallel`), `parallel.world_size`;
 /// `model.parameters`, `model.tensors` (parameter tensors), `model.dtype`, `model.bytes`, `model.class`, `model.has_rnn`, `model.has_conv`, `model.memory_format`;
 /// `input.dtype`, `input.device`, `input.pinned`, `input.bytes` (a batch), `input.shape` (of its first tensor); `step.accumulation`; `device` (`cuda`, `cpu`),
-/// `device.count`, `device.used`; `threads.torch`; `python.version`, `torch.version`, `torch.cuda`.
+/// `device.count`, `device.used`, `cuda.visible` (`CUDA_VISIBLE_DEVICES`); `threads.torch`; `python.version`, `torch.version`, `torch.cuda`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
     pub t: f64,
@@ -44,6 +44,9 @@ pub struct StackCount {
     /// The phase that was under way; unknown before the probe speaks, and for workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
+    /// Held the interpreter's lock: Python itself was running, not an operator that had let go of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gil: bool,
     /// A loader's worker, not the training thread.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub worker: bool,

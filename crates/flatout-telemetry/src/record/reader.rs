@@ -1,7 +1,7 @@
 //! Reading a record back, also one whose writer was killed, is still writing, or was of another version.
 
 use super::lines::Lines;
-use super::{Event, Fact, RunInfo, SCHEMA, StackTick, StepTick, delta};
+use super::{Event, Fact, Profile, RunInfo, SCHEMA, StackTick, StepTick, delta};
 use crate::Sample;
 use flatout_core::{Explain, Message, explained, message};
 use serde::de::DeserializeOwned;
@@ -190,8 +190,15 @@ impl Record {
             events: collect(self.events(), &mut skipped),
             facts: collect(self.facts(), &mut skipped),
             stacks: collect(self.stacks(), &mut skipped),
+            profile: self.profile(),
             skipped,
         }
+    }
+
+    /// What the profiler showed; `None` where it was not asked for, or the file cannot be read.
+    pub fn profile(&self) -> Option<Profile> {
+        let text = fs::read(self.folder.join("profile.json")).ok()?;
+        serde_json::from_slice(&text).ok()
     }
 }
 
@@ -210,6 +217,7 @@ pub struct RunData {
     pub events: Vec<Event>,
     pub facts: Vec<Fact>,
     pub stacks: Vec<StackTick>,
+    pub profile: Option<Profile>,
     pub skipped: Vec<Skipped>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::delta;
 use super::lines::LineWriter;
-use super::{Event, EventKind, ExitInfo, Fact, RunInfo, StackTick, StepTick};
+use super::{Event, EventKind, ExitInfo, Fact, Profile, RunInfo, StackTick, StepTick};
 use crate::Sample;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
@@ -109,6 +109,13 @@ impl RecordWriter {
 
     pub fn stacks(&mut self, tick: &StackTick) {
         self.line(tick, |writer| &mut writer.stacks);
+    }
+
+    pub fn profile(&mut self, profile: &Profile) {
+        let text = serde_json::to_vec_pretty(profile).unwrap_or_default();
+        if let Err(error) = write_atomically(&self.folder.join("profile.json"), &text) {
+            self.count_loss(&error.source);
+        }
     }
 
     /// Writes how the run ended. Without it (killed), the record is as good but for the exit code.

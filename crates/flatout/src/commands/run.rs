@@ -7,6 +7,7 @@ use flatout_core::{Finding, Message, Result, message};
 use flatout_report::text;
 use flatout_run::{Ended, Options, Outcome, program};
 use flatout_telemetry::Record;
+use flatout_telemetry::record::RunData;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,6 +28,9 @@ pub struct Arguments {
     /// Stop the program after this many optimizer steps
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
+    /// Run a few steps under PyTorch's profiler: kernels, gaps between them and their cause, tensor cores, copies
+    #[arg(long)]
+    profile: bool,
     /// Do not read where the program's Python code stands (20 times a second, from outside)
     #[arg(long)]
     no_stacks: bool,
@@ -54,6 +58,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         apply: arguments.apply,
         steps: arguments.steps,
         stacks: !arguments.no_stacks,
+        profile: arguments.profile,
         ..Options::new(arguments.command)
     };
     let quiet = arguments.quiet;
@@ -71,6 +76,9 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     if !quiet {
         let colour = context.colour_on_stderr();
         eprint!("\n{}", text::diagnosis(&diagnosis, context.language, text::readable_width(None), colour));
+        if options.profile && data.profile.is_none() {
+            eprintln!("{}", context.say(&no_profile(&data)));
+        }
         for line in flatout_run::not_applied(&options.apply, &data) {
             eprintln!("{}", context.say(&line));
         }
@@ -88,6 +96,20 @@ fn early(finding: &Finding, context: &Context) -> String {
     let place = finding.places.first().map(|place| format!(" ({place})")).unwrap_or_default();
     let rule = &finding.rule;
     format!("flatout: {title}{place} [flatout explain {rule}]\n")
+}
+
+/// Why `--profile` has nothing to show.
+fn no_profile(data: &RunData) -> Message {
+    if data.facts.iter().any(|fact| fact.key == "profile.refused") {
+        return message!(
+            en: "no profile: the program runs a profiler of its own",
+            zh: "没有 profile：程序自己已经在使用 profiler"
+        );
+    }
+    message!(
+        en: "no profile: it begins after 30 steps, or 10 s after the first one, and takes 5 steps; the program ended before that",
+        zh: "没有 profile：它在 30 步之后（或第一步之后 10 秒）开始，共 5 步；程序在此之前就结束了"
+    )
 }
 
 fn place(outcome: &Outcome) -> Message {

@@ -167,6 +167,52 @@ fn forked_and_spawned_workers_tell_what_preparing_costs() {
     }
 }
 
+/// Evaluation as HF's Trainer does it: gradients are switched off inside the loop only, and `train()` does not come back.
+const EVALUATES: &str = "
+import time, torch
+from torch.utils.data import DataLoader, TensorDataset
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.Adam(model.parameters())
+train = DataLoader(TensorDataset(torch.randn(64, 8)), batch_size=8)
+held_out = DataLoader(TensorDataset(torch.randn(32, 8)), batch_size=8)
+for epoch in range(2):
+    model.train()
+    batches = iter(train)
+    # All batches are taken, but not the end (Lightning).
+    for _ in range(len(train)):
+        (x,) = next(batches)
+        model(x).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        time.sleep(0.02)
+    model.eval()
+    for (x,) in held_out:
+        with torch.no_grad():
+            model(x)
+";
+
+#[test]
+fn evaluations_and_epochs_are_told_without_a_word_from_the_program() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script("train.py", EVALUATES);
+    let (_, data) = place.run(&python, &["--quiet"], &["train.py"]);
+    assert_eq!(steps(&data), 16);
+    let samples: u64 = data.steps.iter().filter_map(|tick| tick.samples).sum();
+    assert_eq!(samples, 128, "what is evaluated is not trained on");
+    let count =
+        |wanted: fn(&EventKind) -> bool| data.events.iter().filter(|event| wanted(&event.kind)).count();
+    assert_eq!(count(|kind| matches!(kind, EventKind::Epoch { .. })), 2);
+    let four = |kind: &EventKind| matches!(kind, EventKind::Eval { batches: Some(4), .. });
+    assert_eq!(count(four), 2);
+    // 16 naps of 20 ms between a step and the next batch are the program's own.
+    assert!(
+        phase_ms(&data, Phase::Other) >= 300.0,
+        "{}",
+        phase_ms(&data, Phase::Other)
+    );
+}
+
 #[test]
 fn a_number_of_steps_can_be_asked_for() {
     let Some(python) = torch_python() else { return };
@@ -289,22 +335,84 @@ fn a_probe_that_fails_leaves_the_program_alone_and_says_so() {
     ));
 }
 
+const RANKS: &str = "
+import torch, torch.distributed as distributed
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+torch.set_num_threads(1)
+distributed.init_process_group('gloo')
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = TensorDataset(torch.randn(128, 8))
+for (x,) in DataLoader(data, batch_size=8, sampler=DistributedSampler(data)):
+    model(x).mean().backward()
+    optimizer.step()
+distributed.destroy_process_group()
+";
+
 #[test]
-fn each_rank_has_its_folder() {
+fn each_rank_of_torchrun_has_its_folder() {
     let Some(python) = torch_python() else { return };
     let place = Place::new();
-    place.script("train.py", TRAIN);
-    let launch = "import os, subprocess, sys\nranks = [subprocess.Popen([sys.executable, 'train.py', '0'], env={**os.environ, 'RANK': str(rank), 'WORLD_SIZE': '2'}) for rank in range(2)]\nsys.exit(sum(rank.wait() for rank in ranks))";
-    place.script("launch.py", launch);
-    let (output, data) = place.run(&python, &["--quiet"], &["launch.py"]);
-    assert_eq!(output.status.code(), Some(0));
-    assert_eq!(steps(&data), 16);
+    place.script("train.py", RANKS);
+    let launch = [
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc_per_node",
+        "2",
+        "train.py",
+    ];
+    let (output, data) = place.run(&python, &["--quiet"], &launch);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(steps(&data), 8);
+    assert_eq!(fact(&data, "parallel.class", None), "DistributedDataParallel");
+    assert_eq!(fact(&data, "parallel.world_size", None), 2);
     let runs = flatout_telemetry::record::list(&place.folder.path().join("home/runs"));
     let record = flatout_telemetry::Record::open(&runs[0].folder).unwrap();
     let ranks = record.ranks();
     assert_eq!(ranks.len(), 1, "rank 0 is the record itself");
     assert_eq!(
         steps(&flatout_telemetry::Record::open(&ranks[0].1).unwrap().load()),
-        16
+        8
     );
+}
+
+#[test]
+fn a_few_steps_are_profiled_on_request() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script(
+        "train.py",
+        &TRAIN.replace("range(2)", "range(6)").replace("0.002", "0.0002"),
+    );
+    let (output, data) = place.run(&python, &["--profile"], &["train.py", "0"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.stdout, b"done\n", "{said}");
+    let profile = data
+        .profile
+        .as_ref()
+        .unwrap_or_else(|| panic!("no profile: {said}"));
+    // The last step is under way when the profile ends.
+    assert!(
+        (4..=5).contains(&profile.steps) && !profile.cut_short,
+        "{profile:?}"
+    );
+    assert!(
+        profile
+            .operators
+            .iter()
+            .any(|operator| operator.name.starts_with("aten::"))
+    );
+    assert!(profile.device.is_none() || profile.span_ms > 0.0);
+    assert!(
+        said.contains("operator calls a step") && !said.contains("Warning"),
+        "{said}"
+    );
+    let (_, short) = place.run(&python, &["--profile", "--steps", "5"], &["train.py", "0"]);
+    assert!(short.profile.is_none());
 }

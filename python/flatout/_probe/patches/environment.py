@@ -36,6 +36,7 @@ def flush(last=False):
     tell("torch.cuda", torch.version.cuda)
     tell("threads.torch", torch.get_num_threads())
     tell("process", os.getpid())
+    tell("cuda.visible", os.environ.get("CUDA_VISIBLE_DEVICES"))
     if clock.words[W_STEPS] == 0:
         return
     tell("device", "cuda" if _cuda else "cpu")
@@ -47,9 +48,6 @@ def flush(last=False):
         tell("cudnn.deterministic", bool(cudnn.deterministic))
         tell("device.count", torch.cuda.device_count())
     tell("matmul.precision", torch.get_float32_matmul_precision())
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized():
-        tell("parallel.world_size", distributed.get_world_size())
     accumulation()
 
 
@@ -79,7 +77,7 @@ def describe_batch(batch, scope):
     tell("input.device", found[0].device.type, scope)
     tell("input.shape", list(found[0].shape), scope)
     tell("input.bytes", sum(tensor.numel() * tensor.element_size() for tensor in found), scope)
-    if _cuda and found[0].device.type == "cpu":
+    if found[0].device.type == "cpu" and _torch.cuda.is_initialized():
         tell("input.pinned", bool(found[0].is_pinned()), scope)
 
 
@@ -93,6 +91,9 @@ def describe_training(optimizer, scope):
     devices = {str(parameter.device) for parameter in parameters}
     tell("device.used", len(devices))
     tell("model.device", first.device.type)
+    distributed = _torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        tell("parallel.world_size", distributed.get_world_size())
     module, modules = find_model(first)
     if module is None:
         return

@@ -10,12 +10,14 @@ from ..ring import W_EVAL_BATCHES
 # Time is being charged to `eval`.
 active = False
 # `eval()` was called: the sums at that moment, to give the time to `eval` once it is known to have been one.
-_pending = None
+pending = None
 _begun = 0
 _batches = 0
 _place = None
 _by_mode = False
 _in_train = False
+# A step has been done: before the first one no loader can be told from another.
+_trained = False
 
 
 def install(torch):
@@ -69,9 +71,9 @@ def _patch_train(cls):
 
 @guard.quietly
 def _asked():
-    global _pending, _place
-    if not active and _pending is None:
-        _pending = clock.sums()
+    global pending, _place
+    if not active and pending is None:
+        pending = clock.sums()
         _place = places.user_place(2)
 
 
@@ -79,34 +81,34 @@ def _asked():
 def _returned():
     if active:
         finish()
-    elif _pending is not None:
+    elif pending is not None:
         confirm()
         finish()
 
 
 def confirm():
     """Batches come without gradients: what began with `eval()`, or begins now, is an evaluation."""
-    global active, _pending, _begun, _batches, _by_mode, _place
+    global active, pending, _begun, _batches, _by_mode, _place
     if active:
         return
-    _by_mode = _pending is not None
-    before = _pending or clock.sums()
+    _by_mode = pending is not None
+    before = pending or clock.sums()
     if not _by_mode:
         _place = places.user_place(3)
     _begun = before[clock.EVAL]
     _batches = clock.words[W_EVAL_BATCHES]
     clock.move(before, clock.EVAL)
-    _pending, active = None, True
+    pending, active = None, True
     clock.base = clock.EVAL
     clock.switch(clock.EVAL)
 
 
 def finish():
     """The evaluation is over: training goes on, or something else begins."""
-    global active, _pending
+    global active, pending
     spent = clock.sums()[clock.EVAL] - _begun
     batches = clock.words[W_EVAL_BATCHES] - _batches
-    active, _pending = False, None
+    active, pending = False, None
     clock.base = clock.OTHER
     if clock.phase == clock.EVAL:
         clock.switch(clock.OTHER)
@@ -129,16 +131,22 @@ def program_ended():
         finish()
 
 
+def asked(state):
+    """`eval()` was called, and this batch is of a loader that never fed a step."""
+    return state is not None and not state[0].feeds and _trained
+
+
 def step_came():
     """An optimizer step: whatever `eval()` meant, it is training now."""
-    global _pending
+    global pending, _trained
+    _trained = True
     if active:
         finish()
         clock.base = clock.COMPUTE
         clock.switch(clock.COMPUTE)
-    _pending = None
+    pending = None
 
 
 def after_fork():
-    global active, _pending, _in_train
-    active, _pending, _in_train = False, None, False
+    global active, pending, _in_train, _trained
+    active, pending, _in_train, _trained = False, None, False, False

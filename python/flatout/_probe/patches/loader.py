@@ -4,6 +4,7 @@ import weakref
 from time import perf_counter_ns
 
 from .. import clock, guard, places, settings
+from . import evaluation
 from ..ring import L_BATCHES, L_EVAL_BATCHES, L_EVAL_WAIT, L_NUMBER, L_WAIT, LOADER_SLOTS, LOADER_WORDS, W_LOADERS
 
 _known = weakref.WeakKeyDictionary()
@@ -13,11 +14,16 @@ starting = 0
 _fetching = False
 
 
-class Loader:
-    __slots__ = ("number", "workers", "epoch", "told_batch")
+# Loaders whose first batches came since the last step: a step makes them loaders that feed the training.
+newly_fed = []
 
-    def __init__(self, number, workers):
-        self.number, self.workers, self.epoch, self.told_batch = number, workers, 0, False
+
+class Loader:
+    __slots__ = ("number", "workers", "epoch", "told_batch", "feeds", "batches", "latest")
+
+    def __init__(self, number, workers, batches):
+        self.number, self.workers, self.batches = number, workers, batches
+        self.epoch, self.told_batch, self.feeds, self.latest = 0, False, False, None
 
 
 def install(torch):
@@ -26,6 +32,7 @@ def install(torch):
     _patch_init(dataloader.DataLoader)
     _patch_iter(dataloader.DataLoader)
     _patch_next(dataloader._BaseDataLoaderIter, torch)
+    clock.enders.append(program_ended)
 
 
 def _patch_init(cls):
@@ -47,7 +54,7 @@ def describe(loader):
     global _count
     if loader in _known:
         return
-    _known[loader] = Loader(_count, loader.num_workers)
+    _known[loader] = Loader(_count, loader.num_workers, length(loader))
     scope, place = "loader.%d" % _count, places.user_place(2)
     _count += 1
     context = loader.multiprocessing_context
@@ -69,6 +76,14 @@ def describe(loader):
     clock.begin()
 
 
+def length(loader):
+    """Batches an epoch, where that is known."""
+    try:
+        return len(loader)
+    except Exception:
+        return None
+
+
 def _patch_iter(cls):
     original = cls.__iter__
 
@@ -83,7 +98,7 @@ def _patch_iter(cls):
             _after_iter(before)
         if before is not None:
             try:
-                iterator._flatout = before
+                iterator._flatout = before[0].latest = before
             except Exception:
                 pass
         return iterator
@@ -105,8 +120,19 @@ def _before_iter(loader):
     starting = info.number + 1
     if info.workers:
         settings.tell_children(FLATOUT_LOADER=str(starting))
-    # The loader, when its iterator was begun, batches so far, when the last one came.
-    return [info, begin, 0, 0]
+    if info.latest is not None:
+        _epoch(info.latest)
+    # The loader, when its iterator was begun, batches so far, when the last one came, whether its epoch was told.
+    return [info, begin, 0, 0, False]
+
+
+def _epoch(state):
+    """An epoch ended: the loader was exhausted, or (Lightning) all its batches were taken and a new iterator is made."""
+    info = state[0]
+    if not state[4] and state[2] and state[2] == info.batches and info.feeds:
+        state[4] = True
+        info.epoch += 1
+        clock.event("epoch", number=info.epoch, duration_ms=(state[3] - state[1]) / 1e6)
 
 
 @guard.quietly
@@ -126,7 +152,10 @@ def _patch_next(cls, torch):
         global _fetching
         if guard.off or _fetching or clock.get_ident() != clock.thread:
             return original(self)
+        state = getattr(self, "_flatout", None)
         evaluating = not is_grad_enabled() or clock.base == clock.EVAL
+        if evaluation.pending is not None and not evaluating:
+            evaluating = evaluation.asked(state)
         begin = 0
         try:
             begin = clock.switch(clock.EVAL if evaluating else clock.DATA)
@@ -142,7 +171,6 @@ def _patch_next(cls, torch):
         _fetching = False
         if not guard.off:
             try:
-                state = getattr(self, "_flatout", None)
                 if evaluating:
                     _evaluated(state)
                 else:
@@ -168,13 +196,13 @@ def took(state, begin, evaluating):
 
 
 def _came(state, batch):
-    from . import evaluation
-
     if evaluation.active:
         evaluation.finish()
     clock.batch_came(batch_size(batch))
     if state is not None:
         state[3] = clock.since
+        if not state[0].feeds:
+            newly_fed.append(state[0])
         if state[2] == 0:
             _first(state, batch)
     for function in settings.on_batch:
@@ -184,8 +212,6 @@ def _came(state, batch):
 
 
 def _evaluated(state):
-    from . import evaluation
-
     evaluation.confirm()
     clock.eval_batch()
     if state is not None:
@@ -213,18 +239,23 @@ def _start_event(state):
 @guard.quietly
 def _ended(iterator, exhausted, evaluating):
     """No batch came: the loader is exhausted, or it failed."""
-    from . import evaluation
-
     state = getattr(iterator, "_flatout", None)
     if not evaluating:
-        clock.base = clock.OTHER
+        clock.base, clock.resting = clock.OTHER, -1
         clock.switch(clock.OTHER)
-        if exhausted and state is not None and state[2]:
+        if exhausted and state is not None and state[2] and not state[4]:
+            state[4] = True
             state[0].epoch += 1
             duration = (perf_counter_ns() - state[1]) / 1e6
             clock.event("epoch", number=state[0].epoch, duration_ms=duration)
     else:
         evaluation.loader_ended()
+
+
+def program_ended():
+    for info in list(_known.values()):
+        if info.latest is not None:
+            _epoch(info.latest)
 
 
 def batch_size(batch, depth=0):
@@ -249,3 +280,4 @@ def batch_size(batch, depth=0):
 def after_fork():
     global _fetching
     _fetching = False
+    newly_fed.clear()

@@ -3,6 +3,7 @@
 import weakref
 
 from .. import clock, guard, places, settings
+from . import evaluation, loader, sync
 
 _known = weakref.WeakKeyDictionary()
 _primary = 0
@@ -33,14 +34,19 @@ def install(torch):
 
 
 def _before(self):
-    from . import evaluation
-
     try:
         if clock.get_ident() != clock.thread:
             clock.rebind_thread()
         evaluation.step_came()
+        if loader.newly_fed:
+            for info in loader.newly_fed:
+                info.feeds = True
+            loader.newly_fed.clear()
+        sync.stepping = True
         for function in settings.on_optimizer:
             function()
+        if clock.resting >= 0:
+            clock.resume()
         if clock.phase == clock.OTHER and clock.base == clock.OTHER:
             clock.base = clock.COMPUTE
             clock.switch(clock.COMPUTE)
@@ -50,6 +56,7 @@ def _before(self):
 
 def _after(self):
     global _primary, _others
+    sync.stepping = False
     try:
         if clock.get_ident() != clock.thread:
             return
@@ -58,6 +65,9 @@ def _after(self):
             # With several optimizers (a GAN) a step is a round of the first; if that one rests, another takes its place.
             _others += 1
             if _primary and _others <= 3:
+                if clock.again:
+                    clock.switch(clock.phase)
+                    clock.rest()
                 return
             _primary = number
             describe(self)
