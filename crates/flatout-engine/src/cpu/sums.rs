@@ -8,6 +8,8 @@ use super::vectorised::vectorised;
 const WIDTH: usize = 64;
 /// Rows summed before the sum is put aside, so that rounding does not pile up over long batches.
 const ROWS: usize = 256;
+/// Values in a cache line.
+const LINE: usize = 16;
 
 vectorised! {
     fn stripe<T>(matrix: &[T], rows: usize, stride: usize, first: usize, target: &mut [T]) {
@@ -31,7 +33,13 @@ pub fn add_columns<T: Real>(pool: &Pool, matrix: &[T], rows: usize, stride: usiz
     let columns = target.len();
     let target = Parts::new(target);
     pool.run(&|worker| {
-        let mine = pool.share(worker, columns, WIDTH);
+        // Few columns are shared by the cache line; each sum stays one worker's, so the result is the same.
+        let unit = if columns < WIDTH * pool.workers() {
+            LINE
+        } else {
+            WIDTH
+        };
+        let mine = pool.share(worker, columns, unit);
         for first in mine.clone().step_by(WIDTH) {
             let end = mine.end.min(first + WIDTH);
             // SAFETY: stripes of columns do not overlap.

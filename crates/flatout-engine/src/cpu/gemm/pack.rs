@@ -126,6 +126,13 @@ fn pack<T: Real>(
 ) {
     let panel = &mut panel[..depth * width];
     if across == 1 {
+        // A copy of a length known to the compiler is a few moves instead of a call.
+        match (count, width) {
+            (12, 12) => return pack_whole::<T, 12>(&data[offset..], along, panel),
+            (16, 16) => return pack_whole::<T, 16>(&data[offset..], along, panel),
+            (32, 32) => return pack_whole::<T, 32>(&data[offset..], along, panel),
+            _ => {}
+        }
         for (k, target) in panel.chunks_exact_mut(width).enumerate() {
             let source = offset + k * along;
             target[..count].copy_from_slice(&data[source..source + count]);
@@ -143,6 +150,16 @@ fn pack<T: Real>(
             } else {
                 T::ZERO
             };
+        }
+    }
+}
+
+/// `panel[k · N + i] = data[i + k · along]`.
+fn pack_whole<T: Real, const N: usize>(data: &[T], along: usize, panel: &mut [T]) {
+    let (lines, _) = panel.as_chunks_mut::<N>();
+    for (k, target) in lines.iter_mut().enumerate() {
+        if let Some(source) = data[k * along..].first_chunk::<N>() {
+            *target = *source;
         }
     }
 }

@@ -1,9 +1,65 @@
 //! A convolution's input as a matrix that is never stored: each row is the patch under one window, copied straight into the
-//! panels of the product.
+//! panels of the product. A panel asks for the same stretch of many pixels, so stretches are the outer loop: what is the same for
+//! all pixels is worked out once.
 
 use super::Conv2d;
 use crate::cpu::gemm::{Operand, PANEL_STRIDE};
 use crate::cpu::real::Real;
+
+/// Walks over pixels without a division for each.
+#[derive(Clone, Copy)]
+struct Walk {
+    x: usize,
+    y: usize,
+    image: usize,
+    over: usize,
+    down: usize,
+}
+
+impl Walk {
+    fn from(pixel: usize, over: usize, down: usize) -> Self {
+        Self {
+            x: pixel % over,
+            y: pixel / over % down,
+            image: pixel / over / down,
+            over,
+            down,
+        }
+    }
+
+    fn step(&mut self) {
+        self.x += 1;
+        if self.x == self.over {
+            self.x = 0;
+            self.y += 1;
+            if self.y == self.down {
+                self.y = 0;
+                self.image += 1;
+            }
+        }
+    }
+}
+
+/// A few values are not worth a call.
+#[inline(always)]
+fn copy<T: Real>(target: &mut [T], source: &[T]) {
+    if target.len() < 8 {
+        for (target, &value) in target.iter_mut().zip(source) {
+            *target = value;
+        }
+    } else {
+        target.copy_from_slice(&source[..target.len()]);
+    }
+}
+
+/// Lines of a panel: which pixels, which values of each, and how far the lines are apart.
+struct Lines {
+    first: usize,
+    count: usize,
+    start: usize,
+    length: usize,
+    apart: usize,
+}
 
 /// `[pixels, size · size · channels]` out of the input images.
 pub struct Patches<'a, T> {
@@ -12,37 +68,49 @@ pub struct Patches<'a, T> {
 }
 
 impl<T: Real> Patches<'_, T> {
-    /// Values `first..first + target.len()` of a pixel's patch. Under one row of the window they lie contiguous.
-    fn copy(&self, pixel: usize, first: usize, target: &mut [T]) {
+    fn pack(&self, lines: &Lines, panel: &mut [T]) {
         let op = self.op;
-        let (over, down) = (op.output_width(), op.output_height());
-        let (x, y, image) = (pixel % over, pixel / over % down, pixel / over / down);
         let line = op.window.size * op.channels;
-        let left = (x * op.window.stride) as isize - op.window.padding as isize;
-        // Values of a line that lie inside the image.
-        let begin = (-left).max(0) as usize * op.channels;
-        let end = (op.width as isize - left).clamp(0, op.window.size as isize) as usize * op.channels;
+        let begin = Walk::from(lines.first, op.output_width(), op.output_height());
         let mut done = 0;
-        while done < target.len() {
-            let (row, offset) = ((first + done) / line, (first + done) % line);
-            let count = (line - offset).min(target.len() - done);
-            let part = &mut target[done..done + count];
+        while done < lines.length {
+            // Under one row of the window a patch lies contiguous.
+            let (row, offset) = ((lines.start + done) / line, (lines.start + done) % line);
+            let count = (line - offset).min(lines.length - done);
+            let mut at = begin;
+            for target in panel.chunks_mut(lines.apart).take(lines.count) {
+                self.stretch(&at, row, offset, &mut target[done..done + count]);
+                at.step();
+            }
             done += count;
-            let source = (y * op.window.stride + row) as isize - op.window.padding as isize;
-            if source < 0 || source >= op.height as isize {
-                part.fill(T::ZERO);
-                continue;
-            }
-            let (from, to) = (offset.max(begin).min(offset + count), (offset + count).min(end).max(offset));
-            let to = to.max(from);
-            part[..from - offset].fill(T::ZERO);
-            part[to - offset..].fill(T::ZERO);
-            if from < to {
-                let base = (image * op.height + source as usize) * op.width * op.channels;
-                let start = base as isize + left * op.channels as isize + from as isize;
-                let start = start as usize;
-                part[from - offset..to - offset].copy_from_slice(&self.images[start..start + to - from]);
-            }
+        }
+    }
+
+    /// Values from `offset` on of row `row` of the window over one pixel.
+    #[inline(always)]
+    fn stretch(&self, at: &Walk, row: usize, offset: usize, target: &mut [T]) {
+        let op = self.op;
+        let (size, channels) = (op.window.size, op.channels);
+        let source = (at.y * op.window.stride + row).wrapping_sub(op.window.padding);
+        if source >= op.height {
+            return target.fill(T::ZERO);
+        }
+        let left = (at.x * op.window.stride) as isize - op.window.padding as isize;
+        let base = ((at.image * op.height + source) * op.width) as isize + left;
+        let base = base * channels as isize;
+        if left >= 0 && left as usize + size <= op.width {
+            return copy(target, &self.images[base as usize + offset..][..target.len()]);
+        }
+        let begin = (-left).max(0) as usize * channels;
+        let end = (op.width as isize - left).clamp(0, size as isize) as usize * channels;
+        let last = offset + target.len();
+        let from = begin.clamp(offset, last);
+        let to = end.clamp(from, last);
+        target[..from - offset].fill(T::ZERO);
+        target[to - offset..].fill(T::ZERO);
+        if from < to {
+            let start = (base + from as isize) as usize;
+            copy(&mut target[from - offset..to - offset], &self.images[start..start + to - from]);
         }
     }
 }
@@ -61,16 +129,26 @@ impl<T: Real> Operand<T> for Patches<'_, T> {
     }
 
     fn pack_rows(&self, first: usize, rows: usize, start: usize, depth: usize, _width: usize, panel: &mut [T]) {
-        for (row, line) in panel.chunks_mut(PANEL_STRIDE).enumerate().take(rows) {
-            self.copy(first + row, start, &mut line[..depth]);
-        }
+        let lines = Lines {
+            first,
+            count: rows,
+            start,
+            length: depth,
+            apart: PANEL_STRIDE,
+        };
+        self.pack(&lines, panel);
     }
 
     fn pack_columns(&self, first: usize, columns: usize, start: usize, depth: usize, width: usize, panel: &mut [T]) {
-        for (row, line) in panel.chunks_exact_mut(width).enumerate().take(depth) {
-            self.copy(start + row, first, &mut line[..columns]);
-            line[columns..].fill(T::ZERO);
-        }
+        let lines = Lines {
+            first: start,
+            count: depth,
+            start: first,
+            length: columns,
+            apart: width,
+        };
+        self.pack(&lines, panel);
+        pad(panel, depth, columns, width);
     }
 }
 
@@ -82,31 +160,43 @@ pub struct Reached<'a, T> {
 }
 
 impl<T: Real> Reached<'_, T> {
-    fn copy(&self, pixel: usize, first: usize, target: &mut [T]) {
+    fn pack(&self, lines: &Lines, panel: &mut [T]) {
         let op = self.op;
-        let (x, y, image) = (pixel % op.width, pixel / op.width % op.height, pixel / op.width / op.height);
+        let begin = Walk::from(lines.first, op.width, op.height);
         let mut done = 0;
-        while done < target.len() {
-            let (place, offset) = ((first + done) / op.filters, (first + done) % op.filters);
-            let count = (op.filters - offset).min(target.len() - done);
-            let part = &mut target[done..done + count];
-            done += count;
-            let row = output_of(y, place / op.window.size, op, op.output_height());
-            let column = output_of(x, place % op.window.size, op, op.output_width());
-            match (row, column) {
-                (Some(row), Some(column)) => {
-                    let output = (image * op.output_height() + row) * op.output_width() + column;
-                    part.copy_from_slice(&self.gradients[output * op.filters + offset..][..count]);
+        while done < lines.length {
+            let (place, offset) = (
+                (lines.start + done) / op.filters,
+                (lines.start + done) % op.filters,
+            );
+            let count = (op.filters - offset).min(lines.length - done);
+            let (down, over) = (place / op.window.size, place % op.window.size);
+            let mut at = begin;
+            for target in panel.chunks_mut(lines.apart).take(lines.count) {
+                let target = &mut target[done..done + count];
+                let row = output_of(at.y, down, op, op.output_height());
+                let column = output_of(at.x, over, op, op.output_width());
+                match (row, column) {
+                    (Some(row), Some(column)) => {
+                        let output = (at.image * op.output_height() + row) * op.output_width() + column;
+                        copy(target, &self.gradients[output * op.filters + offset..][..count]);
+                    }
+                    _ => target.fill(T::ZERO),
                 }
-                _ => part.fill(T::ZERO),
+                at.step();
             }
+            done += count;
         }
     }
 }
 
 /// Which output saw position `at` at place `place` of its window.
+#[inline(always)]
 fn output_of(at: usize, place: usize, op: &Conv2d, count: usize) -> Option<usize> {
     let moved = (at + op.window.padding).checked_sub(place)?;
+    if op.window.stride == 1 {
+        return (moved < count).then_some(moved);
+    }
     let output = moved / op.window.stride;
     (moved % op.window.stride == 0 && output < count).then_some(output)
 }
@@ -125,14 +215,33 @@ impl<T: Real> Operand<T> for Reached<'_, T> {
     }
 
     fn pack_rows(&self, first: usize, rows: usize, start: usize, depth: usize, _width: usize, panel: &mut [T]) {
-        for (row, line) in panel.chunks_mut(PANEL_STRIDE).enumerate().take(rows) {
-            self.copy(first + row, start, &mut line[..depth]);
-        }
+        let lines = Lines {
+            first,
+            count: rows,
+            start,
+            length: depth,
+            apart: PANEL_STRIDE,
+        };
+        self.pack(&lines, panel);
     }
 
     fn pack_columns(&self, first: usize, columns: usize, start: usize, depth: usize, width: usize, panel: &mut [T]) {
-        for (row, line) in panel.chunks_exact_mut(width).enumerate().take(depth) {
-            self.copy(start + row, first, &mut line[..columns]);
+        let lines = Lines {
+            first: start,
+            count: depth,
+            start: first,
+            length: columns,
+            apart: width,
+        };
+        self.pack(&lines, panel);
+        pad(panel, depth, columns, width);
+    }
+}
+
+/// Zeros behind the columns that exist.
+fn pad<T: Real>(panel: &mut [T], depth: usize, columns: usize, width: usize) {
+    if columns < width {
+        for line in panel.chunks_exact_mut(width).take(depth) {
             line[columns..].fill(T::ZERO);
         }
     }

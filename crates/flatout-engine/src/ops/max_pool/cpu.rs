@@ -8,34 +8,49 @@ use crate::cpu::real::Real;
 use crate::cpu::vectorised::vectorised;
 
 vectorised! {
+    /// One line of outputs: `source` begins at the first line under its windows.
     #[allow(clippy::eq_op)]
-    fn larger<T>(target: &mut [T], source: &[T]) {
-        for (target, &source) in target.iter_mut().zip(source) {
-            // NaN wins, as in PyTorch.
-            *target = if source > *target || source != source { source } else { *target };
+    fn pool_line<T>(target: &mut [T], source: &[T], size: usize, channels: usize, width: usize) {
+        for (column, target) in target.chunks_exact_mut(channels).enumerate() {
+            let first = column * size * channels;
+            target.copy_from_slice(&source[first..first + channels]);
+            for place in 1..size * size {
+                let offset = first + (place / size * width + place % size) * channels;
+                let values = &source[offset..offset + channels];
+                for (target, &value) in target.iter_mut().zip(values) {
+                    // NaN wins, as in PyTorch.
+                    *target = if value > *target || value != value { value } else { *target };
+                }
+            }
         }
     }
 }
 
 vectorised! {
-    /// Where `source` is the maximum and nobody before was, the gradient goes there and is used up.
-    fn route<T>(target: &mut [T], source: &[T], result: &[T], left: &mut [T]) {
-        let count = target.len();
-        let (source, result, left) = (&source[..count], &result[..count], &mut left[..count]);
-        for i in 0..count {
-            let hit = source[i] == result[i];
-            target[i] += if hit { left[i] } else { T::ZERO };
-            left[i] = if hit { T::ZERO } else { left[i] };
+    /// One line of outputs: where the source is the maximum and nobody before was, the gradient goes there and is used up.
+    fn route_line<T>(
+        target: &mut [T],
+        source: &[T],
+        result: &[T],
+        gradient: &[T],
+        left: &mut [T],
+        size: usize,
+        width: usize,
+    ) {
+        let channels = left.len();
+        let outputs = result.chunks_exact(channels).zip(gradient.chunks_exact(channels));
+        for (column, (result, gradient)) in outputs.enumerate() {
+            left.copy_from_slice(gradient);
+            for place in 0..size * size {
+                let offset = (place / size * width + column * size + place % size) * channels;
+                let (target, source) = (&mut target[offset..offset + channels], &source[offset..offset + channels]);
+                for i in 0..channels {
+                    let hit = source[i] == result[i];
+                    target[i] += if hit { left[i] } else { T::ZERO };
+                    left[i] = if hit { T::ZERO } else { left[i] };
+                }
+            }
         }
-    }
-}
-
-impl MaxPool {
-    /// Offsets of the pixels under the window of an output pixel of one image.
-    fn window(&self, row: usize, column: usize) -> impl Iterator<Item = usize> + '_ {
-        let (size, channels, width) = (self.size, self.channels, self.width);
-        let lines = (0..size).flat_map(move |y| (0..size).map(move |x| (row * size + y, column * size + x)));
-        lines.map(move |(y, x)| (y * width + x) * channels)
     }
 }
 
@@ -48,19 +63,11 @@ impl<T: Real> CpuOperation<T> for MaxPool {
         io.pool().run(&|worker| {
             for line in io.pool().share(worker, self.batch * down, 1) {
                 let source = &input[line / down * image..][..image];
-                for column in 0..over {
-                    let place = (line * over + column) * channels;
-                    // SAFETY: each line belongs to one worker.
-                    let target = unsafe { output.part(place..place + channels) };
-                    for (number, offset) in self.window(line % down, column).enumerate() {
-                        let values = &source[offset..offset + channels];
-                        if number == 0 {
-                            target.copy_from_slice(values);
-                        } else {
-                            larger(target, values);
-                        }
-                    }
-                }
+                let range = line * over * channels..(line + 1) * over * channels;
+                // SAFETY: each line belongs to one worker.
+                let target = unsafe { output.part(range) };
+                let first = line % down * self.size * self.width * channels;
+                pool_line(target, &source[first..], self.size, channels, self.width);
             }
         });
         Ok(())
@@ -87,14 +94,18 @@ impl<T: Real> CpuOperation<T> for MaxPool {
                 if !accumulate {
                     target.fill(T::ZERO);
                 }
-                for pixel in 0..down * over {
-                    let place = (number * down * over + pixel) * channels;
-                    left.copy_from_slice(&gradient[place..place + channels]);
-                    let result = &result[place..place + channels];
-                    for offset in self.window(pixel / over, pixel % over) {
-                        let there = offset..offset + channels;
-                        route(&mut target[there.clone()], &source[there], result, left);
-                    }
+                for line in 0..down {
+                    let outputs = (number * down + line) * over * channels..(number * down + line + 1) * over * channels;
+                    let first = line * self.size * self.width * channels;
+                    route_line(
+                        &mut target[first..],
+                        &source[first..],
+                        &result[outputs.clone()],
+                        &gradient[outputs],
+                        left,
+                        self.size,
+                        self.width,
+                    );
                 }
             }
         });
