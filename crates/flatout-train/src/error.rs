@@ -142,6 +142,16 @@ impl Explain for TrainError {
             Self::Missing { .. } => Some(
                 message!(en: "make data to try with: flatout generate stocks --out data/stocks", zh: "可先生成试用数据：flatout generate stocks --out data/stocks"),
             ),
+            Self::Checkpoint { .. } => Some(message!(
+                en: "an output folder holds best.safetensors and last.safetensors; the model's settings must be those it was trained with",
+                zh: "输出文件夹中有 best.safetensors 和 last.safetensors；模型设置必须与训练时相同"
+            )),
+            Self::OtherData { path, .. } => {
+                let path = path.display();
+                Some(
+                    message!(en: "see what lies there: flatout data inspect {path}", zh: "查看其中的数据：flatout data inspect {path}"),
+                )
+            }
             Self::NotFinite { kept: Some(path), .. } => {
                 let path = path.display();
                 Some(

@@ -85,6 +85,8 @@ settings! {
     pipeline: Kind::Choice(&["auto", "naive"]), "auto", "naive trains as a first script would: one thread, the loss read back each step", "naive 按初版脚本的方式训练：单线程、每步读回损失";
     channels [image_channels]: Kind::Count, "1", "channels of pictures: 1 (grey) or 3 (RGB)", "图像通道数：1（灰度）或 3（RGB）";
     input_size: Kind::Text, "", "pictures are resized to WIDTH,HEIGHT; tables tell their own size", "图像缩放到的 宽,高；表格由数据本身决定";
+    flip: Kind::Flag, "false", "turn training pictures round at random, left to right", "随机左右翻转训练图像";
+    crop_padding: Kind::Count, "0", "shift training pictures at random by up to so many pixels", "随机平移训练图像的最大像素数";
     cache: Kind::Flag, "true", "keep the parsed data in the user's cache folder for the next start", "把解析后的数据保存在用户缓存目录，供下次启动使用";
     num_workers [workers]: Kind::Count, "", "loader processes", "数据加载进程数", pointless "samples are indices into one copy of the data: there are no loader processes", "样本只是同一份数据的索引：没有加载进程";
     prefetch_factor: Kind::Count, "", "batches a worker loads ahead", "每个 worker 预取的 batch 数", pointless "a batch is gathered where it is used: there is nothing to prefetch", "batch 在使用处直接收集：无需预取";
@@ -166,6 +168,8 @@ pub struct Settings {
     pub channels: usize,
     /// Width and height of pictures.
     pub input_size: Option<(usize, usize)>,
+    pub flip: bool,
+    pub crop_padding: usize,
     pub cache: bool,
     /// Data to make first, unless they are there.
     pub recipe: Option<Recipe>,
@@ -226,6 +230,8 @@ impl Settings {
             naive: read.choice("pipeline")? == "naive",
             channels: read.channels("channels")?,
             input_size: read.size("input_size")?,
+            flip: read.flag("flip")?,
+            crop_padding: read.count("crop_padding")?,
             cache: read.flag("cache")?,
             recipe: None,
         })

@@ -94,6 +94,11 @@ fn folders_are_classes_and_tables_of_labels_positions() {
         scores.mae.unwrap() < 16.0 && scores.accuracy.is_none(),
         "{scores:?}"
     );
+    let turned = [("flip", "true"), ("crop_padding", "2"), ("epochs", "3")];
+    let (scores, _) = train(&shapes, &[&small[..], &turned].concat()).unwrap();
+    assert!(scores.accuracy.unwrap() > 0.2, "{scores:?}");
+    let refused = train(&captchas, &[&small[..], &turned].concat()).unwrap_err();
+    assert!(refused.to_string().contains("flip"), "{refused}");
     let wrong = train(&captchas, &[("label", "gap_z")]).unwrap_err().to_string();
     assert!(wrong.contains("gap_z"), "{wrong}");
 }

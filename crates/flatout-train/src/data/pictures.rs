@@ -1,9 +1,11 @@
 //! Pictures as one block of bytes: decoded once, a quarter of the size of floats, normalised where they are used.
 
+use super::augmentation::{Augmentation, Pixels};
 use super::{Preparation, Shape, TrainingData, cached, label_of, label_table};
-use crate::target::{RealLabels, decide_classes};
+use crate::target::{RealLabels, Task, decide_classes};
 use crate::{Settings, TrainError};
-use flatout_data::{ImageOptions, ImageTargets, Images, SplitRule, load_images};
+use flatout_core::message;
+use flatout_data::{Augment, ImageOptions, ImageTargets, Images, SplitRule, load_images};
 use flatout_engine::Table;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +30,8 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     let splits = images.split(&SplitRule::default())?;
     let (scale, shift) = normalisation(&images, &splits.train);
     let bytes = images.size_bytes();
-    let (target, labels) = match images.targets {
+    let mut images = images;
+    let (target, labels) = match std::mem::take(&mut images.targets) {
         ImageTargets::Class { classes, names } => decide_classes(classes.into_vec(), names, &settings.task),
         ImageTargets::Real { values, names } => RealLabels {
             values: values.into_vec(),
@@ -53,7 +56,25 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         entities: Vec::new(),
         target,
     };
-    let pixels = Table::U8(Arc::new(images.pixels.into_vec()));
+    let augment = Augment {
+        flip: settings.flip,
+        crop_padding: settings.crop_padding,
+    };
+    if augment != Augment::default() && preparation.target.task == Task::Regression {
+        return Err(TrainError::Value {
+            setting: if settings.flip { "flip" } else { "crop_padding" }.to_owned(),
+            value: if settings.flip {
+                "true".to_owned()
+            } else {
+                settings.crop_padding.to_string()
+            },
+            expected: message!(en: "nothing for these pictures: positions do not move along with them", zh: "不用于这些图像：位置标签不会随图像变换"),
+        });
+    }
+    let images = Arc::new(images);
+    let augmentation = (augment != Augment::default())
+        .then(|| Augmentation::new(images.clone(), augment, splits.train.clone(), settings.seed));
+    let pixels = Table::U8(Arc::new(Pixels(images)));
     Ok(TrainingData {
         tables: vec![
             ("features", pixels),
@@ -66,6 +87,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         entity_of_row: Arc::default(),
         label_offset: 0,
         bytes,
+        augmentation,
         notes,
         panel: None,
     })
