@@ -81,6 +81,9 @@ impl Configuration {
             }
         }
         values.extend(flags.iter().map(|(name, value)| (*name, value.clone())));
+        for (_, own) in &mut phases {
+            own.retain(|name, _| !flags.contains_key(name));
+        }
         let recipe = recipe::read(&lines)?;
         let resolve = |values: &Values| -> Result<Settings, TrainError> {
             Ok(Settings {
@@ -397,5 +400,8 @@ mod tests {
                 .collect()
         };
         assert_eq!(of(&again), of(&phased));
+        let flags: Values = [("epochs", "7".to_owned())].into();
+        let flagged = Configuration::of(Path::new("a.yaml"), "global:\n  epochs: 2\n", &flags).unwrap();
+        assert_eq!(flagged.phases[0].settings.epochs, 7);
     }
 }

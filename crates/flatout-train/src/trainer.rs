@@ -5,6 +5,8 @@ mod epochs;
 mod evaluation;
 mod report;
 mod saving;
+#[cfg(test)]
+mod tests;
 
 pub use report::{Outcome, Report};
 
@@ -47,6 +49,7 @@ pub struct Trainer<'a> {
     trained_s: f64,
     last_scores: Option<Scores>,
     begun: Instant,
+    opener: fitting::Opener,
 }
 
 /// What a session begins with.
@@ -117,6 +120,7 @@ impl<'a> Trainer<'a> {
             trained_s: 0.0,
             last_scores: None,
             begun,
+            opener: fitting::open_once,
         })
     }
 
@@ -160,9 +164,11 @@ impl<'a> Trainer<'a> {
         let settings = &phase.settings;
         let (mut batch, mut notes) = self.batch_of(phase)?;
         loop {
-            let Self { data, report, .. } = self;
+            let Self {
+                data, report, opener, ..
+            } = self;
             let mut say = |message: Message| report(&Report::Warning { message });
-            let mut opened = fitting::open(settings, data, &mut batch, &mut say)?;
+            let mut opened = fitting::open(*opener, settings, data, &mut batch, &mut say)?;
             begin.put(&mut *opened.session)?;
             self.position = opened.session.position();
             self.progress.batch = Some(batch);

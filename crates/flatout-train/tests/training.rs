@@ -5,7 +5,9 @@
 mod support;
 
 use flatout_telemetry::{EventKind, Phase, Record};
-use flatout_train::Report;
+use flatout_train::{Configuration, Report, Trainer};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use support::{stocks, tensors, train, values};
 
 #[test]
@@ -130,4 +132,30 @@ fn bad_input_is_named() {
     assert!(message(&[("resume", &resume), ("hidden_size", "32")]).contains("another model"));
     std::fs::write(output.join("last.safetensors"), b"cut short").unwrap();
     assert!(message(&[("resume", &resume)]).contains("damaged"));
+}
+
+#[test]
+fn every_phase_has_a_schedule_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, output) = (folder.path().join("data"), folder.path().join("out"));
+    stocks(&data);
+    let text = "lr_schedule: linear\npretrain:\n  epochs: 2\n  batch_size: 32\nglobal:\n  epochs: 2\n";
+    let mut flags = values(&data, &output, &[]);
+    flags.remove("epochs");
+    let configuration = Configuration::of(Path::new("phases.yaml"), text, &flags).unwrap();
+    let (interrupted, mut rates) = (AtomicBool::new(false), Vec::new());
+    let mut report = |report: &Report| {
+        if let Report::Epoch { rate, phase, .. } = report {
+            rates.push((phase.clone(), *rate));
+        }
+    };
+    Trainer::new(&configuration, &interrupted, &mut report)
+        .unwrap()
+        .run()
+        .unwrap();
+    let phases: Vec<&str> = rates.iter().map(|(phase, _)| phase.as_str()).collect();
+    assert_eq!(phases, ["pretrain", "pretrain", "global", "global"]);
+    for pair in rates.chunks_exact(2) {
+        assert!(pair[0].1 > 0.45 * 0.005 && pair[1].1 < 0.1 * 0.005, "{rates:?}");
+    }
 }

@@ -18,15 +18,19 @@ pub fn open_once(settings: &Settings, data: &TrainingData, micro: usize) -> Resu
     Ok(opened)
 }
 
+/// Opens a session for micro-batches of a size: [`open_once`], but for tests.
+pub type Opener = fn(&Settings, &TrainingData, usize) -> Result<Opened, TrainError>;
+
 /// The same with the largest micro-batch that fits, which `batch` then has.
 pub fn open(
+    opener: Opener,
     settings: &Settings,
     data: &TrainingData,
     batch: &mut Batch,
     say: &mut dyn FnMut(Message),
 ) -> Result<Opened, TrainError> {
     loop {
-        match open_once(settings, data, batch.micro) {
+        match opener(settings, data, batch.micro) {
             Err(TrainError::Engine(EngineError::OutOfMemory { wanted_bytes })) => {
                 *batch = make_smaller(settings, data, *batch, wanted_bytes, say)?;
             }

@@ -2,6 +2,7 @@
 
 use super::{Report, Trainer};
 use crate::batch_size::Batch;
+use crate::checkpoint::Progress;
 use crate::indices::BatchIndices;
 use crate::schedule::{Schedule, Shape as ScheduleShape};
 use crate::{Settings, TrainError};
@@ -25,6 +26,11 @@ pub(super) struct PhaseRun<'a> {
 impl PhaseRun<'_> {
     pub(super) fn peak_rate(&self) -> f64 {
         self.settings.learning_rate * self.batch.rate_factor
+    }
+
+    /// The rate of the step that comes next. Counted within the phase: the next one warms up and falls anew.
+    fn rate(&self, schedule: &Schedule, progress: &Progress) -> f64 {
+        schedule.rate(progress.epoch * self.order.batches_per_epoch() + progress.epoch_step)
     }
 
     fn schedule(&self) -> Schedule {
@@ -54,14 +60,17 @@ impl Trainer<'_> {
         let settings = run.settings;
         while self.progress.epoch < settings.epochs {
             let (began, samples_before) = (Instant::now(), self.trained_samples);
-            if self.train_epoch(run, session)? {
-                self.save(session, "last.safetensors", false)?;
-                return Ok(true);
-            }
+            let interrupted = self.train_epoch(run, session)?;
             self.take_loss(session)?;
             let seconds = began.elapsed().as_secs_f64();
             self.trained_s += seconds;
+            if interrupted {
+                self.save(session, "last.safetensors", false)?;
+                return Ok(true);
+            }
             let loss = self.progress.epoch_loss / self.progress.epoch_samples.max(1) as f64;
+            self.progress.epoch_step = self.progress.epoch_step.saturating_sub(1);
+            let last_rate = run.rate(&run.schedule(), &self.progress);
             self.progress.epoch += 1;
             self.progress.epoch_step = 0;
             (self.progress.epoch_loss, self.progress.epoch_samples) = (0.0, 0);
@@ -85,7 +94,7 @@ impl Trainer<'_> {
                 loss,
                 samples_s: samples / seconds.max(1e-9),
                 seconds,
-                rate: run.schedule().rate(self.progress.step.saturating_sub(1)),
+                rate: last_rate,
                 scores,
             });
             if let Some(scores) = scores {
@@ -121,7 +130,7 @@ impl Trainer<'_> {
         };
         while self.progress.epoch_step < steps {
             let began = Instant::now();
-            let rate = schedule.rate(self.progress.step);
+            let rate = run.rate(&schedule, &self.progress);
             let samples = self.step(run, &mut indices, session, rate)?;
             self.position = session.position();
             self.progress.epoch_step += 1;
@@ -142,7 +151,6 @@ impl Trainer<'_> {
                 self.steps_line(run, &mut clock, line, session)?;
             }
             if self.interrupted.load(Ordering::Relaxed) {
-                self.take_loss(session)?;
                 return Ok(true);
             }
         }

@@ -72,6 +72,10 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         }
     };
     let outcome = Trainer::new(&configuration, interrupted, &mut show)?.run()?;
+    if moving {
+        // What is left of the moving line, and the terminal's own ^C.
+        eprint!("\r\x1b[K");
+    }
     if arguments.json {
         let line = serde_json::json!({"event": "end", "schema": 1, "outcome": outcome});
         write_stdout(format!("{line}\n").as_bytes());
