@@ -8,17 +8,18 @@ pub mod figures;
 pub mod marks;
 pub mod processes;
 pub mod series;
+pub mod thin;
 
 use charts::Chart;
 use checklist::Item;
-use clean::Defect;
+use clean::{Ascending, Defect};
 use figures::Figure;
 use flatout_core::histogram::Histogram;
 use flatout_diagnose::analysis::loaders::Loader;
-use flatout_diagnose::verdict::Verdict;
+use flatout_diagnose::verdict::{Gatherer, Verdict};
 use flatout_diagnose::{Analysis, Diagnosis};
 use flatout_telemetry::record::{Record, RunData};
-use flatout_telemetry::{Fact, RunInfo};
+use flatout_telemetry::{Fact, RunInfo, Sample, StepTick};
 use marks::Marks;
 use processes::ProcessRow;
 
@@ -56,36 +57,40 @@ pub struct LossPoint {
 }
 
 impl Digest {
+    /// Reads a record line by line: a day of seconds takes no more memory than an hour.
     pub fn read(record: &Record) -> Self {
-        Self::of(record.load())
+        let mut reading = Reading::new(&record.info);
+        let mut data = RunData {
+            info: record.info.clone(),
+            ..RunData::default()
+        };
+        let mut samples = record.samples();
+        samples.by_ref().for_each(|sample| reading.sample(sample));
+        data.skipped.append(&mut samples.skipped);
+        let mut steps = record.steps();
+        steps.by_ref().for_each(|tick| reading.step(tick));
+        data.skipped.append(&mut steps.skipped);
+        let mut events = record.events();
+        data.events = events.by_ref().filter(|event| clean::placed(event.t)).collect();
+        data.skipped.append(&mut events.skipped);
+        let mut facts = record.facts();
+        data.facts = facts.by_ref().collect();
+        data.skipped.append(&mut facts.skipped);
+        data.stacks = record.stacks().collect();
+        reading.done(data)
     }
 
+    /// The same of a record that is in memory.
     pub fn of(mut data: RunData) -> Self {
-        let defects = clean::clean(&mut data);
-        let diagnosis = flatout_diagnose::diagnose(&data);
-        let analysis = Analysis::new(&data);
-        let length_s = clean::length_s(&data);
-        Self {
-            length_s,
-            figures: figures::of(&analysis),
-            verdict: Verdict::of(&data.info, &data.samples),
-            step_hist: analysis
-                .window
-                .as_ref()
-                .map(|window| window.step_hist.clone())
-                .unwrap_or_default(),
-            charts: charts::of(&data, length_s.unwrap_or(0.0)),
-            marks: Marks::of(&data.events),
-            loaders: analysis.loaders.clone(),
-            processes: processes::of(&data),
-            facts: last_facts(&data.facts),
-            checklist: checklist::of(&analysis, &diagnosis.findings),
-            learning: learning(&data),
-            has_steps: data.steps.iter().any(|tick| tick.steps > 0),
-            diagnosis,
-            defects,
-            info: data.info,
-        }
+        let mut reading = Reading::new(&data.info);
+        std::mem::take(&mut data.samples)
+            .into_iter()
+            .for_each(|sample| reading.sample(sample));
+        std::mem::take(&mut data.steps)
+            .into_iter()
+            .for_each(|tick| reading.step(tick));
+        data.events.retain(|event| clean::placed(event.t));
+        reading.done(data)
     }
 
     pub fn figure(&self, key: &str) -> Option<&Figure> {
@@ -101,16 +106,88 @@ fn last_facts(facts: &[Fact]) -> Vec<Fact> {
     last.into_values().cloned().collect()
 }
 
-/// One point a tick that knows its loss.
-fn learning(data: &RunData) -> Vec<LossPoint> {
-    let mut samples = 0.0;
-    let mut points = Vec::new();
-    for tick in &data.steps {
-        let Some(seen) = tick.samples else { continue };
-        samples += seen as f64;
-        if let Some(loss) = tick.loss.filter(|loss| loss.is_finite() && seen > 0) {
-            points.push(LossPoint { samples, loss });
+/// What is gathered while the lines go by.
+struct Reading {
+    sample_times: Ascending,
+    step_times: Ascending,
+    charts: charts::Builder,
+    processes: processes::Builder,
+    verdict: Gatherer,
+    samples: thin::Samples,
+    steps: thin::Steps,
+    samples_seen: f64,
+    learning: Vec<LossPoint>,
+}
+
+impl Reading {
+    fn new(info: &RunInfo) -> Self {
+        Self {
+            sample_times: Ascending::default(),
+            step_times: Ascending::default(),
+            charts: charts::Builder::new(info),
+            processes: processes::Builder::default(),
+            verdict: Gatherer::new(info),
+            samples: thin::Samples::default(),
+            steps: thin::Steps::default(),
+            samples_seen: 0.0,
+            learning: Vec::new(),
         }
     }
-    points
+
+    fn sample(&mut self, sample: Sample) {
+        if self.sample_times.take(sample.t) {
+            self.charts.sample(&sample);
+            self.processes.sample(&sample);
+            self.verdict.add(&sample);
+            self.samples.push(sample);
+        }
+    }
+
+    fn step(&mut self, tick: StepTick) {
+        if !self.step_times.take(tick.t) {
+            return;
+        }
+        self.charts.step(&tick);
+        if let Some(samples) = tick.samples.filter(|samples| *samples > 0) {
+            self.samples_seen += samples as f64;
+            if let Some(loss) = tick.loss.filter(|loss| loss.is_finite()) {
+                self.learning.push(LossPoint {
+                    samples: self.samples_seen,
+                    loss,
+                });
+            }
+        }
+        self.steps.push(tick);
+    }
+
+    /// `data` holds everything but samples and steps.
+    fn done(self, mut data: RunData) -> Digest {
+        let every = self.samples.every;
+        data.samples = self.samples.kept;
+        data.steps = self.steps.done();
+        let defects = clean::defects(&data, (self.sample_times.dropped, self.step_times.dropped), every);
+        let diagnosis = flatout_diagnose::diagnose(&data);
+        let analysis = Analysis::new(&data);
+        Digest {
+            length_s: clean::length_s(&data),
+            figures: figures::of(&analysis),
+            verdict: self.verdict.verdict(),
+            step_hist: analysis
+                .window
+                .as_ref()
+                .map(|window| window.step_hist.clone())
+                .unwrap_or_default(),
+            charts: self.charts.done(),
+            marks: Marks::of(&data.events),
+            loaders: analysis.loaders.clone(),
+            processes: self.processes.done(&data.events),
+            facts: last_facts(&data.facts),
+            checklist: checklist::of(&analysis, &diagnosis.findings),
+            learning: self.learning,
+            has_steps: data.steps.iter().any(|tick| tick.steps > 0),
+            diagnosis,
+            defects,
+            info: data.info,
+        }
+    }
 }

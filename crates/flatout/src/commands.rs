@@ -59,6 +59,7 @@ commands! {
     Why: Explain = explain;
     See: Run = run;
     Change: Advise = advise;
+    See: Demo = demo;
     Prove: Compare = compare;
     Prove: Report = report;
     Train: Train = train;

@@ -2,6 +2,7 @@
 
 mod commands;
 mod context;
+mod demo;
 mod logging;
 mod output;
 mod questions;

@@ -3,8 +3,7 @@
 use super::series::Series;
 use flatout_core::{Message, message};
 use flatout_diagnose::verdict::utilisation_of_tick;
-use flatout_telemetry::record::RunData;
-use flatout_telemetry::{GpuSample, Phase, Sample, StepTick};
+use flatout_telemetry::{GpuSample, Phase, RunInfo, Sample, StepTick};
 
 /// How a chart's values are written and where its axis begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +55,9 @@ pub struct Chart {
 /// So many buckets a curve keep the file below a megabyte with all charts full.
 const MOST_BUCKETS: usize = 900;
 
-type OfSample = fn(&Sample, &RunData) -> Option<f64>;
-type OfSteps = fn(&StepTick) -> Option<f64>;
+type OfSample = fn(&Sample, &RunInfo) -> Option<f64>;
+/// The value of a tick, and what it weighs: seconds, or steps.
+type OfSteps = fn(&StepTick) -> Option<(f64, f64)>;
 
 enum Of {
     Sample(OfSample),
@@ -68,58 +68,72 @@ struct Plan {
     key: &'static str,
     title: Message,
     scale: Scale,
-    curves: Vec<(Message, bool, Of)>,
+    of_gpus: bool,
+    curves: Vec<(Curve, Of)>,
 }
 
-pub fn of(data: &RunData, length_s: f64) -> Vec<Chart> {
-    let tick_s = data
-        .info
-        .interval_s
-        .filter(|seconds| *seconds > 0.0)
-        .unwrap_or(1.0);
-    plans(data)
-        .into_iter()
-        .filter_map(|plan| {
-            let curves: Vec<Curve> = plan
-                .curves
-                .into_iter()
-                .map(|(name, limit, of)| Curve {
-                    name,
-                    limit,
-                    series: fill(data, length_s, tick_s, &of),
-                })
-                .filter(|curve| !curve.series.is_empty())
-                .collect();
-            let measured = curves.iter().any(|curve| !curve.limit);
-            measured.then_some(Chart {
-                key: plan.key,
-                title: plan.title,
-                scale: plan.scale,
-                curves,
-            })
-        })
-        .collect()
+/// Takes samples and steps one by one, so that a record need not be in memory.
+pub struct Builder {
+    info: RunInfo,
+    plans: Vec<Plan>,
+    most_gpus: usize,
 }
 
-fn fill(data: &RunData, length_s: f64, tick_s: f64, of: &Of) -> Series {
-    let mut series = Series::new(length_s, tick_s, MOST_BUCKETS);
-    match of {
-        Of::Sample(value) => {
-            for sample in &data.samples {
-                if let Some(value) = value(sample, data) {
-                    series.add(sample.t, value, 1.0);
-                }
-            }
+impl Builder {
+    pub fn new(info: &RunInfo) -> Self {
+        let tick_s = info.interval_s.filter(|seconds| *seconds > 0.0).unwrap_or(1.0);
+        Self {
+            info: info.clone(),
+            plans: plans(tick_s),
+            most_gpus: 0,
         }
-        Of::Steps(value) => {
-            for tick in &data.steps {
-                if let Some(value) = value(tick) {
-                    series.add(tick.t, value, tick.dt.max(1e-3));
-                }
+    }
+
+    pub fn sample(&mut self, sample: &Sample) {
+        self.most_gpus = self.most_gpus.max(sample.gpus.len());
+        for (curve, of) in self.plans.iter_mut().flat_map(|plan| &mut plan.curves) {
+            if let Of::Sample(value) = of
+                && let Some(value) = value(sample, &self.info)
+            {
+                curve.series.add(sample.t, value, 1.0);
             }
         }
     }
-    series
+
+    pub fn step(&mut self, tick: &StepTick) {
+        for (curve, of) in self.plans.iter_mut().flat_map(|plan| &mut plan.curves) {
+            if let Of::Steps(value) = of
+                && let Some((value, weight)) = value(tick)
+            {
+                curve.series.add(tick.t, value, weight);
+            }
+        }
+    }
+
+    /// With several GPUs the curves are their mean, and the titles say so.
+    pub fn done(self) -> Vec<Chart> {
+        let several = self.most_gpus > 1;
+        let charts = self.plans.into_iter().filter_map(|plan| {
+            let curves = plan.curves.into_iter().map(|(curve, _)| curve);
+            let curves: Vec<Curve> = curves.filter(|curve| !curve.series.is_empty()).collect();
+            let measured = curves.iter().any(|curve| !curve.limit);
+            let title = if several && plan.of_gpus {
+                Message {
+                    en: format!("{} (mean of the GPUs)", plan.title.en),
+                    zh: format!("{}（各 GPU 平均）", plan.title.zh),
+                }
+            } else {
+                plan.title
+            };
+            measured.then_some(Chart {
+                key: plan.key,
+                title,
+                scale: plan.scale,
+                curves,
+            })
+        });
+        charts.collect()
+    }
 }
 
 /// The mean over the GPUs that know the value now.
@@ -133,37 +147,26 @@ fn gpus(sample: &Sample, value: impl Fn(u32, &GpuSample) -> Option<f64>) -> Opti
     (count > 0.0).then(|| sum / count)
 }
 
-fn per_step(tick: &StepTick, ms: f64) -> Option<f64> {
-    (tick.steps > 0).then(|| ms / tick.steps as f64)
+/// Weighed by steps, so that a stretch's mean is its time by its steps.
+fn per_step(tick: &StepTick, ms: f64) -> Option<(f64, f64)> {
+    let steps = tick.steps as f64;
+    (tick.steps > 0).then(|| (ms / steps, steps))
 }
 
-fn plans(data: &RunData) -> Vec<Plan> {
-    let several = data
-        .samples
-        .iter()
-        .map(|sample| sample.gpus.len())
-        .max()
-        .unwrap_or(0)
-        > 1;
-    // With several GPUs the curves are their mean; each GPU has a row of its own below.
-    let of_gpus = |title: Message| {
-        if several {
-            let (en, zh) = (title.en, title.zh);
-            Message {
-                en: format!("{en} (mean of the GPUs)"),
-                zh: format!("{zh}（各 GPU 平均）"),
-            }
-        } else {
-            title
-        }
+fn plans(tick_s: f64) -> Vec<Plan> {
+    let curve = |name: Message, limit: bool| Curve {
+        name,
+        limit,
+        series: Series::new(tick_s, MOST_BUCKETS),
     };
-    let sample = |name: Message, value: OfSample| (name, false, Of::Sample(value));
-    let limit = |name: Message, value: OfSample| (name, true, Of::Sample(value));
-    let steps = |name: Message, value: OfSteps| (name, false, Of::Steps(value));
+    let sample = |name: Message, value: OfSample| (curve(name, false), Of::Sample(value));
+    let limit = |name: Message, value: OfSample| (curve(name, true), Of::Sample(value));
+    let steps = |name: Message, value: OfSteps| (curve(name, false), Of::Steps(value));
     vec![
         Plan {
             key: "busy",
-            title: of_gpus(message!(en: "GPU utilisation", zh: "GPU 利用率")),
+            title: message!(en: "GPU utilisation", zh: "GPU 利用率"),
+            of_gpus: true,
             scale: Scale::Percent,
             curves: vec![
                 sample(message!(en: "busy", zh: "忙碌"), |s, _| {
@@ -180,16 +183,17 @@ fn plans(data: &RunData) -> Vec<Plan> {
         Plan {
             key: "rate",
             title: message!(en: "Samples a second", zh: "样本/秒"),
+            of_gpus: false,
             scale: Scale::Count,
             curves: vec![steps(message!(en: "samples/s", zh: "样本/秒"), |tick| {
-                (tick.dt > 0.0)
-                    .then(|| Some(tick.samples? as f64 / tick.dt))
-                    .flatten()
+                let samples = tick.samples.filter(|_| tick.dt > 0.0)?;
+                Some((samples as f64 / tick.dt, tick.dt))
             })],
         },
         Plan {
             key: "wait",
             title: message!(en: "Time of a batch", zh: "每个 batch 的时间"),
+            of_gpus: false,
             scale: Scale::Milliseconds,
             curves: vec![
                 steps(message!(en: "whole", zh: "全部"), |tick| {
@@ -203,28 +207,33 @@ fn plans(data: &RunData) -> Vec<Plan> {
         Plan {
             key: "loss",
             title: message!(en: "Loss", zh: "损失"),
+            of_gpus: false,
             scale: Scale::Free,
-            curves: vec![steps(message!(en: "loss", zh: "损失"), |tick| tick.loss)],
+            curves: vec![steps(message!(en: "loss", zh: "损失"), |tick| {
+                Some((tick.loss?, 1.0))
+            })],
         },
         Plan {
             key: "memory",
-            title: of_gpus(message!(en: "GPU memory", zh: "显存")),
+            title: message!(en: "GPU memory", zh: "显存"),
+            of_gpus: true,
             scale: Scale::Bytes,
             curves: vec![
                 sample(message!(en: "used", zh: "已用"), |s, _| {
                     gpus(s, |_, gpu| gpu.mem_used_bytes.map(|bytes| bytes as f64))
                 }),
-                limit(message!(en: "total", zh: "总量"), |s, data| {
+                limit(message!(en: "total", zh: "总量"), |s, info| {
                     gpus(s, |index, _| {
-                        let info = data.info.gpus.get(&index)?;
-                        info.mem_total_bytes.map(|bytes| bytes as f64)
+                        let gpu = info.gpus.get(&index)?;
+                        gpu.mem_total_bytes.map(|bytes| bytes as f64)
                     })
                 }),
             ],
         },
         Plan {
             key: "power",
-            title: of_gpus(message!(en: "Power", zh: "功耗")),
+            title: message!(en: "Power", zh: "功耗"),
+            of_gpus: true,
             scale: Scale::Watts,
             curves: vec![
                 sample(message!(en: "power", zh: "功耗"), |s, _| {
@@ -237,20 +246,22 @@ fn plans(data: &RunData) -> Vec<Plan> {
         },
         Plan {
             key: "temperature",
-            title: of_gpus(message!(en: "Temperature", zh: "温度")),
+            title: message!(en: "Temperature", zh: "温度"),
+            of_gpus: true,
             scale: Scale::Celsius,
             curves: vec![
                 sample(message!(en: "temperature", zh: "温度"), |s, _| {
                     gpus(s, |_, gpu| gpu.temp_c)
                 }),
-                limit(message!(en: "slows down at", zh: "降频温度"), |s, data| {
-                    gpus(s, |index, _| data.info.gpus.get(&index)?.temp_slowdown_c)
+                limit(message!(en: "slows down at", zh: "降频温度"), |s, info| {
+                    gpus(s, |index, _| info.gpus.get(&index)?.temp_slowdown_c)
                 }),
             ],
         },
         Plan {
             key: "clocks",
-            title: of_gpus(message!(en: "Clocks", zh: "时钟频率")),
+            title: message!(en: "Clocks", zh: "时钟频率"),
+            of_gpus: true,
             scale: Scale::Megahertz,
             curves: vec![
                 sample(message!(en: "SM", zh: "SM 频率"), |s, _| {
@@ -264,6 +275,7 @@ fn plans(data: &RunData) -> Vec<Plan> {
         Plan {
             key: "cpu",
             title: message!(en: "CPUs of the job", zh: "作业可用的 CPU"),
+            of_gpus: false,
             scale: Scale::Percent,
             curves: vec![
                 sample(message!(en: "busy", zh: "忙碌"), |s, _| {
@@ -288,8 +300,12 @@ mod tests {
 
     #[test]
     fn charts_without_values_are_left_out() {
-        assert!(of(&RunData::default(), 0.0).is_empty());
-        let charts = of(&testing::training(40, 0.25), 43.0);
+        assert!(Builder::new(&RunInfo::default()).done().is_empty());
+        let data = testing::training(40, 0.25);
+        let mut builder = Builder::new(&data.info);
+        data.samples.iter().for_each(|sample| builder.sample(sample));
+        data.steps.iter().for_each(|tick| builder.step(tick));
+        let charts = builder.done();
         let keys: Vec<&str> = charts.iter().map(|chart| chart.key).collect();
         assert_eq!(keys, ["busy", "rate", "wait", "loss", "power", "cpu"]);
         let power = charts.iter().find(|chart| chart.key == "power").unwrap();

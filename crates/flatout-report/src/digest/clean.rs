@@ -13,15 +13,40 @@ pub struct Defect {
 /// A record of more than ten years is no record of a training: the time is broken.
 const LONGEST_S: f64 = 10.0 * 365.0 * 86_400.0;
 
-/// Leaves only what stands in time, ascending, and says what was wrong.
-pub fn clean(data: &mut RunData) -> Vec<Defect> {
+/// Lets through what comes after all before it, and counts the rest.
+#[derive(Debug)]
+pub struct Ascending {
+    last_s: f64,
+    pub dropped: usize,
+}
+
+impl Default for Ascending {
+    fn default() -> Self {
+        Self {
+            last_s: f64::NEG_INFINITY,
+            dropped: 0,
+        }
+    }
+}
+
+impl Ascending {
+    pub fn take(&mut self, t: f64) -> bool {
+        let take = placed(t) && t > self.last_s;
+        if take {
+            self.last_s = t;
+        } else {
+            self.dropped += 1;
+        }
+        take
+    }
+}
+
+/// What is wrong with the record. `dropped`: samples and step lines that were left out; `every`: of how many samples the rules saw one.
+pub fn defects(data: &RunData, dropped: (usize, usize), every: usize) -> Vec<Defect> {
     let mut defects = Vec::new();
     let mut say = |say: Message| defects.push(Defect { say });
-    let samples = keep_ascending(&mut data.samples, |sample| sample.t);
-    let steps = keep_ascending(&mut data.steps, |tick| tick.t);
-    data.events.retain(|event| placed(event.t));
+    let (samples, steps) = dropped;
     if samples + steps > 0 {
-        let (samples, steps) = (samples, steps);
         say(message!(
             en: "the clock jumped back or was wrong: {samples} samples and {steps} step lines are left out",
             zh: "时钟回跳或有误：忽略 {samples} 个采样和 {steps} 行步数据"
@@ -39,7 +64,8 @@ pub fn clean(data: &mut RunData) -> Vec<Defect> {
             zh: "最后一行不完整：写入进程被终止；之前的内容都在"
         ));
     }
-    if data.samples.is_empty() && data.steps.is_empty() {
+    let empty = data.samples.is_empty() && data.steps.is_empty();
+    if empty {
         say(
             message!(en: "the record is empty: it has neither samples nor steps", zh: "记录为空：既无采样也无步数据"),
         );
@@ -48,32 +74,23 @@ pub fn clean(data: &mut RunData) -> Vec<Defect> {
             message!(en: "one sample only: it says nothing about how things went", zh: "只有一个采样：无法说明运行过程"),
         );
     }
-    if data.info.exit.is_none() && !(data.samples.is_empty() && data.steps.is_empty()) {
+    if data.info.exit.is_none() && !empty {
         say(message!(
             en: "the end of the run is not in the record: it was killed, or still runs",
             zh: "记录中没有运行的结束：被终止，或仍在运行"
         ));
     }
+    if every > 1 {
+        say(message!(
+            en: "a long run: charts and GPU figures are of every sample, findings rest on one in {every}; flatout diagnose looks at all",
+            zh: "运行较长：图表和 GPU 指标取自全部采样，诊断结论取自每 {every} 个采样中的一个；flatout diagnose 会分析全部"
+        ));
+    }
     defects
 }
 
-fn placed(t: f64) -> bool {
+pub fn placed(t: f64) -> bool {
     (0.0..LONGEST_S).contains(&t)
-}
-
-/// Drops what does not come after all before it; returns how many.
-fn keep_ascending<T>(items: &mut Vec<T>, t: impl Fn(&T) -> f64) -> usize {
-    let before = items.len();
-    let mut last = f64::NEG_INFINITY;
-    items.retain(|item| {
-        let t = t(item);
-        let keep = placed(t) && t > last;
-        if keep {
-            last = t;
-        }
-        keep
-    });
-    before - items.len()
 }
 
 /// The run's length: its exit, else the last thing known of it.
@@ -90,36 +107,25 @@ pub fn length_s(data: &RunData) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::{Sample, StepTick};
 
     #[test]
-    fn what_jumped_back_is_left_out_and_said() {
-        let mut data = RunData::default();
-        for t in [1.0, 2.0, 1.5, 3.0, f64::NAN, -4.0, 1e300] {
-            data.samples.push(Sample {
-                t,
-                ..Sample::default()
-            });
-        }
-        data.steps.push(StepTick {
-            t: 2.0,
-            ..StepTick::default()
-        });
-        let defects = clean(&mut data);
-        let times: Vec<f64> = data.samples.iter().map(|sample| sample.t).collect();
-        assert_eq!(times, [1.0, 2.0, 3.0]);
+    fn what_jumped_back_is_not_taken() {
+        let mut ascending = Ascending::default();
+        let times = [1.0, 2.0, 1.5, 3.0, f64::NAN, -4.0, 1e300];
+        let taken: Vec<f64> = times.into_iter().filter(|t| ascending.take(*t)).collect();
+        assert_eq!(taken, [1.0, 2.0, 3.0]);
+        assert_eq!(ascending.dropped, 4);
+        let defects = defects(&RunData::default(), (4, 0), 1);
         assert!(
             defects[0].say.en.contains("4 samples and 0 step lines"),
             "{defects:?}"
         );
-        assert_eq!(length_s(&data), Some(3.0));
     }
 
     #[test]
     fn nothing_is_said_to_be_nothing() {
-        let mut data = RunData::default();
-        let defects = clean(&mut data);
-        assert!(defects[0].say.en.contains("empty"), "{defects:?}");
+        let data = RunData::default();
+        assert!(defects(&data, (0, 0), 1)[0].say.en.contains("empty"));
         assert_eq!(length_s(&data), None);
     }
 }

@@ -1,7 +1,6 @@
 //! The processes of the run, one row each: what the main process and every loader worker did on average.
 
-use flatout_telemetry::record::RunData;
-use flatout_telemetry::{EventKind, ProcessSample};
+use flatout_telemetry::{Event, EventKind, ProcessSample, Sample};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default)]
@@ -61,29 +60,37 @@ impl Sums {
     }
 }
 
-/// By CPU time used, most first.
-pub fn of(data: &RunData) -> Vec<ProcessRow> {
-    let mut all: BTreeMap<u32, Sums> = BTreeMap::new();
-    for sample in &data.samples {
+/// Takes samples one by one.
+#[derive(Default)]
+pub struct Builder {
+    all: BTreeMap<u32, Sums>,
+}
+
+impl Builder {
+    pub fn sample(&mut self, sample: &Sample) {
         for (pid, process) in &sample.processes {
-            let sums = all.entry(*pid).or_default();
+            let sums = self.all.entry(*pid).or_default();
             sums.row.pid = *pid;
             sums.add(sample.t, process);
         }
     }
-    for event in &data.events {
-        if let EventKind::Process {
-            pid,
-            role: Some(role),
-            ..
-        } = &event.kind
-            && let Some(sums) = all.get_mut(pid)
-        {
-            sums.row.role = Some(role.clone());
+
+    /// By CPU time used, most first.
+    pub fn done(mut self, events: &[Event]) -> Vec<ProcessRow> {
+        for event in events {
+            if let EventKind::Process {
+                pid,
+                role: Some(role),
+                ..
+            } = &event.kind
+                && let Some(sums) = self.all.get_mut(pid)
+            {
+                sums.row.role = Some(role.clone());
+            }
         }
+        let mut rows: Vec<ProcessRow> = self.all.into_values().map(Sums::done).collect();
+        let used = |row: &ProcessRow| row.cpus.unwrap_or(0.0) * (row.last_s - row.first_s).max(1.0);
+        rows.sort_by(|a, b| used(b).total_cmp(&used(a)));
+        rows
     }
-    let mut rows: Vec<ProcessRow> = all.into_values().map(Sums::done).collect();
-    let used = |row: &ProcessRow| row.cpus.unwrap_or(0.0) * (row.last_s - row.first_s).max(1.0);
-    rows.sort_by(|a, b| used(b).total_cmp(&used(a)));
-    rows
 }

@@ -148,7 +148,7 @@ impl Record {
     }
 
     pub fn samples(&self) -> Items<Sample> {
-        Items::open(&self.folder, "samples", Some(Map::new()))
+        Items::open(&self.folder, "samples", Some(Value::Object(Map::new())))
     }
 
     pub fn steps(&self) -> Items<StepTick> {
@@ -225,7 +225,7 @@ pub struct RunData {
 pub struct Items<T> {
     lines: Lines,
     /// Samples are patches on this; other files stand line by line.
-    patched: Option<Map<String, Value>>,
+    patched: Option<Value>,
     part: String,
     pub skipped: Vec<Skipped>,
     value: PhantomData<T>,
@@ -235,7 +235,7 @@ pub struct Items<T> {
 const SKIPPED_KEPT: usize = 100;
 
 impl<T: DeserializeOwned> Items<T> {
-    fn open(folder: &Path, name: &str, patched: Option<Map<String, Value>>) -> Self {
+    fn open(folder: &Path, name: &str, patched: Option<Value>) -> Self {
         Self {
             lines: Lines::open(folder, name),
             patched,
@@ -266,11 +266,14 @@ impl<T: DeserializeOwned> Iterator for Items<T> {
                 None => serde_json::from_slice(line.text),
                 Some(state) => {
                     if self.part != line.part {
-                        state.clear();
+                        *state = Value::Object(Map::new());
                     }
                     serde_json::from_slice(line.text).and_then(|patch| {
-                        delta::apply(state, patch);
-                        T::deserialize(&Value::Object(state.clone()))
+                        if let Value::Object(state) = state {
+                            delta::apply(state, patch);
+                        }
+                        // From a reference: a copy of the state for every line would cost more than the rest.
+                        T::deserialize(&*state)
                     })
                 }
             };
