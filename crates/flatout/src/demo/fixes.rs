@@ -65,7 +65,7 @@ mod tests {
     fn only_what_was_found_is_changed() {
         let naive = Settings::new(std::path::Path::new("x"), "before").with("pipeline", "naive");
         let settings = |findings: &[Finding]| -> Vec<&str> {
-            for_findings(findings)
+            for_findings(findings, &naive)
                 .iter()
                 .map(|change| change.setting)
                 .collect()
