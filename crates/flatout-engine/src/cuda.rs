@@ -22,7 +22,7 @@ mod memory;
 mod session;
 
 pub(crate) use blas::{Matrix, Number};
-pub(crate) use driver::{Argument, Block};
+pub(crate) use driver::{Argument, Block, Event};
 pub use error::CudaError;
 pub use libraries::{Found, open as open_libraries, open_compiler};
 pub(crate) use machine::COMMON;

@@ -322,6 +322,13 @@ impl Event {
     }
 }
 
+impl Drop for Event {
+    fn drop(&mut self) {
+        // What waits for it keeps waiting: the driver lets go of it when it has been reached.
+        let _ = cuda!(cuEventDestroy_v2(self.raw));
+    }
+}
+
 /// Compiled kernels on the card.
 #[derive(Debug)]
 pub struct Module {

@@ -43,12 +43,16 @@ impl Precision {
 
 pub(crate) const COMMON: &str = include_str!("kernels/common.cu");
 const THREADS: usize = 256;
+/// Queues beside the main one for work that is divided into lanes.
+const LANES: usize = 3;
 
 pub struct Machine {
     pub device: Device,
     pub stream: Stream,
     /// Beside it: what only the update waits for.
     side: Side,
+    lanes: Vec<Stream>,
+    lane: Cell<usize>,
     pub blas: Blas,
     pub precision: Precision,
     pub libraries: Vec<libraries::Found>,
@@ -78,6 +82,8 @@ impl Machine {
             device,
             stream: Stream::new(true)?,
             side: Side::new()?,
+            lanes: (0..LANES).map(|_| Stream::new(true)).collect::<Result<_, _>>()?,
+            lane: Cell::new(0),
             blas: Blas::new(precision == Precision::Tf32)?,
             precision,
             libraries,
@@ -91,17 +97,42 @@ impl Machine {
 
     /// The queue that work goes into now.
     pub(crate) fn queue(&self) -> &Stream {
-        if self.side.active.get() {
-            &self.side.stream
-        } else {
-            &self.stream
+        match self.lane.get() {
+            _ if self.side.active.get() => &self.side.stream,
+            0 => &self.stream,
+            lane => &self.lanes[(lane - 1) % LANES],
         }
+    }
+
+    /// Puts work into a lane: a queue of its own beside the others, 0 being the main one. The caller marks what depends on
+    /// what, and lets the main queue wait for the end of every lane.
+    pub(crate) fn on_lane(
+        &self,
+        lane: usize,
+        work: impl FnOnce() -> Result<(), CudaError>,
+    ) -> Result<(), CudaError> {
+        let before = self.lane.replace(lane);
+        let done = work();
+        self.lane.set(before);
+        done
+    }
+
+    /// A mark at the end of the present queue.
+    pub(crate) fn mark(&self) -> Result<Event, CudaError> {
+        let event = Event::new()?;
+        event.record(self.queue())?;
+        Ok(event)
+    }
+
+    /// The present queue goes on when the mark has been reached.
+    pub(crate) fn wait_for(&self, mark: &Event) -> Result<(), CudaError> {
+        self.queue().wait_for(mark)
     }
 
     /// Puts work beside the queue, behind all that is in it now: for what nobody needs before [`Machine::rejoin`]. It must
     /// not write what later work of the queue reads or writes, and uses no convolution of the library.
     pub(crate) fn aside(&self, work: impl FnOnce() -> Result<(), CudaError>) -> Result<(), CudaError> {
-        self.side.fork.record(&self.stream)?;
+        self.side.fork.record(self.queue())?;
         self.side.stream.wait_for(&self.side.fork)?;
         self.side.active.set(true);
         let done = work();

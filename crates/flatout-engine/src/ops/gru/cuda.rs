@@ -87,7 +87,7 @@ impl CudaOperation for Gru {
             }
             if self.drops(layer) && io.training {
                 let (source, target) = (io.scratch(Place::hidden(layer)), io.scratch(Place::dropped(layer)));
-                self.dropout_on_card(io, layer, source, target, self.stack.hidden)?;
+                self.dropout_on_card(io, layer, (source, target), 0..self.steps * self.batch, self.stack.hidden)?;
             }
         }
         let size = self.stack.hidden;

@@ -2,6 +2,7 @@
 //! the size allow it, else one product and one kernel a step; the weight gradients are one product each again.
 
 mod recurrence;
+mod wave;
 
 use super::Lstm;
 use crate::ops::recurrent::SequenceOutput;
@@ -10,6 +11,7 @@ use crate::cuda::io::{CudaOperation, Io, Site};
 use crate::cuda::{Argument, CudaError, Machine, Matrix, Number, Precision};
 use crate::ops::concat::copy_columns;
 use recurrence::Persistent;
+use std::ops::Range;
 pub(crate) use recurrence::{RECURRENCE, variants as persistent_variants};
 
 /// The scratch blocks of a stack, by position.
@@ -19,7 +21,7 @@ struct Layout {
 
 impl Layout {
     const JOINED: usize = 0;
-    const A_LAYER: usize = 9;
+    const A_LAYER: usize = 10;
 
     fn of(layer: usize, which: usize) -> usize {
         1 + layer * Self::A_LAYER + which
@@ -51,6 +53,10 @@ impl Layout {
     /// Of each layer, since they are added up beside the next layer's recurrence.
     fn bias_parts(layer: usize) -> usize {
         Self::of(layer, 8)
+    }
+    /// What a launch of the recurrence leaves to that of the steps before it.
+    fn carry(layer: usize) -> usize {
+        Self::of(layer, 9)
     }
     fn tail(&self, which: usize) -> usize {
         Self::of(self.layers, which)
@@ -103,6 +109,7 @@ impl CudaOperation for Lstm {
                 fragments,
                 fragments,
                 parts * 4 * padded * 4,
+                persistent.as_ref().map_or(0, |p| p.carry_bytes(self.batch)),
             ]);
         }
         let widest = (0..self.stack.layers).map(|layer| self.stride(layer, machine)).max().unwrap_or(0).max(padded);
@@ -119,16 +126,15 @@ impl CudaOperation for Lstm {
 
     fn forward(&self, io: &Io) -> Result<(), CudaError> {
         self.join_on_card(io, io.scratch(Layout::JOINED), self.stride(0, io.machine))?;
-        for layer in 0..self.stack.layers {
-            self.prepare(io, layer)?;
-            self.project_on_card(io, layer)?;
-            match self.persistent(io.machine) {
-                Some(persistent) => persistent.forward(self, io, layer)?,
-                None => self.step_by_step(io, layer)?,
-            }
-            if self.drops(layer) && io.training {
-                let (source, target) = (io.scratch(Layout::hidden(layer)), io.scratch(Layout::dropped(layer)));
-                self.dropout_on_card(io, layer, source, target, self.padded(io.machine))?;
+        (0..self.stack.layers).try_for_each(|layer| self.prepare(io, layer))?;
+        match self.persistent(io.machine) {
+            Some(persistent) => self.wave_forward(io, &persistent)?,
+            None => {
+                for layer in 0..self.stack.layers {
+                    self.project_on_card(io, layer, &(0..self.steps))?;
+                    self.step_by_step(io, layer)?;
+                    self.drop_on_card(io, layer, &(0..self.steps))?;
+                }
             }
         }
         let last = io.scratch(Layout::hidden(self.stack.layers - 1));
@@ -153,24 +159,16 @@ impl CudaOperation for Lstm {
             copy_columns(io, rows, size, (gradient, size, 0), (io.scratch(layout.upstream()), padded, 0), false)?;
             upstream = io.scratch(layout.upstream());
         }
+        if let Some(persistent) = self.persistent(io.machine) {
+            self.wave_backward(io, &persistent, upstream)?;
+            return self.input_gradients_on_card(io);
+        }
         for layer in (0..self.stack.layers).rev() {
             let last_only = last_only && layer + 1 == self.stack.layers;
-            match self.persistent(io.machine) {
-                Some(persistent) => persistent.backward(self, io, layer, upstream, last_only)?,
-                None => self.step_by_step_back(io, layer, upstream, last_only)?,
-            }
-            // The recurrence of the layer below leaves half of the card idle at usual batches.
+            self.step_by_step_back(io, layer, upstream, last_only)?;
             io.machine.aside(|| self.weight_gradients_on_card(io, layer))?;
-            if layer > 0 {
-                let (rows, columns) = (self.steps * self.batch, 4 * padded);
-                let gates = io.matrix(io.scratch(Layout::gates(layer)), rows, columns);
-                let weight = io.matrix(io.scratch(Layout::weight(layer)), columns, padded);
-                upstream = io.scratch(layout.upstream());
-                io.machine.multiply(gates, weight, io.matrix(upstream, rows, padded), false)?;
-                if self.drops(layer - 1) {
-                    self.dropout_on_card(io, layer - 1, upstream, upstream, padded)?;
-                }
-            }
+            upstream = io.scratch(layout.upstream());
+            self.pass_down_on_card(io, layer, &(0..self.steps))?;
         }
         self.input_gradients_on_card(io)
     }
@@ -241,13 +239,43 @@ impl Lstm {
         io.machine.each("lstm_bias", 4 * self.padded(io.machine), &arguments)
     }
 
-    /// Gates of all time steps = input · W_ihᵀ + b.
-    fn project_on_card(&self, io: &Io, layer: usize) -> Result<(), CudaError> {
-        let (rows, columns, stride) = (self.steps * self.batch, 4 * self.padded(io.machine), self.stride(layer, io.machine));
-        let input = io.matrix(self.layer_input(io, layer), rows, stride);
+    /// Gates of some time steps = input · W_ihᵀ + b.
+    fn project_on_card(&self, io: &Io, layer: usize, steps: &Range<usize>) -> Result<(), CudaError> {
+        let (columns, stride) = (4 * self.padded(io.machine), self.stride(layer, io.machine));
+        let (first, rows, value) = (steps.start * self.batch, steps.len() * self.batch, io.number().bytes());
+        let at = |address: u64, width: usize| address + (first * width * value) as u64;
+        let input = io.matrix(at(self.layer_input(io, layer), stride), rows, stride);
         let weight = io.matrix(io.scratch(Layout::weight(layer)), columns, stride).transposed();
-        let gates = io.matrix(io.scratch(Layout::gates(layer)), rows, columns);
+        let gates = io.matrix(at(io.scratch(Layout::gates(layer)), columns), rows, columns);
         io.machine.multiply_with_bias(input, weight, gates, io.scratch(Layout::bias(layer)), false)
+    }
+
+    /// Dropout on what the next layer sees of some steps.
+    fn drop_on_card(&self, io: &Io, layer: usize, steps: &Range<usize>) -> Result<(), CudaError> {
+        if !self.drops(layer) || !io.training {
+            return Ok(());
+        }
+        let (padded, rows) = (self.padded(io.machine), steps.start * self.batch..steps.end * self.batch);
+        let at = |block: usize| io.scratch(block) + (rows.start * padded * io.number().bytes()) as u64;
+        let places = (at(Layout::hidden(layer)), at(Layout::dropped(layer)));
+        self.dropout_on_card(io, layer, places, rows, padded)
+    }
+
+    /// The gradient of some steps' states of the layer below, through this layer's input weight.
+    fn pass_down_on_card(&self, io: &Io, layer: usize, steps: &Range<usize>) -> Result<(), CudaError> {
+        if layer == 0 {
+            return Ok(());
+        }
+        let (padded, rows) = (self.padded(io.machine), steps.start * self.batch..steps.end * self.batch);
+        let at = |block: usize, width: usize| io.scratch(block) + (rows.start * width * io.number().bytes()) as u64;
+        let gates = io.matrix(at(Layout::gates(layer), 4 * padded), rows.len(), 4 * padded);
+        let weight = io.matrix(io.scratch(Layout::weight(layer)), 4 * padded, padded);
+        let upstream = at(self.layout_on_card().upstream(), padded);
+        io.machine.multiply(gates, weight, io.matrix(upstream, rows.len(), padded), false)?;
+        match self.drops(layer - 1) {
+            true => self.dropout_on_card(io, layer - 1, (upstream, upstream), rows, padded),
+            false => Ok(()),
+        }
     }
 
     fn step_by_step(&self, io: &Io, layer: usize) -> Result<(), CudaError> {
@@ -322,7 +350,8 @@ impl Lstm {
     /// Rows of the sums that a bias' gradient is made of.
     fn bias_parts(&self, machine: &Machine) -> usize {
         let persistent = self.persistent(machine);
-        persistent.map_or(self.bias_columns().parts(), |persistent| persistent.tiles(self.batch))
+        let launches = self.launches(machine).len();
+        persistent.map_or(self.bias_columns().parts(), |persistent| launches * persistent.tiles(self.batch))
     }
 
     fn weight_gradients_on_card(&self, io: &Io, layer: usize) -> Result<(), CudaError> {

@@ -51,13 +51,13 @@ extern "C" __global__ void lstm_bias_gradient(const float* parts, int count, flo
         two[row] += sum;
     }
 }
-// Between layers: the mask of cpu/dropout.rs, drawn over [rows, size]; in place where source and target are one.
-extern "C" __global__ void lstm_dropout(const real* source, real* target, i64 rows, int size, int padded, u64 purpose, u64 threshold, float scale, const Control* control) {
+// Between layers: the mask of cpu/dropout.rs, drawn over [rows, size], of which these begin at `first`; in place where source and target are one.
+extern "C" __global__ void lstm_dropout(const real* source, real* target, i64 rows, i64 first, int size, int padded, u64 purpose, u64 threshold, float scale, const Control* control) {
     const u64 key = stream_key(control->seed, purpose, control->tick);
     EACH(i, rows * padded) {
         const i64 row = i / padded;
         const int unit = i % padded;
-        target[i] = to_real(unit < size ? to_float(source[i]) * dropout_factor(key, row * size + unit, threshold, scale) : 0.f);
+        target[i] = to_real(unit < size ? to_float(source[i]) * dropout_factor(key, (first + row) * size + unit, threshold, scale) : 0.f);
     }
 }
 // Σ over time of [steps, batch, columns].

@@ -122,8 +122,9 @@ extern "C" __global__ void lstm_pack(const float* __restrict__ weights, u32* __r
 }
 
 // weights: packed. gates in: the input projection, out: the activated gates. cells, hidden: [T, batch, HIDDEN].
+// A launch may carry on where another ended (resumed): the state before its first step lies before the pointers.
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS) lstm_forward(
-    const u32* __restrict__ weights, bf16* __restrict__ gates, bf16* __restrict__ cells, bf16* __restrict__ hidden, int steps, int batch) {
+    const u32* __restrict__ weights, bf16* __restrict__ gates, bf16* __restrict__ cells, bf16* __restrict__ hidden, int steps, int batch, int resumed) {
     struct Shared {
         bf16 h[2][TILES][16][H_PITCH];
         unsigned long long arrived[2][TILES];
@@ -147,6 +148,11 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 #pragma unroll
         for (int s = 0; s < 2; ++s) {
             c[m][s][0] = c[m][s][1] = 0.f;
+            if (resumed) {
+                const uint2 kept = ((const uint2*)cells - (size_t)gridDim.y * TILES * CLUSTER * THREADS)[((blockIdx.y * TILES + m) * CLUSTER + me.rank) * THREADS + threadIdx.x];
+                c[m][s][0] = low(s ? kept.y : kept.x);
+                c[m][s][1] = high(s ? kept.y : kept.x);
+            }
             const u32 row = me.first_row + m * 16 + s * 8 + me.group;
             next[m][s] = row < batch ? *(const uint4*)(gates + (size_t)row * GATES + me.unit() * 4) : make_uint4(0, 0, 0, 0);
         }
@@ -157,6 +163,12 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         for (int m = 0; m < TILES; ++m) barrier_expect(barriers + (TILES + m) * 8, bytes);
     }
+    if (resumed)
+        for (int i = threadIdx.x; i < ROWS * (HIDDEN / 8); i += THREADS) {
+            const int row = i / (HIDDEN / 8), column = i % (HIDDEN / 8) * 8, at = me.first_row + row;
+            const bf16* source = hidden - (size_t)batch * HIDDEN + (size_t)at * HIDDEN + column;
+            *(uint4*)&h[0][row / 16][row % 16][column] = at < batch ? *(const uint4*)source : make_uint4(0, 0, 0, 0);
+        }
     cluster_arrive();  // nobody writes into a block that has not started
     cluster_wait();
     for (int t = 0; t < steps; ++t)
@@ -165,8 +177,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         for (int m = 0; m < TILES; ++m) {
             const u32 now = t & 1, then = now ^ 1;
             float sum[4][4] = {};
-            if (t > 0) {
-                barrier_wait(barriers + (now * TILES + m) * 8, ((t - 1) / 2) & 1);
+            if (t > 0 || resumed) {
+                if (t > 0) barrier_wait(barriers + (now * TILES + m) * 8, ((t - 1) / 2) & 1);
 #pragma unroll
                 for (int k = 0; k < K_TILES; ++k) {
                     u32 a[4];
@@ -227,11 +239,13 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 }
 
 // weights: as above. gates in: the activated gates, out: the gradient of the gates before activation.
-// d_hidden: the gradient of the layer's output, for every step, or (last_only) for the last one alone: [batch, HIDDEN].
+// d_hidden: the gradient of the layer's output, for every step (given 0), for the last one alone (1: [batch, HIDDEN]), or none (2).
+// A launch may carry on where that of later steps ended (resumed), and leave its end to that of earlier ones (more): what passes
+// between them lies in `carry`, eight floats a thread and tile.
 // bias_parts: [blocks in y, 4·HIDDEN] f32: this tile's sum of the gate gradients, permuted as the gates.
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS) lstm_backward(
     const u32* __restrict__ weights, bf16* __restrict__ gates, const bf16* __restrict__ cells, const bf16* __restrict__ d_hidden,
-    float* __restrict__ bias_parts, int steps, int batch, int last_only) {
+    float* __restrict__ bias_parts, float4* __restrict__ carry, int steps, int batch, int given, int resumed, int more) {
     // What each block of the cluster adds to dh of this block's units, double-buffered.
     struct Shared {
         bf16 received[2][TILES][CLUSTER][16][U_PITCH];
@@ -260,19 +274,22 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     u32 next_dh[TILES][2];         // from the layer above
     uint2 cell[TILES], before[TILES];  // of this step and of the one before
     const size_t cell_stride = (size_t)gridDim.y * TILES * CLUSTER * THREADS;
+    float4* my_carry = carry + ((size_t)blockIdx.y * TILES * CLUSTER + me.rank) * THREADS * 2 + threadIdx.x * 2;
     const uint2* my_cells = (const uint2*)cells + ((size_t)blockIdx.y * TILES * CLUSTER + me.rank) * THREADS + threadIdx.x;
 #pragma unroll
     for (int m = 0; m < TILES; ++m) {
         cell[m] = my_cells[(steps - 1) * cell_stride + m * CLUSTER * THREADS];
-        before[m] = steps > 1 ? my_cells[(steps - 2) * cell_stride + m * CLUSTER * THREADS] : make_uint2(0, 0);
+        before[m] = steps > 1 || more ? (my_cells + (steps - 2) * (long long)cell_stride)[m * CLUSTER * THREADS] : make_uint2(0, 0);
+        const float4 kept = resumed ? my_carry[m * CLUSTER * THREADS * 2] : make_float4(0.f, 0.f, 0.f, 0.f);
 #pragma unroll
         for (int s = 0; s < 2; ++s) {
-            dc[m][s][0] = dc[m][s][1] = 0.f;
+            dc[m][s][0] = s ? kept.z : kept.x;
+            dc[m][s][1] = s ? kept.w : kept.y;
             const u32 row = me.first_row + m * 16 + s * 8 + me.group;
             const bool there = row < batch;
             const size_t last = (size_t)(steps - 1) * batch + row;
             next_gates[m][s] = there ? *(const uint4*)(gates + last * GATES + me.unit() * 4) : make_uint4(0, 0, 0, 0);
-            next_dh[m][s] = there ? *(const u32*)(d_hidden + (last_only ? (size_t)row : last) * HIDDEN + me.unit()) : 0;
+            next_dh[m][s] = there && given < 2 ? *(const u32*)(d_hidden + (given ? (size_t)row : last) * HIDDEN + me.unit()) : 0;
         }
     }
     const u32 a_base = shared_address(&own[0][me.lane % 16][(me.lane / 16) * 8]), barriers = shared_address(shared.arrived);
@@ -280,7 +297,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     if (threadIdx.x == 0) {
         for (int i = 0; i < 2 * TILES; ++i) barrier_init(barriers + i * 8);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-        if (steps > 1)
+        if (steps > 1 || more)
             for (int m = 0; m < TILES; ++m) barrier_expect(barriers + (((steps - 1) & 1) * TILES + m) * 8, bytes);
     }
     cluster_arrive();
@@ -292,15 +309,16 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             const u32 now = t & 1, then = now ^ 1;
             if (t + 1 < steps) barrier_wait(barriers + (then * TILES + m) * 8, ((steps - 2 - t) / 2) & 1);
             // What is sent in the step before arrives in this barrier's next phase.
-            if (threadIdx.x == 0 && t > 1) barrier_expect(barriers + (then * TILES + m) * 8, bytes);
+            if (threadIdx.x == 0 && t > (more ? 0 : 1)) barrier_expect(barriers + (then * TILES + m) * 8, bytes);
             const u32 column = me.warp * 8 + me.quad * 2, first = me.first_row + m * 16;
             const uint2 cell_now = cell[m], cell_before = before[m];
             cell[m] = cell_before;
-            before[m] = t > 1 ? my_cells[(t - 2) * cell_stride + m * CLUSTER * THREADS] : make_uint2(0, 0);
+            before[m] = t > 1 || (more && t == 1) ? (my_cells + (t - 2) * (long long)cell_stride)[m * CLUSTER * THREADS] : make_uint2(0, 0);
+            const float4 kept = resumed && t + 1 == steps ? my_carry[m * CLUSTER * THREADS * 2 + 1] : make_float4(0.f, 0.f, 0.f, 0.f);
 #pragma unroll
             for (int s = 0; s < 2; ++s) {
                 const u32 row = s * 8 + me.group, at = first + row;
-                float dh[2] = {low(next_dh[m][s]), high(next_dh[m][s])};
+                float dh[2] = {low(next_dh[m][s]) + (s ? kept.z : kept.x), high(next_dh[m][s]) + (s ? kept.w : kept.y)};
                 if (t + 1 < steps) {
 #pragma unroll
                     for (int peer = 0; peer < CLUSTER; ++peer) {
@@ -336,11 +354,11 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                     if (t > 0) {
                         const size_t place = (size_t)(t - 1) * batch + at;
                         next_gates[m][s] = *(const uint4*)(gates + place * GATES + me.unit() * 4);
-                        next_dh[m][s] = last_only ? 0 : *(const u32*)(d_hidden + place * HIDDEN + me.unit());
+                        next_dh[m][s] = given ? 0 : *(const u32*)(d_hidden + place * HIDDEN + me.unit());
                     }
                 }
             }
-            if (t == 0) continue;
+            if (t == 0 && !more) continue;
             __syncthreads();
             float sum[n_tiles][4] = {};
 #pragma unroll
@@ -373,6 +391,22 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 }
 #endif
             }
+        }
+    if (more)
+#pragma unroll
+        for (int m = 0; m < TILES; ++m) {
+            barrier_wait(barriers + m * 8, ((steps - 1) / 2) & 1);
+            float dh[2][2] = {};
+#pragma unroll
+            for (int s = 0; s < 2; ++s)
+#pragma unroll
+                for (int peer = 0; peer < CLUSTER; ++peer) {
+                    const u32 part = *(const u32*)&received[0][m][peer][s * 8 + me.group][me.warp * 8 + me.quad * 2];
+                    dh[s][0] += low(part);
+                    dh[s][1] += high(part);
+                }
+            my_carry[m * CLUSTER * THREADS * 2] = make_float4(dc[m][0][0], dc[m][0][1], dc[m][1][0], dc[m][1][1]);
+            my_carry[m * CLUSTER * THREADS * 2 + 1] = make_float4(dh[0][0], dh[0][1], dh[1][0], dh[1][1]);
         }
     cluster_arrive();
     cluster_wait();

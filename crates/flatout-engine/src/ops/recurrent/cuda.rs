@@ -3,6 +3,7 @@
 use super::Layers;
 use crate::cuda::io::Io;
 use crate::cuda::{Argument, CudaError};
+use std::ops::Range;
 
 impl Layers {
     /// The first layer's input with the constant beside every step, rows of `stride` values.
@@ -22,21 +23,21 @@ impl Layers {
         io.machine.each("lstm_join", rows * stride, &arguments)
     }
 
-    /// Dropout between layers, over rows of `padded` values.
+    /// Dropout between layers, over some rows of `padded` values: the addresses are those of the first of them.
     pub(crate) fn dropout_on_card(
         &self,
         io: &Io,
         layer: usize,
-        source: u64,
-        target: u64,
+        (source, target): (u64, u64),
+        rows: Range<usize>,
         padded: usize,
     ) -> Result<(), CudaError> {
-        let rows = self.steps * self.batch;
         let [purpose, threshold, scale] = io.dropout(layer as u64, self.stack.dropout);
         let arguments = [
             Argument::Address(source),
             Argument::Address(target),
-            Argument::Long(rows as i64),
+            Argument::Long(rows.len() as i64),
+            Argument::Long(rows.start as i64),
             Argument::Word(self.stack.hidden as i32),
             Argument::Word(padded as i32),
             purpose,
@@ -44,7 +45,7 @@ impl Layers {
             scale,
             io.control(),
         ];
-        io.machine.each("lstm_dropout", rows * padded, &arguments)
+        io.machine.each("lstm_dropout", rows.len() * padded, &arguments)
     }
 
     /// Σ over time of `[steps, batch, columns]`.

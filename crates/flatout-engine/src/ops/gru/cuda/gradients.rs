@@ -26,7 +26,7 @@ impl Gru {
                 let target = io.matrix(upstream, rows, self.stack.hidden);
                 io.machine.multiply(gates, weight, target, false)?;
                 if self.drops(layer - 1) {
-                    self.dropout_on_card(io, layer - 1, upstream, upstream, self.stack.hidden)?;
+                    self.dropout_on_card(io, layer - 1, (upstream, upstream), 0..rows, self.stack.hidden)?;
                 }
             }
         }

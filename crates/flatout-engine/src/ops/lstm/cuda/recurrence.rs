@@ -4,6 +4,7 @@ use super::super::Lstm;
 use super::Layout;
 use crate::cuda::io::Io;
 use crate::cuda::{Argument, CudaError, Machine};
+use std::ops::Range;
 
 /// A compiled variant of the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +87,18 @@ impl Persistent {
         machine.function(&self.module(), "lstm_backward")?.allow_shared(self.backward_shared())
     }
 
-    pub fn forward(&self, lstm: &Lstm, io: &Io, layer: usize) -> Result<(), CudaError> {
+    /// What one launch leaves to the next of a layer, going back.
+    pub fn carry_bytes(&self, batch: usize) -> usize {
+        self.tiles(batch) * self.tiles * self.cluster() * 32 * self.warps * 32
+    }
+
+    /// Blocks of a layer's launch.
+    pub fn blocks(&self, batch: usize) -> usize {
+        self.cluster() * self.tiles(batch)
+    }
+
+    /// The recurrent matrix in the order of the kernels' registers.
+    pub fn pack(&self, lstm: &Lstm, io: &Io, layer: usize) -> Result<(), CudaError> {
         let pairs = 2 * self.hidden * self.hidden;
         let arguments = [
             Argument::Address(io.master(4 * layer + 1)),
@@ -94,29 +106,65 @@ impl Persistent {
             Argument::Address(io.scratch(Layout::packed_backward(layer))),
             Argument::Word(lstm.stack.hidden as i32),
         ];
-        self.launch(io, "lstm_pack", (pairs.div_ceil(256), 1), 256, 0, &arguments)?;
+        self.launch(io, "lstm_pack", (pairs.div_ceil(256), 1), 256, 0, &arguments)
+    }
+
+    /// Addresses of gates, cells and states of a step.
+    fn places(&self, lstm: &Lstm, io: &Io, layer: usize, step: usize) -> [Argument; 3] {
+        let row = (step * lstm.batch * self.hidden * 2) as u64;
+        let cells = self.cell_bytes(step, lstm.batch) as u64;
+        [
+            Argument::Address(io.scratch(Layout::gates(layer)) + 4 * row),
+            Argument::Address(io.scratch(Layout::cells(layer)) + cells),
+            Argument::Address(io.scratch(Layout::hidden(layer)) + row),
+        ]
+    }
+
+    pub fn forward(&self, lstm: &Lstm, io: &Io, layer: usize, steps: &Range<usize>) -> Result<(), CudaError> {
+        let [gates, cells, hidden] = self.places(lstm, io, layer, steps.start);
         let arguments = [
             Argument::Address(io.scratch(Layout::packed_forward(layer))),
-            Argument::Address(io.scratch(Layout::gates(layer))),
-            Argument::Address(io.scratch(Layout::cells(layer))),
-            Argument::Address(io.scratch(Layout::hidden(layer))),
-            Argument::Word(lstm.steps as i32),
+            gates,
+            cells,
+            hidden,
+            Argument::Word(steps.len() as i32),
             Argument::Word(lstm.batch as i32),
+            Argument::Word(i32::from(steps.start > 0)),
         ];
         let grid = (self.cluster(), self.tiles(lstm.batch));
         self.launch(io, "lstm_forward", grid, 32 * self.warps, self.forward_shared(), &arguments)
     }
 
-    pub fn backward(&self, lstm: &Lstm, io: &Io, layer: usize, upstream: u64, last_only: bool) -> Result<(), CudaError> {
+    /// `part` numbers the launches of a layer: each leaves sums of its own for the bias.
+    pub fn backward(
+        &self,
+        lstm: &Lstm,
+        io: &Io,
+        layer: usize,
+        (part, steps): (usize, &Range<usize>),
+        upstream: u64,
+        last_only: bool,
+    ) -> Result<(), CudaError> {
+        let [gates, cells, _] = self.places(lstm, io, layer, steps.start);
+        let ends = steps.end == lstm.steps;
+        let (given, upstream) = match last_only {
+            true if ends => (1, upstream),
+            true => (2, 0),
+            false => (0, upstream + (steps.start * lstm.batch * self.hidden * 2) as u64),
+        };
+        let sums = (part * self.tiles(lstm.batch) * 4 * self.hidden * 4) as u64;
         let arguments = [
             Argument::Address(io.scratch(Layout::packed_backward(layer))),
-            Argument::Address(io.scratch(Layout::gates(layer))),
-            Argument::Address(io.scratch(Layout::cells(layer))),
+            gates,
+            cells,
             Argument::Address(upstream),
-            Argument::Address(io.scratch(Layout::bias_parts(layer))),
-            Argument::Word(lstm.steps as i32),
+            Argument::Address(io.scratch(Layout::bias_parts(layer)) + sums),
+            Argument::Address(io.scratch(Layout::carry(layer))),
+            Argument::Word(steps.len() as i32),
             Argument::Word(lstm.batch as i32),
-            Argument::Word(i32::from(last_only)),
+            Argument::Word(given),
+            Argument::Word(i32::from(!ends)),
+            Argument::Word(i32::from(steps.start > 0)),
         ];
         let grid = (self.cluster(), self.tiles(lstm.batch));
         self.launch(io, "lstm_backward", grid, 32 * self.warps, self.backward_shared(), &arguments)
