@@ -149,8 +149,10 @@ impl Recorder {
         // What no phase explains is said as such, so that the phases add up.
         let known: f64 = phases.values().map(|time| time.ms).sum();
         phases.entry(Phase::Other).or_default().ms += (dt * 1e3 - known).max(0.0);
-        let busy = self.busy_ms.map(|total| total - self.busy_before_ms);
-        self.busy_before_ms = self.busy_ms.unwrap_or(0.0);
+        // Unknown where nobody asked the device in this tick; the next reading then stands for both.
+        let total = self.busy_ms.take();
+        let busy = total.map(|total| total - self.busy_before_ms);
+        self.busy_before_ms = total.unwrap_or(self.busy_before_ms);
         self.writer.steps(&StepTick {
             t: now,
             dt,

@@ -1,6 +1,8 @@
 //! Matrix products by cuBLASLt, row-major, with bias and ReLU behind the product. Each shape's algorithm is chosen once, by
-//! timing what the library proposes; nothing is chosen inside a step.
+//! timing what the library proposes, and kept on disk for this card and version: another algorithm would give other bits.
+//! Nothing is chosen inside a step.
 
+use super::compiler;
 use super::driver::{Block, Event, Stream};
 use super::error::CudaError;
 use cudarc::cublaslt::sys::{self, cublasLtMatmulDescAttributes_t as Attribute, cublasStatus_t};
@@ -85,7 +87,7 @@ pub enum Finish {
     },
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     sizes: [usize; 3],
     strides: [usize; 3],
@@ -114,6 +116,7 @@ struct Prepared {
 
 pub struct Blas {
     handle: sys::cublasLtHandle_t,
+    card: String,
     /// One a queue: products of both may run at once.
     workspaces: RefCell<HashMap<usize, Block>>,
     /// f32 products may round their factors to TF32.
@@ -127,6 +130,8 @@ pub struct Blas {
 unsafe impl Send for Blas {}
 
 const WORKSPACE_BYTES: usize = 64 << 20;
+/// Products in a recording that is timed.
+const TIMED: usize = 12;
 /// Algorithms that are timed for each shape.
 const PROPOSALS: usize = 8;
 
@@ -141,12 +146,13 @@ fn check(call: &'static str, status: cublasStatus_t) -> Result<(), CudaError> {
 }
 
 impl Blas {
-    pub fn new(tf32: bool) -> Result<Self, CudaError> {
+    pub fn new(card: &str, tf32: bool) -> Result<Self, CudaError> {
         let mut handle = ptr::null_mut();
         // SAFETY: fills the handle.
         check("cublasLtCreate", unsafe { sys::cublasLtCreate(&mut handle) })?;
         Ok(Self {
             handle,
+            card: card.to_owned(),
             workspaces: RefCell::default(),
             tf32,
             tuning: Cell::new(false),
@@ -311,27 +317,48 @@ impl Blas {
             };
             check("cublasLtMatrixLayoutCreate", made)?;
         }
-        let mut best: Option<(f64, Prepared)> = None;
-        for algorithm in self.proposals(description, &layouts, key.alignment)? {
-            let candidate = Prepared {
+        let proposals = self.proposals(description, &layouts, key.alignment)?;
+        let candidate = |position: usize| {
+            Some(Prepared {
                 description,
                 layouts,
-                algorithm,
+                algorithm: *proposals.get(position)?,
+            })
+        };
+        // SAFETY: takes nothing, returns a number.
+        let version = unsafe { sys::cublasLtGetVersion() };
+        let name = format!(
+            "{} cublasLt {version} {key:?} tf32 {} of {}",
+            self.card,
+            self.tf32,
+            proposals.len()
+        );
+        let kept = compiler::kept_choice("product", &name).and_then(candidate);
+        if let Some(kept) = kept.filter(|kept| self.run(kept, call).is_ok()) {
+            return Ok(kept);
+        }
+        let mut best: Option<(f64, usize, Prepared)> = None;
+        for position in 0..proposals.len() {
+            let Some(candidate) = candidate(position) else {
+                break;
             };
             if !self.tuning.get() {
                 return Ok(candidate);
             }
             if let Ok(time) = self.time(&candidate, call)
-                && best.as_ref().is_none_or(|(fastest, _)| time < *fastest)
+                && best.as_ref().is_none_or(|(fastest, ..)| time < *fastest)
             {
-                best = Some((time, candidate));
+                best = Some((time, position, candidate));
             }
+        }
+        if let Some((_, position, _)) = &best {
+            compiler::keep_choice("product", &name, *position);
         }
         let none = || CudaError::Call {
             call: "cublasLtMatmulAlgoGetHeuristic",
             reason: format!("no algorithm for {m}×{n}×{k}"),
         };
-        best.map(|(_, prepared)| prepared).ok_or_else(none)
+        best.map(|(.., prepared)| prepared).ok_or_else(none)
     }
 
     fn proposals(
@@ -392,17 +419,17 @@ impl Blas {
         }
     }
 
-    /// The best of three timings of four products each.
+    /// The best of three runs of a recording: started one by one, small products would all seem to take as long as a start.
     fn time(&self, product: &Prepared, call: &Call) -> Result<f64, CudaError> {
         let (start, end) = (Event::new()?, Event::new()?);
-        let run = || self.run(product, call);
-        run()?;
+        self.run(product, call)?;
+        let graph = call
+            .stream
+            .capture(|| (0..TIMED).try_for_each(|_| self.run(product, call)))?;
         let mut best = f64::INFINITY;
         for _ in 0..3 {
             start.record(call.stream)?;
-            for _ in 0..4 {
-                run()?;
-            }
+            graph.launch(call.stream)?;
             end.record(call.stream)?;
             end.wait()?;
             best = best.min(end.since(&start)?);

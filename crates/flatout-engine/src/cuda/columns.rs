@@ -8,7 +8,7 @@ const THREADS: usize = 256;
 /// Blocks that share the rows: enough for every card, few enough that their sums are quickly added up.
 const MOST_PARTS: usize = 1024;
 /// Rows that a line of threads should have at least.
-const ROWS_A_LINE: usize = 8;
+const ROWS_A_LINE: usize = 4;
 
 /// How rows and channels are divided among threads: by sizes alone, so that sums have one order on every card.
 #[derive(Clone, Copy, Debug)]
@@ -74,10 +74,5 @@ pub(crate) fn sum_parts(
         Argument::Word(columns as i32),
         Argument::Word(stride as i32),
     ];
-    machine.blocks(
-        "sum_parts",
-        (columns.div_ceil(THREADS / 32), 1),
-        THREADS,
-        &arguments,
-    )
+    machine.blocks("sum_parts", (columns.div_ceil(32), 1), 1024, &arguments)
 }

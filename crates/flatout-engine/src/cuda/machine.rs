@@ -78,13 +78,14 @@ impl Machine {
                 capability: device.capability,
             });
         }
+        let blas = Blas::new(&device.name, precision == Precision::Tf32)?;
         let machine = Self {
             device,
             stream: Stream::new(true)?,
             side: Side::new()?,
             lanes: (0..LANES).map(|_| Stream::new(true)).collect::<Result<_, _>>()?,
             lane: Cell::new(0),
-            blas: Blas::new(precision == Precision::Tf32)?,
+            blas,
             precision,
             libraries,
             convolutions: OnceCell::new(),

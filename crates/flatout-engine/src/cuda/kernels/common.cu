@@ -183,14 +183,19 @@ extern "C" __global__ void before_activation_8(const real* gradient, const real*
     before_activation<8>(gradient, result, before, parts, rows, channels, activation);
 }
 
-// target[column] += Σ parts[part · stride + column], a warp a column, always in the same order.
+// target[column] += Σ parts[part · stride + column]: 32 columns a block, its 32 lines share the parts, always in the same order.
 extern "C" __global__ void sum_parts(const float* parts, float* target, int count, int columns, int stride) {
-    const int column = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-    if (column >= columns) return;
+    __shared__ float sums[32][33];
+    const int lane = threadIdx.x % 32, line = threadIdx.x / 32, column = blockIdx.x * 32 + lane;
     float sum = 0.f;
-    for (int part = lane; part < count; part += 32) sum += parts[(i64)part * stride + column];
-    for (int apart = 16; apart; apart /= 2) sum += __shfl_down_sync(0xffffffffu, sum, apart);
-    if (lane == 0) target[column] += sum;
+    if (column < columns)
+#pragma unroll 4
+        for (int part = line; part < count; part += 32) sum += parts[(i64)part * stride + column];
+    sums[line][lane] = sum;
+    __syncthreads();
+    if (line || column >= columns) return;
+    for (int other = 1; other < 32; ++other) sum += sums[other][lane];
+    target[column] += sum;
 }
 
 // What the losses over single values share: the mean over the valid rows by one block, and its gradient.

@@ -11,9 +11,16 @@ use crate::plan::{BufferId, Plan, Role};
 use crate::session::Table;
 use flatout_core::cpus::UsableCpus;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Threads that copy rows: more than these only fight for the memory.
-const MOST_THREADS: usize = 8;
+const MOST_THREADS: usize = 16;
+/// Less than this is copied sooner than anybody is woken.
+const ALONE_BYTES: usize = 512 << 10;
+/// How many samples ahead memory is asked for: rows lie anywhere, and each would be waited for.
+const AHEAD: usize = 6;
+/// Of a window, this much is asked for; the rest follows by itself.
+const AHEAD_BYTES: usize = 1024;
 
 /// What one gather brings over for a batch.
 struct Share {
@@ -121,8 +128,12 @@ impl Streaming {
             let source = share.table.bytes();
             let target = &mut stage.host.bytes_mut()[share.offset..][..share.batch * share.window_bytes];
             let target = Parts::new(target);
-            self.pool.run(&|worker| {
-                for sample in self.pool.share(worker, share.batch, 1) {
+            let copy = |samples: Range<usize>| {
+                for sample in samples {
+                    if let Some(index) = indices.get(sample + AHEAD) {
+                        let bytes = share.window_bytes.min(AHEAD_BYTES);
+                        ask_for(source, *index as usize * share.row_bytes, bytes);
+                    }
                     let first = indices[sample] as usize * share.row_bytes;
                     // SAFETY: each sample belongs to one worker.
                     let place = unsafe {
@@ -133,7 +144,13 @@ impl Streaming {
                         place.copy_from_slice(rows);
                     }
                 }
-            });
+            };
+            if share.batch * share.window_bytes < ALONE_BYTES {
+                copy(0..share.batch);
+            } else {
+                self.pool
+                    .run(&|worker| copy(self.pool.share(worker, share.batch, 1)));
+            }
         }
         if stage.used {
             self.copies.wait_for(&stage.consumed)?;
@@ -150,6 +167,20 @@ impl Streaming {
     pub fn consumed(&self, queue: &Stream) -> Result<(), CudaError> {
         self.stages[self.current].consumed.record(queue)
     }
+}
+
+/// Has memory brought into the cache.
+fn ask_for(source: &[u8], first: usize, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for offset in (first..first + bytes).step_by(64) {
+        if let Some(byte) = source.get(offset) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a hint; the address is of a byte that exists.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (source, first, bytes);
 }
 
 impl CudaSession {
