@@ -2,14 +2,12 @@
 
 use super::Linear;
 use crate::activation::Activation;
-use crate::cuda::columns::{Columns, sum_parts};
+use crate::cuda::columns::Columns;
 use crate::cuda::io::{CudaOperation, Io, Site};
 use crate::cuda::{Argument, CudaError, Machine, Matrix, Number};
 
 /// Below this many outputs a product of cuBLASLt would mostly multiply padding.
 const NARROW: usize = 8;
-/// The weight gradient of a narrow layer is made in at most so many parts, in this order added up.
-const PARTS: usize = 64;
 
 impl CudaOperation for Linear {
     fn kernels() -> &'static str {
@@ -18,7 +16,8 @@ impl CudaOperation for Linear {
 
     fn scratch(&self, machine: &Machine, _site: &Site) -> Result<Vec<usize>, CudaError> {
         let before = self.rows * self.outputs * machine.precision.number().bytes();
-        let weights = if self.narrow() { PARTS * self.outputs * self.inputs * 4 } else { 0 };
+        let narrow = Columns::new(self.rows, self.inputs).bytes(self.outputs);
+        let weights = if self.narrow() { narrow } else { 0 };
         Ok(vec![before, self.columns().bytes(1).max(weights)])
     }
 
@@ -110,14 +109,15 @@ impl Linear {
             Argument::Word(self.inputs as i32),
             Argument::Word(self.outputs as i32),
         ];
-        let (parts, count) = (io.scratch(1), self.rows.div_ceil(32).min(PARTS));
+        let (parts, columns) = (io.scratch(1), Columns::new(self.rows, self.inputs));
         let given = [Argument::Address(before), Argument::Address(io.input(0)), Argument::Address(parts)];
         io.machine.aside(|| {
             self.columns().add(io.machine, parts, io.parameter_gradient(1))?;
-            let grid = (self.inputs.div_ceil(32), count);
-            io.machine.blocks("narrow_weight_parts", grid, 256, &[&given[..], &sizes].concat())?;
-            let weights = self.outputs * self.inputs;
-            sum_parts(io.machine, parts, io.parameter_gradient(0), count, weights, weights)
+            columns.launch(io.machine, "narrow_weights", &[&given[..], &sizes].concat())?;
+            (0..self.outputs).try_for_each(|output| {
+                let target = io.parameter_gradient(0) + (output * self.inputs * 4) as u64;
+                columns.add(io.machine, parts + (output * columns.bytes(1)) as u64, target)
+            })
         })?;
         let Some((target, add)) = io.input_gradient(0) else { return Ok(()) };
         let arguments = [
@@ -126,6 +126,6 @@ impl Linear {
             &[Argument::Word(i32::from(add))],
         ]
         .concat();
-        io.machine.each("narrow_input_gradient", self.rows * self.inputs, &arguments)
+        columns.launch(io.machine, "narrow_inputs", &arguments)
     }
 }

@@ -15,29 +15,52 @@ extern "C" __global__ void narrow_forward(const real* input, const float* weight
         if (lane == 0) output[row * outputs + o] = to_real(activated(sum + bias[o], activation));
     }
 }
-extern "C" __global__ void narrow_input_gradient(const real* before, const float* weight, real* target, i64 rows, int inputs, int outputs, int add) {
-    EACH(i, rows * inputs) {
-        const i64 row = i / inputs, k = i % inputs;
-        float sum = add ? to_float(target[i]) : 0.f;
-        for (int o = 0; o < outputs; ++o) sum += to_float(before[row * outputs + o]) * weight[o * inputs + k];
-        target[i] = to_real(sum);
-    }
-}
-// parts: [gridDim.y, outputs · inputs]; 32 columns of the input a block x, 32 × 8 threads.
-extern "C" __global__ void narrow_weight_parts(const real* before, const real* input, float* parts, i64 rows, int inputs, int outputs) {
-    __shared__ float sums[8][33];
-    const int lane = threadIdx.x % 32, line = threadIdx.x / 32, k = blockIdx.x * 32 + lane;
-    const i64 share = (rows + gridDim.y - 1) / gridDim.y, first = blockIdx.y * share, end = min(first + share, rows);
-    for (int o = 0; o < outputs; ++o) {
-        float sum = 0.f;
-        if (k < inputs)
-            for (i64 row = first + line; row < end; row += 8) sum += to_float(before[row * outputs + o]) * to_float(input[row * inputs + k]);
-        sums[line][lane] = sum;
-        __syncthreads();
-        if (line == 0 && k < inputs) {
-            for (int other = 1; other < 8; ++other) sum += sums[other][lane];
-            parts[((i64)blockIdx.y * outputs + o) * inputs + k] = sum;
+template <int V>
+__device__ __forceinline__ void narrow_inputs(const real* before, const float* weight, real* target, i64 rows, int inputs, int outputs, int add) {
+    const Columns<V> mine(inputs);
+    if (!mine.active) return;
+    for (i64 row = mine.first; row < rows; row += mine.stride) {
+        Pack<V>* there = (Pack<V>*)(target + row * inputs + mine.channel);
+        float sums[V] = {};
+        Pack<V> result;
+        if (add) {
+            result = *there;
+#pragma unroll
+            for (int v = 0; v < V; ++v) sums[v] = to_float(result.value[v]);
         }
-        __syncthreads();
+        for (int o = 0; o < outputs; ++o) {
+            const float gradient = to_float(before[row * outputs + o]);
+#pragma unroll
+            for (int v = 0; v < V; ++v) sums[v] += gradient * weight[o * inputs + mine.channel + v];
+        }
+#pragma unroll
+        for (int v = 0; v < V; ++v) result.value[v] = to_real(sums[v]);
+        *there = result;
     }
 }
+// parts: [outputs, gridDim.x, inputs].
+template <int V>
+__device__ __forceinline__ void narrow_weights(const real* before, const real* input, float* parts, i64 rows, int inputs, int outputs) {
+    const Columns<V> mine(inputs);
+    for (int o = 0; o < outputs; ++o) {
+        float sums[1][V] = {};
+        if (mine.active)
+#pragma unroll 4
+            for (i64 row = mine.first; row < rows; row += mine.stride) {
+                const Pack<V> values = *(const Pack<V>*)(input + row * inputs + mine.channel);
+                const float gradient = to_float(before[row * outputs + o]);
+#pragma unroll
+                for (int v = 0; v < V; ++v) sums[0][v] += gradient * to_float(values.value[v]);
+            }
+        mine.write(sums, parts + (i64)o * gridDim.x * inputs, inputs);
+    }
+}
+#define NARROW(V)                                                                                                                         \
+    extern "C" __global__ void narrow_inputs_##V(const real* before, const float* weight, real* target, i64 rows, int inputs, int outputs, int add) { \
+        narrow_inputs<V>(before, weight, target, rows, inputs, outputs, add);                                                              \
+    }                                                                                                                                     \
+    extern "C" __global__ void narrow_weights_##V(const real* before, const real* input, float* parts, i64 rows, int inputs, int outputs) { \
+        narrow_weights<V>(before, input, parts, rows, inputs, outputs);                                                                    \
+    }
+NARROW(1)
+NARROW(8)

@@ -58,7 +58,7 @@ pub(crate) fn enqueue(
         control,
         results,
     ];
-    machine.each("adam", memory.trained_values, &arguments)
+    machine.each("adam", memory.trained_values / 4, &arguments)
 }
 
 /// The norm of all gradients, and the factor that the clip makes of it.
