@@ -1,9 +1,11 @@
 //! The driver's calls the engine needs, each checked. Nothing here knows of plans.
 
 use super::error::CudaError;
+use super::libraries;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
 use std::ffi::{CStr, CString, c_void};
 use std::ptr;
+use std::sync::OnceLock;
 
 pub fn check(call: &'static str, result: CUresult) -> Result<(), CudaError> {
     if result == CUresult::CUDA_SUCCESS {
@@ -316,10 +318,29 @@ impl Event {
 
     /// Milliseconds from `start` to this mark; both must have been reached.
     pub fn since(&self, start: &Self) -> Result<f64, CudaError> {
+        let elapsed = elapsed().ok_or_else(|| CudaError::Call {
+            call: "cuEventElapsedTime",
+            reason: "not in libcuda.so.1".to_owned(),
+        })?;
         let mut milliseconds = 0f32;
-        cuda!(cuEventElapsedTime_v2(&mut milliseconds, start.raw, self.raw))?;
+        // SAFETY: both events are alive, the number is ours.
+        let result = unsafe { elapsed(&mut milliseconds, start.raw, self.raw) };
+        check("cuEventElapsedTime", result)?;
         Ok(f64::from(milliseconds))
     }
+}
+
+type Elapsed = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> CUresult;
+
+/// The call that every driver has: the one of this name in CUDA 13's header came with CUDA 12.8, and asking an older driver for
+/// it would end the program.
+fn elapsed() -> Option<Elapsed> {
+    static FOUND: OnceLock<Option<Elapsed>> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let symbol = libraries::of_system("libcuda.so.1")?.symbol("cuEventElapsedTime\0")?;
+        // SAFETY: the function of this name has this signature in every version.
+        Some(unsafe { std::mem::transmute::<*mut c_void, Elapsed>(symbol) })
+    })
 }
 
 impl Drop for Event {

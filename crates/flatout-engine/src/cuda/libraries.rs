@@ -67,15 +67,17 @@ pub(crate) fn open_by_name(name: &'static str, files: &[&str]) -> Result<(Librar
         let path = Some(path);
         return Ok((Library { handle }, Found { name, path }));
     }
-    for file in files {
-        let text = CString::new(*file).unwrap_or_default();
-        // SAFETY: as the system's loader would.
-        let handle = unsafe { libc::dlopen(text.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
-        if !handle.is_null() {
-            return Ok((Library { handle }, Found { name, path: None }));
-        }
-    }
-    Err(missing(name, &folders))
+    let library = files.iter().find_map(|file| of_system(file));
+    let library = library.ok_or_else(|| missing(name, &folders))?;
+    Ok((library, Found { name, path: None }))
+}
+
+/// A library that the system's loader knows.
+pub(crate) fn of_system(file: &str) -> Option<Library> {
+    let text = CString::new(file).unwrap_or_default();
+    // SAFETY: as the system's loader would.
+    let handle = unsafe { libc::dlopen(text.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+    (!handle.is_null()).then_some(Library { handle })
 }
 
 fn missing(name: &'static str, folders: &[PathBuf]) -> CudaError {
