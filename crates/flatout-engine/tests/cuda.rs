@@ -401,9 +401,13 @@ fn steps_sent_together_are_the_same_steps() {
                 session.wait().unwrap();
             }
         }
+        // Set while steps are held, and needed after them.
+        fill(&mut session, &CASES[0], 500);
+        session.evaluate().unwrap();
+        let evaluated = session.take_evaluation_loss().unwrap().to_bits();
         let mut weight = vec![0f32; 16];
         session.read("head.weight", &mut weight).unwrap();
-        (session.take_loss().unwrap().to_bits(), weight)
+        (session.take_loss().unwrap().to_bits(), evaluated, weight)
     };
     assert_eq!(run(true), run(false));
 }

@@ -84,7 +84,8 @@ impl Slots {
         self.staging.address() + (number * self.bytes) as u64
     }
 
-    /// Sends what is held: a single batch to `address`, more to the staging place.
+    /// Sends what is held: a single batch to `address`, more to the staging place. What the caller has filled since goes on in
+    /// the next group.
     pub fn send(&mut self, stream: &Stream, address: u64) -> Result<(), CudaError> {
         let target = if self.held == 1 {
             address
@@ -102,8 +103,9 @@ impl Slots {
         if following.used {
             following.sent.wait()?;
         }
-        let last = (self.held - 1) * self.bytes..self.held * self.bytes;
-        following.memory.bytes_mut()[..self.bytes].copy_from_slice(&group.memory.bytes_mut()[last]);
+        let filling = self.held.min(self.together - 1) * self.bytes;
+        let kept = &group.memory.bytes_mut()[filling..filling + self.bytes];
+        following.memory.bytes_mut()[..self.bytes].copy_from_slice(kept);
         (self.current, self.held) = (next, 0);
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use super::CudaSession;
 use crate::EngineError;
-use crate::cpu::pool::{Parts, Pool};
+use crate::cpu::pool::{self, Parts, Pool};
 use crate::cuda::driver::{Block, Event, Pinned, Stream};
 use crate::cuda::error::CudaError;
 use crate::ops::Op;
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 /// Threads that copy rows: more than these only fight for the memory.
-const MOST_THREADS: usize = 16;
+const MOST_THREADS: usize = 8;
 /// Less than this is copied sooner than anybody is woken.
 const ALONE_BYTES: usize = 512 << 10;
 /// How many samples ahead memory is asked for: rows lie anywhere, and each would be waited for.
@@ -33,6 +33,26 @@ struct Share {
     /// Bytes of a row of the table, and of what one index names.
     row_bytes: usize,
     window_bytes: usize,
+}
+
+impl Share {
+    /// Where a sample's rows lie in a stage.
+    fn place(&self, sample: usize) -> Range<usize> {
+        let first = self.offset + sample * self.window_bytes;
+        first..first + self.window_bytes
+    }
+
+    fn copy(&self, indices: &[i32], sample: usize, place: &mut [u8]) {
+        let (source, first) = (self.table.bytes(), |index: i32| index as usize * self.row_bytes);
+        if let Some(index) = indices.get(sample + AHEAD) {
+            ask_for(source, first(*index), self.window_bytes.min(AHEAD_BYTES));
+        }
+        let first = first(indices[sample]);
+        // Indices were looked at on their way in.
+        if let Some(rows) = source.get(first..first + self.window_bytes) {
+            place.copy_from_slice(rows);
+        }
+    }
 }
 
 /// One batch on its way.
@@ -123,34 +143,26 @@ impl Streaming {
         if stage.used {
             stage.uploaded.wait()?;
         }
-        for share in &self.shares {
-            let indices = index(share.index, share.batch);
-            let source = share.table.bytes();
-            let target = &mut stage.host.bytes_mut()[share.offset..][..share.batch * share.window_bytes];
-            let target = Parts::new(target);
-            let copy = |samples: Range<usize>| {
-                for sample in samples {
-                    if let Some(index) = indices.get(sample + AHEAD) {
-                        let bytes = share.window_bytes.min(AHEAD_BYTES);
-                        ask_for(source, *index as usize * share.row_bytes, bytes);
-                    }
-                    let first = indices[sample] as usize * share.row_bytes;
-                    // SAFETY: each sample belongs to one worker.
-                    let place = unsafe {
-                        target.part(sample * share.window_bytes..(sample + 1) * share.window_bytes)
-                    };
-                    // Indices were looked at on their way in.
-                    if let Some(rows) = source.get(first..first + share.window_bytes) {
-                        place.copy_from_slice(rows);
-                    }
+        let indices: Vec<Vec<i32>> = self
+            .shares
+            .iter()
+            .map(|share| index(share.index, share.batch))
+            .collect();
+        let bytes = stage.host.bytes_mut().len();
+        let host = Parts::new(stage.host.bytes_mut());
+        let copy = |worker: usize, workers: usize| {
+            for (share, indices) in self.shares.iter().zip(&indices) {
+                for sample in pool::share(worker, workers, share.batch, 1) {
+                    // SAFETY: each sample of each share belongs to one worker.
+                    let place = unsafe { host.part(share.place(sample)) };
+                    share.copy(indices, sample, place);
                 }
-            };
-            if share.batch * share.window_bytes < ALONE_BYTES {
-                copy(0..share.batch);
-            } else {
-                self.pool
-                    .run(&|worker| copy(self.pool.share(worker, share.batch, 1)));
             }
+        };
+        if bytes < ALONE_BYTES {
+            copy(0, 1);
+        } else {
+            self.pool.run(&|worker| copy(worker, self.pool.workers()));
         }
         if stage.used {
             self.copies.wait_for(&stage.consumed)?;

@@ -20,7 +20,7 @@ pub(crate) const RECURRENCE: &str = include_str!("../recurrence.cu");
 
 /// Every variant that a model may ask for: its module and what it is compiled with.
 pub(crate) fn variants() -> Vec<(String, Vec<String>)> {
-    let all = [32, 64, 128, 256].into_iter().filter_map(Persistent::of);
+    let all = [64, 128, 256].into_iter().filter_map(Persistent::of);
     all.map(|variant| (variant.module(), variant.defines())).collect()
 }
 
@@ -31,8 +31,9 @@ impl Persistent {
     /// The variant for a width, if there is one. Measured on an H200 (2026-11-15, 256 units): 8 warps and 2 tiles is the
     /// fastest of eight variants at batches of 512 and 4,096.
     pub fn of(hidden: usize) -> Option<Self> {
-        let padded = hidden.next_power_of_two().max(32);
-        let warps = if padded < 64 { 4 } else { 8 };
+        // At least two blocks a cluster: one alone may not write into itself as if it were another.
+        let padded = hidden.next_power_of_two().max(64);
+        let warps = if padded < 128 { 4 } else { 8 };
         // A block keeps its rows of the matrix in registers: more than 256 units do not fit.
         (padded <= 256).then_some(Self { hidden: padded, warps, tiles: 2 })
     }
