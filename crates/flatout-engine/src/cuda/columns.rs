@@ -6,7 +6,7 @@ use super::machine::Machine;
 
 const THREADS: usize = 256;
 /// Blocks that share the rows: enough for every card, few enough that their sums are quickly added up.
-const MOST_PARTS: usize = 1024;
+const MOST_PARTS: usize = 512;
 /// Rows that a line of threads should have at least.
 const ROWS_A_LINE: usize = 4;
 
