@@ -7,11 +7,11 @@
 mod columns;
 mod dmon;
 mod gpustat;
-mod lines;
+pub(crate) mod lines;
 mod number;
 mod row;
 mod table;
-mod time;
+pub(crate) mod time;
 
 use crate::record::GpuInfo;
 use crate::sample::Sample;

@@ -7,6 +7,7 @@
 //! - [`sources`]: where samples come from; [`scope`]: which GPUs.
 //! - [`sampler`]: reads all sources on a schedule.
 //! - [`prometheus`]: the latest sample as a page for Prometheus.
+//! - [`training_log`]: epoch times and errors out of what a training program printed.
 //! - [`record`]: the run record on disk: types, writer, reader.
 //!
 //! One direction: sources make samples, samples go into a record, others read the record. Nothing here judges.
@@ -20,6 +21,7 @@ pub mod sample;
 pub mod sampler;
 pub mod scope;
 pub mod sources;
+pub mod training_log;
 
 pub use record::{
     Event, EventKind, Fact, Phase, PhaseTime, Record, RecordWriter, RunInfo, StackTick, StepTick,

@@ -61,9 +61,12 @@ impl LineReader {
             let pending = self.buffer.len() - self.start;
             if pending >= LONGEST_LINE || (self.ended && pending > 0) {
                 let start = self.start;
-                self.start = self.buffer.len();
+                // A progress bar that never ends its line is best cut where it begins anew.
+                let cut = memchr::memrchr(b'\r', &self.buffer[start..]).filter(|_| !self.ended);
+                let end = cut.map_or(self.buffer.len(), |at| start + at + 1);
+                self.start = end;
                 self.number += 1;
-                return Ok(Some(&self.buffer[start..]));
+                return Ok(Some(&self.buffer[start..end]));
             }
             if self.ended {
                 return Ok(None);

@@ -45,7 +45,8 @@ pub fn clock(text: &[u8]) -> Option<f64> {
         return None;
     }
     let mut fraction_ms = 0.0;
-    if text.get(8) == Some(&b'.') {
+    // Python's logging writes a comma.
+    if matches!(text.get(8), Some(b'.' | b',')) {
         let mut scale = 100.0;
         for byte in text[9..].iter().take_while(|byte| byte.is_ascii_digit()) {
             fraction_ms += f64::from(byte - b'0') * scale;

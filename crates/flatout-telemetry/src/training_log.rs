@@ -1,0 +1,151 @@
+//! What a training program printed: the time of its epochs and phases in the shapes that people and libraries use, and what went
+//! wrong (tracebacks, out of memory, NaN, warnings), each told once with its count.
+//!
+//! One pass, constant memory, any bytes. What a line does not say is not guessed: a log without times has no times.
+
+mod bar;
+mod duration;
+mod keywords;
+mod problems;
+mod stamp;
+mod times;
+
+pub use problems::{Problem, ProblemKind, Problems};
+pub use times::{EpochTime, Measured, Part, PartTime, Times};
+
+use crate::import::lines::LineReader;
+use flatout_core::error::FileError;
+use keywords::Keywords;
+use serde::Serialize;
+use stamp::Stamps;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Everything a log told.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TrainingLog {
+    pub bytes: u64,
+    pub lines: u64,
+    /// Lines that are not UTF-8: another encoding, or binary. They are read all the same; what is shown of them is not exact.
+    pub foreign_lines: u64,
+    /// Seconds between the first and the last time stamp, where lines have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stamped_s: Option<f64>,
+    /// How often a time stamp was before the one above it. No time is measured across such a jump.
+    pub backward_steps: u64,
+    #[serde(flatten)]
+    pub times: Times,
+    pub problems: Problems,
+    /// Why the file could not be read to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broken_off: Option<String>,
+}
+
+impl TrainingLog {
+    pub fn read(path: &Path) -> Result<Self, FileError> {
+        let file = File::open(path).map_err(|source| FileError::reading(path, source))?;
+        if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+            return Err(FileError::reading(path, std::io::ErrorKind::IsADirectory.into()));
+        }
+        Ok(Self::from_reader(Box::new(file)))
+    }
+
+    pub fn from_reader(reader: Box<dyn Read + Send>) -> Self {
+        let mut lines = LineReader::new(reader);
+        let mut state = State::default();
+        let keywords = Keywords::new();
+        loop {
+            match lines.next() {
+                Ok(Some(line)) => {
+                    state.log.bytes += line.len() as u64 + 1;
+                    state.log.lines += 1;
+                    // Progress bars write over themselves: what stands between two returns is a line of its own.
+                    let mut rest = line;
+                    while let Some(end) = memchr::memchr(b'\r', rest) {
+                        state.line(&rest[..end], &keywords);
+                        rest = &rest[end + 1..];
+                    }
+                    state.line(rest, &keywords);
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    state.log.broken_off = Some(error.to_string());
+                    break;
+                }
+            }
+        }
+        state.finish()
+    }
+}
+
+#[derive(Default)]
+struct State {
+    log: TrainingLog,
+    stamps: Stamps,
+    times: times::Collector,
+    problems: problems::Collector,
+    plain: Vec<u8>,
+}
+
+impl State {
+    fn line(&mut self, line: &[u8], keywords: &Keywords) {
+        if line.is_empty() {
+            return;
+        }
+        if memchr::memchr(ESCAPE, line).is_some() {
+            let mut plain = std::mem::take(&mut self.plain);
+            without_colour(line, &mut plain);
+            self.plain_line(&plain, keywords);
+            self.plain = plain;
+        } else {
+            self.plain_line(line, keywords);
+        }
+    }
+
+    fn plain_line(&mut self, line: &[u8], keywords: &Keywords) {
+        let text_start = self.stamps.see(line);
+        let found = keywords.find(line);
+        let number = self.log.lines;
+        if self.problems.in_traceback() || found.any_problem() {
+            self.problems.see(&line[text_start..], found, number);
+        }
+        if found.any_time() {
+            self.times.see(&line[text_start..], found, self.stamps.now());
+        }
+        if !line.is_ascii() && std::str::from_utf8(line).is_err() {
+            self.log.foreign_lines += 1;
+        }
+    }
+
+    fn finish(mut self) -> TrainingLog {
+        self.log.stamped_s = self.stamps.span_s();
+        self.log.backward_steps = self.stamps.backward_steps;
+        self.log.times = self.times.finish();
+        self.log.problems = self.problems.finish();
+        self.log
+    }
+}
+
+const ESCAPE: u8 = 0x1b;
+
+/// The line without the codes that colour it: `ESC [ … letter`.
+fn without_colour(line: &[u8], into: &mut Vec<u8>) {
+    into.clear();
+    let mut rest = line;
+    while let Some(at) = memchr::memchr(ESCAPE, rest) {
+        into.extend_from_slice(&rest[..at]);
+        let code = &rest[at + 1..];
+        let inside = |byte: &&u8| !byte.is_ascii_alphabetic();
+        let length = if code.first() == Some(&b'[') {
+            code.iter().take_while(inside).count() + 1
+        } else {
+            0
+        };
+        rest = &code[length.min(code.len())..];
+    }
+    into.extend_from_slice(rest);
+}
+
+#[cfg(test)]
+mod tests;

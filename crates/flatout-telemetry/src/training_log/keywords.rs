@@ -1,0 +1,118 @@
+//! Which of the words that matter stand in a line, found in one sweep: most lines of a log have none.
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
+/// What a word is a sign of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found(u8);
+
+impl Found {
+    const EPOCH: u8 = 1;
+    const TIME: u8 = 2;
+    const BAR: u8 = 4;
+    const TRACEBACK: u8 = 8;
+    const ERROR: u8 = 16;
+    const WARNING: u8 = 32;
+    const NAN: u8 = 64;
+    const STEP_RATE: u8 = 128;
+
+    pub fn epoch(self) -> bool {
+        self.0 & Self::EPOCH != 0
+    }
+    pub fn bar(self) -> bool {
+        self.0 & Self::BAR != 0
+    }
+    pub fn step_rate(self) -> bool {
+        self.0 & Self::STEP_RATE != 0
+    }
+    pub fn traceback(self) -> bool {
+        self.0 & Self::TRACEBACK != 0
+    }
+    pub fn error(self) -> bool {
+        self.0 & Self::ERROR != 0
+    }
+    pub fn warning(self) -> bool {
+        self.0 & Self::WARNING != 0
+    }
+    pub fn nan(self) -> bool {
+        self.0 & Self::NAN != 0
+    }
+    pub fn any_problem(self) -> bool {
+        self.0 & (Self::TRACEBACK | Self::ERROR | Self::WARNING | Self::NAN) != 0
+    }
+    pub fn any_time(self) -> bool {
+        self.0 & (Self::EPOCH | Self::TIME | Self::BAR | Self::STEP_RATE) != 0
+    }
+}
+
+const WORDS: &[(&str, u8)] = &[
+    ("epoch", Found::EPOCH),
+    ("轮", Found::EPOCH),
+    ("time", Found::TIME),
+    ("took", Found::TIME),
+    ("elapsed", Found::TIME),
+    ("duration", Found::TIME),
+    (" in ", Found::TIME),
+    ("耗时", Found::TIME),
+    ("用时", Found::TIME),
+    ("时间", Found::TIME),
+    ("%|", Found::BAR),
+    ("/step", Found::STEP_RATE),
+    ("traceback (", Found::TRACEBACK),
+    ("error", Found::ERROR),
+    ("exception", Found::ERROR),
+    ("critical", Found::ERROR),
+    ("fatal", Found::ERROR),
+    ("segmentation", Found::ERROR),
+    ("killed", Found::ERROR),
+    ("cancelled", Found::ERROR),
+    ("out of memory", Found::ERROR),
+    ("oom", Found::ERROR),
+    ("warn", Found::WARNING),
+    ("nan", Found::NAN),
+];
+
+pub struct Keywords {
+    automaton: Option<AhoCorasick>,
+}
+
+impl Keywords {
+    pub fn new() -> Self {
+        // A table for every byte: the slower kinds are for patterns by the thousand. It cannot fail with patterns this few.
+        let automaton = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA))
+            .prefilter(false)
+            .build(WORDS.iter().map(|(word, _)| word));
+        Self {
+            automaton: automaton.ok(),
+        }
+    }
+
+    pub fn find(&self, line: &[u8]) -> Found {
+        let mut found = Found::default();
+        if let Some(automaton) = &self.automaton {
+            for at in automaton.find_iter(line) {
+                found.0 |= WORDS[at.pattern().as_usize()].1;
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_in_any_case_and_language() {
+        let keywords = Keywords::new();
+        let found = |line: &str| keywords.find(line.as_bytes());
+        assert!(found("EPOCH 3").epoch() && found("第 3 轮").epoch());
+        assert!(found("Traceback (most recent call last):").traceback());
+        assert!(found("CUDA out of memory").error());
+        assert!(found("UserWarning: x").warning());
+        assert!(found("loss=NaN").nan());
+        assert_eq!(found("step 12 loss 0.31"), Found::default());
+    }
+}
