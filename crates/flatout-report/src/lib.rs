@@ -4,10 +4,12 @@
 //! - [`watch`]: the loop from ticks to record, view and verdict, live or replayed.
 //! - [`screen`]: the terminal screen.
 //! - [`lines`]: ticks as plain, JSON and CSV lines.
+//! - [`analyze`]: runs, jobs and other tools' logs as statistics.
 //! - [`digest`]: a record boiled down to what is shown of it.
 //! - [`compare`]: digests of several runs against the first.
 //! - [`page`]: a digest as one HTML file; [`markdown`]: as Markdown; [`words`]: what these share.
 
+pub mod analyze;
 pub mod compare;
 pub mod digest;
 pub mod lines;

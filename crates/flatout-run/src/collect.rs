@@ -77,6 +77,11 @@ impl Clock {
     }
 }
 
+/// The number Slurm gave this task.
+fn task_rank() -> Option<u32> {
+    std::env::var("SLURM_PROCID").ok()?.parse().ok()
+}
+
 fn monotonic_ns() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
@@ -95,7 +100,7 @@ impl Collector {
             known: HashSet::new(),
             processes: BTreeMap::new(),
             loaders: Loaders::default(),
-            lanes: Lanes::default(),
+            lanes: Lanes::of_task(task_rank()),
             progress: Progress::default(),
             last_tick_s: 0.0,
         }

@@ -6,6 +6,7 @@
 //! - [`collect`]: rings become steps, events and facts of the record.
 //! - [`profile`]: the trace of PyTorch's profiler, read as a stream.
 //! - [`stacks`]: where Python programs stand, read from outside.
+//! - [`slurm`]: the same as a batch job.
 //! - [`session`]: one run from its start to its end, and the first finding while it runs.
 //!
 //! Nothing here judges: findings come from `flatout-diagnose`, out of the record. Linux only.
@@ -18,8 +19,9 @@ pub mod profile;
 pub mod program;
 pub mod ring;
 pub mod session;
+pub mod slurm;
 pub mod stacks;
 
 pub use applied::not_applied;
 pub use error::RunError;
-pub use session::{Ended, Options, Outcome, run};
+pub use session::{Ended, Options, Outcome, run, run_name};

@@ -11,7 +11,7 @@ use crate::profile;
 use crate::program::{Program, Signals, Woken, exit_info};
 use early::EarlyFinding;
 use flatout_core::Finding;
-use flatout_telemetry::record::{self, SCHEMA};
+use flatout_telemetry::record::{self, JobInfo, SCHEMA};
 use flatout_telemetry::sampler::job_from_environment;
 use flatout_telemetry::{RecordWriter, RunInfo};
 pub use recording::Recording;
@@ -73,7 +73,7 @@ pub struct Outcome {
 pub fn run(options: &Options, live: &mut dyn FnMut(&Finding)) -> Result<Outcome, RunError> {
     let signals = Signals::block();
     let runtime = Runtime::create()?;
-    let job = job_from_environment().map(|job| job.id);
+    let job = job_from_environment().map(|job| job_name(&job));
     let folder = record::new_folder(&options.runs, &run_name(options), job.as_deref());
     let mut writer = RecordWriter::create(&folder, info(options, &folder)).map_err(RunError::Record)?;
     let trace = std::path::absolute(folder.join(profile::TRACE)).ok();
@@ -138,8 +138,17 @@ fn info(options: &Options, folder: &Path) -> RunInfo {
     }
 }
 
+/// The job's number; with several tasks the rank too, because they all begin at once and want folders of their own.
+fn job_name(job: &JobInfo) -> String {
+    let field = |name: &str| job.fields.get(name).map(String::as_str);
+    match (field("rank"), field("tasks")) {
+        (Some(rank), Some(tasks)) if tasks != "1" => format!("{}-rank{rank}", job.id),
+        _ => job.id.clone(),
+    }
+}
+
 /// The name given, else the script's, else the program's: `train` for `python -u train.py --lr 1`.
-fn run_name(options: &Options) -> String {
+pub fn run_name(options: &Options) -> String {
     if let Some(name) = &options.name {
         return name.clone();
     }

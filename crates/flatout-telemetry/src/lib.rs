@@ -7,6 +7,7 @@
 //! - [`sources`]: where samples come from; [`scope`]: which GPUs.
 //! - [`sampler`]: reads all sources on a schedule.
 //! - [`prometheus`]: the latest sample as a page for Prometheus.
+//! - [`slurm`]: what Slurm knows of a job.
 //! - [`training_log`]: epoch times and errors out of what a training program printed.
 //! - [`record`]: the run record on disk: types, writer, reader.
 //!
@@ -20,6 +21,7 @@ pub mod record;
 pub mod sample;
 pub mod sampler;
 pub mod scope;
+pub mod slurm;
 pub mod sources;
 pub mod training_log;
 

@@ -62,6 +62,8 @@ commands! {
     See: Demo = demo;
     Prove: Compare = compare;
     Prove: Report = report;
+    Prove: Analyze = analyze;
+    Train: Slurm = slurm;
     Train: Train = train;
     Train: Grid = grid;
     Train: Predict = predict;

@@ -10,17 +10,27 @@ use std::path::{Path, PathBuf};
 pub struct Lanes {
     of_ring: BTreeMap<PathBuf, u32>,
     taken: BTreeSet<u32>,
+    /// The rank that this very record is of, when a batch system starts one flatout a rank.
+    own_rank: Option<u32>,
     /// Lane 0 is the record itself.
     writers: BTreeMap<u32, RecordWriter>,
 }
 
 impl Lanes {
+    pub fn of_task(own_rank: Option<u32>) -> Self {
+        Self {
+            own_rank,
+            ..Self::default()
+        }
+    }
+
     /// The lane of a process that trains: its rank, else the first free one.
     pub fn of(&mut self, ring: &Path, rank: Option<u32>) -> u32 {
         if let Some(lane) = self.of_ring.get(ring) {
             return *lane;
         }
         let free = (0..).find(|lane| !self.taken.contains(lane)).unwrap_or(0);
+        let rank = rank.map(|rank| if Some(rank) == self.own_rank { 0 } else { rank });
         let lane = rank.filter(|rank| *rank < MOST_RANKS).unwrap_or(free);
         self.taken.insert(lane);
         self.of_ring.insert(ring.to_owned(), lane);
@@ -80,6 +90,13 @@ const MOST_RANKS: u32 = 100_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rank_of_a_task_is_the_record_itself() {
+        let mut lanes = Lanes::of_task(Some(3));
+        assert_eq!(lanes.of(Path::new("a"), Some(3)), 0);
+        assert_eq!(lanes.of(Path::new("b"), Some(4)), 4);
+    }
 
     #[test]
     fn ranks_keep_their_number_and_others_take_the_first_free_lane() {

@@ -1,6 +1,7 @@
-//! The batch system's job around this process, from its environment. The scheduler itself is not asked: that would cost it.
+//! The batch system's job around this process, from its environment or its cgroup. The scheduler itself is not asked: that would cost it.
 
 use crate::record::JobInfo;
+use crate::slurm::{self, JobName};
 use std::collections::BTreeMap;
 
 /// `SLURM_JOB_PARTITION` becomes `partition`, and so on; what a report or a Prometheus label can use.
@@ -26,7 +27,22 @@ const SLURM_FIELDS: &[(&str, &str)] = &[
 ];
 
 pub fn job_from_environment() -> Option<JobInfo> {
-    job_from(|name| std::env::var(name).ok())
+    job_from(|name| std::env::var(name).ok()).or_else(job_from_cgroup)
+}
+
+/// A shell that was adopted into a job has its cgroup, not its environment.
+fn job_from_cgroup() -> Option<JobInfo> {
+    let found = slurm::job_of_process(std::process::id())?;
+    let JobName::Id(id) = found.job else { return None };
+    Some(JobInfo {
+        system: "slurm".into(),
+        id,
+        fields: found
+            .step
+            .map(|step| ("step".to_owned(), step))
+            .into_iter()
+            .collect(),
+    })
 }
 
 fn job_from(variable: impl Fn(&str) -> Option<String>) -> Option<JobInfo> {

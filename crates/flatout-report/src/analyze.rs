@@ -1,0 +1,250 @@
+//! `flatout analyze`: runs, jobs and logs that others wrote, as statistics, times, errors and charts. What is not known stays
+//! unknown; a log that cannot be read does not keep the others from being shown.
+//!
+//! - [`gpu_log`], [`sniff`]: logs of other tools, in one pass and constant memory.
+//! - [`job`]: a Slurm job's records, logs and accounting, put together.
+//! - [`ranks`]: the ranks of one job side by side.
+//! - [`status`]: how a job stands now.
+//! - [`text`]: as a person reads it.
+
+pub mod files;
+pub mod gpu_log;
+pub mod job;
+pub mod ranks;
+pub mod sniff;
+pub mod status;
+pub mod text;
+pub mod timeline;
+
+use flatout_core::stats::Summary;
+use flatout_core::{Finding, Message, Result, message};
+use flatout_diagnose::analysis::time::TimeTable;
+use flatout_diagnose::verdict::Verdict;
+use flatout_telemetry::import::ImportOptions;
+use flatout_telemetry::record::{EventKind, Record, RunData};
+use flatout_telemetry::slurm::JobAccount;
+use flatout_telemetry::training_log::{EpochTime, Measured, TrainingLog};
+use serde::Serialize;
+use sniff::Kind;
+use std::path::{Path, PathBuf};
+use timeline::Timeline;
+
+/// The version of the JSON form.
+pub const SCHEMA: u32 = 1;
+
+#[derive(Debug, Serialize)]
+pub struct Analysis {
+    pub schema: u32,
+    /// What Slurm's accounting knows, for a job.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<ranks::RankRow>,
+    pub sections: Vec<Section>,
+    /// What could not be had, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Message>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct JobReport {
+    #[serde(flatten)]
+    pub account: JobAccount,
+    pub notes: Vec<Message>,
+}
+
+/// One run or one log.
+#[derive(Debug, Serialize)]
+pub struct Section {
+    /// `record`, `gpu-log`, `training-log`.
+    pub kind: &'static str,
+    pub title: String,
+    pub path: PathBuf,
+    /// Which tool wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    #[serde(skip_serializing_if = "Timeline::is_empty")]
+    pub utilisation: Timeline,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<Epochs>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeTable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub training: Option<TrainingLog>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Message>,
+}
+
+impl Section {
+    fn new(kind: &'static str, path: &Path) -> Self {
+        Self {
+            kind,
+            title: path.display().to_string(),
+            path: path.to_owned(),
+            format: None,
+            verdict: None,
+            utilisation: Timeline::default(),
+            epochs: None,
+            time: None,
+            training: None,
+            findings: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// How long epochs took.
+#[derive(Clone, Debug, Serialize)]
+pub struct Epochs {
+    pub seconds: Summary,
+    pub slowest: u64,
+    pub measured: Measured,
+    #[serde(skip)]
+    pub all: Vec<EpochTime>,
+}
+
+impl Epochs {
+    pub fn of(all: Vec<EpochTime>) -> Option<Self> {
+        let seconds: Vec<f64> = all.iter().map(|epoch| epoch.seconds).collect();
+        let slowest = all.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
+        Some(Self {
+            seconds: Summary::of(&seconds)?,
+            slowest: slowest.number,
+            measured: all.iter().map(|epoch| epoch.measured).min()?,
+            all,
+        })
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub import: ImportOptions,
+    /// Keep samples for a page: so many at most.
+    pub keep_samples: usize,
+    /// Say on stderr how far a long log is read.
+    pub progress: bool,
+}
+
+/// A section, with what a page can be made of.
+pub struct Read {
+    pub section: Section,
+    pub data: Option<RunData>,
+}
+
+/// A log of whatever kind.
+pub fn log(path: &Path, options: &Options) -> Result<Read> {
+    match sniff::kind(path, &options.import)? {
+        Kind::Gpu => gpu_log::read(path, options),
+        Kind::Training => training_log(path, options),
+    }
+}
+
+fn training_log(path: &Path, options: &Options) -> Result<Read> {
+    let reader = files::open(path, options.progress)?;
+    let mut log = TrainingLog::from_reader(reader);
+    let mut section = Section::new("training-log", path);
+    let foreign = log.foreign_lines;
+    if foreign > 0 {
+        section.notes.push(message!(
+            en: "{foreign} lines are not UTF-8; their numbers are read all the same, their words may show wrong",
+            zh: "有 {foreign} 行不是 UTF-8 编码；其中的数字照常读取，文字可能显示不正确"
+        ));
+    }
+    let back = log.backward_steps;
+    if back > 0 {
+        section.notes.push(message!(
+            en: "the clock goes back {back} times; no time is measured across a jump",
+            zh: "时间戳有 {back} 次倒退；不跨越倒退处计算时间"
+        ));
+    }
+    if let Some(reason) = &log.broken_off {
+        section.notes.push(
+            message!(en: "the log could not be read to its end: {reason}", zh: "日志未能读完：{reason}"),
+        );
+    }
+    section.epochs = Epochs::of(std::mem::take(&mut log.times.epochs));
+    section.training = Some(log);
+    Ok(Read { section, data: None })
+}
+
+/// A run's record.
+pub fn record(record: &Record) -> Read {
+    let data = record.load();
+    let mut section = Section::new("record", record.folder());
+    section.title = record.info.id.clone();
+    let diagnosis = flatout_diagnose::diagnose(&data);
+    section.verdict = (!data.samples.is_empty()).then(|| Verdict::of(&data.info, &data.samples));
+    for sample in &data.samples {
+        section.utilisation.add(sample);
+    }
+    section.epochs = Epochs::of(epochs_of(&data));
+    section.time = (!diagnosis.time.rows.is_empty()).then_some(diagnosis.time);
+    section.findings = diagnosis.findings;
+    section.training = Some(TrainingLog {
+        problems: files::problems_of(&data),
+        ..TrainingLog::default()
+    })
+    .filter(|log| !log.problems.list.is_empty());
+    if data.samples.is_empty() {
+        section
+            .notes
+            .push(message!(en: "the record holds no samples", zh: "记录中没有采样数据"));
+    }
+    if record.info.exit.is_none() {
+        section
+            .notes
+            .push(message!(en: "the run has not ended, or was killed", zh: "运行尚未结束，或被强行终止"));
+    }
+    let lost = data.skipped.iter().filter(|skipped| !skipped.torn).count();
+    if lost > 0 {
+        section.notes.push(
+            message!(en: "{lost} lines of the record could not be read", zh: "记录中有 {lost} 行无法读取"),
+        );
+    }
+    Read {
+        section,
+        data: Some(data),
+    }
+}
+
+/// By the events; an epoch whose length nobody measured is the time since the one before.
+fn epochs_of(data: &RunData) -> Vec<EpochTime> {
+    let mut before: Option<f64> = None;
+    let mut all = Vec::new();
+    for event in &data.events {
+        let EventKind::Epoch { number, duration_ms } = event.kind else {
+            continue;
+        };
+        let said = duration_ms.map(|ms| (ms / 1e3, Measured::Said));
+        let since = before.map(|before| (event.t - before, Measured::Stamps));
+        if let Some((seconds, measured)) = said
+            .or(since)
+            .filter(|(seconds, _)| *seconds > 0.0 && seconds.is_finite())
+        {
+            all.push(EpochTime {
+                number,
+                seconds,
+                measured,
+            });
+        }
+        before = Some(event.t);
+    }
+    all
+}
+
+/// A path is a log or a record's folder, anything else a run's name, its id or `last`.
+pub fn named(name: &str, options: &Options) -> Result<Read> {
+    let path = Path::new(name);
+    // A pipe or a device is read like a file.
+    if path.exists() && !path.is_dir() {
+        return log(path, options);
+    }
+    Ok(record(&flatout_telemetry::record::find(name)?))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,14 @@
+//! Sending a command to Slurm: a batch script that records itself, and `sbatch`. Nothing a person typed reaches a shell
+//! unquoted, and no value can begin a line of its own.
+
+mod grid;
+mod node;
+mod quote;
+mod script;
+mod submit;
+
+pub use grid::Grid;
+pub use node::NodeShape;
+pub use quote::{quoted, word};
+pub use script::{Request, ScriptError, script};
+pub use submit::{Submitted, make_log_folder, submit};

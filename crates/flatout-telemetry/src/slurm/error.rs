@@ -1,0 +1,83 @@
+//! Why Slurm did not answer.
+
+use flatout_core::{Explain, Message, explained, message};
+
+#[derive(Debug)]
+pub enum SlurmError {
+    /// The program is not on this machine.
+    NotInstalled {
+        program: String,
+    },
+    Unstartable {
+        program: String,
+        source: std::io::Error,
+    },
+    /// It ended with an error; its own words.
+    Refused {
+        program: String,
+        words: String,
+    },
+    /// The controller or the database did not answer in time.
+    Silent {
+        program: String,
+        seconds: u64,
+    },
+    BadJobId {
+        text: String,
+    },
+    UnknownJob {
+        id: String,
+    },
+}
+
+impl Explain for SlurmError {
+    fn message(&self) -> Message {
+        match self {
+            Self::NotInstalled { program } => {
+                message!(en: "`{program}` is not on this machine", zh: "本机没有 `{program}`")
+            }
+            Self::Unstartable { program, .. } => {
+                message!(en: "failed to start `{program}`", zh: "无法启动 `{program}`")
+            }
+            Self::Refused { program, words } => {
+                message!(en: "`{program}` says: {words}", zh: "`{program}` 报告：{words}")
+            }
+            Self::Silent { program, seconds } => message!(
+                en: "`{program}` did not answer within {seconds} s",
+                zh: "`{program}` 在 {seconds} 秒内没有响应"
+            ),
+            Self::BadJobId { text } => {
+                message!(en: "`{text}` is not a Slurm job id", zh: "`{text}` 不是 Slurm 作业号")
+            }
+            Self::UnknownJob { id } => message!(en: "Slurm knows no job {id}", zh: "Slurm 中没有作业 {id}"),
+        }
+    }
+
+    fn hint(&self) -> Option<Message> {
+        Some(match self {
+            Self::NotInstalled { .. } => message!(
+                en: "run this on the cluster's login node, or load its module",
+                zh: "请在集群登录节点上运行，或加载 Slurm 的 module"
+            ),
+            Self::Unstartable { .. } => return None,
+            Self::Refused { .. } | Self::Silent { .. } => {
+                message!(en: "see whether Slurm answers: sinfo", zh: "检查 Slurm 是否可用：sinfo")
+            }
+            Self::BadJobId { .. } => message!(
+                en: "give the number that sbatch printed: 4711, or 4711_3 for one task of an array",
+                zh: "请给出 sbatch 打印的数字：4711，数组作业中的一个任务写作 4711_3"
+            ),
+            Self::UnknownJob { .. } => {
+                message!(en: "list your jobs: sacct -X, squeue --me", zh: "列出你的作业：sacct -X、squeue --me")
+            }
+        })
+    }
+
+    fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unstartable { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+explained!(SlurmError);

@@ -1,0 +1,116 @@
+//! `flatout analyze --job-id N | RUN… | LOG…`
+
+use crate::context::Context;
+use crate::output::write_stdout;
+use clap::Args;
+use flatout_core::files::write_atomically;
+use flatout_core::{Failure, Message, Result, message};
+use flatout_report::analyze::{self, Analysis, Options, Read};
+use flatout_report::digest::Digest;
+use flatout_report::{page, text};
+use flatout_telemetry::import::ImportOptions;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "Examples:
+  flatout analyze --job-id 52098                      a Slurm job: records, logs with its number, what sacct knows
+  flatout analyze last                                the newest run
+  flatout analyze gpu_utilization_52098.log train.log logs that other tools wrote
+  flatout analyze gpu.csv --columns timestamp,index,utilization.gpu
+  flatout analyze gpu.csv --html gpu.html";
+
+/// Samples of a log that go into a page: half a day at one a second.
+const SAMPLES_OF_A_PAGE: usize = 40_000;
+
+#[derive(Args)]
+pub struct Arguments {
+    /// Runs (`last`, a name, an id, a folder) and logs: nvidia-smi, dmon, gpustat, flatout's CSV, or what a program printed
+    #[arg(value_name = "RUN|LOG")]
+    named: Vec<String>,
+    /// A Slurm job: 52098, or 52098_3 for one task of an array
+    #[arg(long, value_name = "ID", conflicts_with = "named")]
+    job_id: Option<String>,
+    /// The columns of a GPU log without a header, as given to nvidia-smi --query-gpu=
+    #[arg(long, value_name = "NAMES")]
+    columns: Option<String>,
+    /// Seconds between rows, for logs without a time
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    interval: f64,
+    /// Also write the first run or GPU log as a page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn about() -> Message {
+    message!(en: "Statistics, times, errors and charts of a job, a run or any log", zh: "分析作业、运行记录或任意日志：统计、耗时、错误与图表")
+}
+
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    let options = Options {
+        import: ImportOptions { columns: arguments.columns.clone(), interval_s: arguments.interval },
+        keep_samples: if arguments.html.is_some() { SAMPLES_OF_A_PAGE } else { 0 },
+        progress: std::io::stderr().is_terminal(),
+    };
+    let (mut analysis, mut reads, failed) = gather(&arguments, &options)?;
+    if let Some(path) = &arguments.html {
+        write_page(path, &mut reads, context)?;
+    }
+    analysis.sections = reads.into_iter().map(|read| read.section).collect();
+    let text = if arguments.json {
+        serde_json::to_string_pretty(&analysis).unwrap_or_default() + "\n"
+    } else {
+        let width = text::readable_width(text::terminal_columns(&std::io::stdout()));
+        analyze::text::analysis(&analysis, context.language, width, context.colour_on_stdout())
+    };
+    write_stdout(text.as_bytes());
+    for failure in &failed {
+        eprint!("{}", failure.render(context.language));
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// One log that cannot be read does not hide the others; none at all is a failure.
+fn gather(arguments: &Arguments, options: &Options) -> Result<(Analysis, Vec<Read>, Vec<Failure>)> {
+    if let Some(job_id) = &arguments.job_id {
+        let (analysis, reads) = analyze::job::analyze(job_id, options)?;
+        return Ok((analysis, reads, Vec::new()));
+    }
+    let last = ["last".to_owned()];
+    let names = if arguments.named.is_empty() { &last[..] } else { &arguments.named };
+    let (mut reads, mut failed) = (Vec::new(), Vec::new());
+    for name in names {
+        match analyze::named(name, options) {
+            Ok(read) => reads.push(read),
+            Err(failure) => failed.push(failure),
+        }
+    }
+    if reads.is_empty() && let Some(failure) = failed.pop() {
+        for other in &failed {
+            eprint!("{}", other.render(flatout_core::Language::from_environment()));
+        }
+        return Err(failure);
+    }
+    let analysis = Analysis { schema: analyze::SCHEMA, jobs: Vec::new(), ranks: Vec::new(), sections: Vec::new(), notes: Vec::new() };
+    Ok((analysis, reads, failed))
+}
+
+fn write_page(path: &std::path::Path, reads: &mut [Read], context: &Context) -> Result<()> {
+    let Some(read) = reads.iter_mut().find(|read| read.data.is_some()) else {
+        return Err(Failure::new(message!(en: "a page needs a run or a GPU log", zh: "生成页面需要运行记录或 GPU 日志"))
+            .with_hint(message!(en: "without --html the times and errors of a training log are printed", zh: "不加 --html 时会打印训练日志的耗时和错误")));
+    };
+    let mut digest = Digest::of(read.data.take().unwrap_or_default());
+    // Of a long log only some samples are drawn; the figures are those of all.
+    if let Some(verdict) = &read.section.verdict {
+        digest.verdict = verdict.clone();
+    }
+    let options = page::Options { language: context.language, pdf_ready: false };
+    write_atomically(path, page::html(&digest, options).as_bytes())?;
+    let path = path.display();
+    eprintln!("{}", context.say(&message!(en: "page written to {path}", zh: "页面已写入 {path}")));
+    Ok(())
+}

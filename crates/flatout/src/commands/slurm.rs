@@ -1,0 +1,193 @@
+//! `flatout slurm script | submit | status`
+
+use crate::context::Context;
+use crate::output::write_stdout;
+use clap::{Args, Subcommand};
+use flatout_core::{Failure, Message, Result, message};
+use flatout_report::analyze::status::{self, Status};
+use flatout_report::text;
+use flatout_report::watch::interrupt::Interrupt;
+use flatout_run::slurm::{self, Grid, NodeShape, Request};
+use flatout_run::{Options, run_name};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub const EXAMPLES: &str = "Examples:
+  flatout slurm script -- python train.py > train.sh           a batch script that records itself
+  flatout slurm submit --gpus 1 --time 12:00:00 -- python train.py
+  flatout slurm submit --gpus 4 --ranks -- python train_ddp.py  one process and one record a GPU
+  flatout slurm submit --grid hidden-size=128,256 --grid lr=1e-3,3e-4 -- python train.py
+  flatout slurm status 52098 --follow
+  flatout analyze --job-id 52098                                when it has ended";
+
+/// How often a job is looked at while it is followed.
+const FOLLOW_EVERY: Duration = Duration::from_secs(5);
+
+#[derive(Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Print a batch script: GPUs, CPUs per GPU, memory, time, the log's name, the command inside `flatout run`
+    Script(Job),
+    /// Send that script with sbatch
+    Submit(Job),
+    /// How a job stands: the queue's word, its record so far, the end of its log
+    Status {
+        /// The job: 52098, or 52098_3 for one task of an array
+        #[arg(value_name = "JOB")]
+        job: String,
+        /// Say how it goes on until it ends
+        #[arg(long)]
+        follow: bool,
+        /// Print as JSON
+        #[arg(long, conflicts_with = "follow")]
+        json: bool,
+    },
+}
+
+#[derive(Args)]
+struct Job {
+    /// Name of the job and of its run [default: the script's]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// GPUs on each node
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    gpus: u32,
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Nodes
+    nodes: u32,
+    /// Start one process a GPU with srun, each with its own record, instead of one for all
+    #[arg(long)]
+    ranks: bool,
+    /// CPUs for each GPU [default: a GPU's share of the partition's nodes, at most 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    cpus_per_gpu: Option<u64>,
+    /// Memory of each node, as in 32G [default: the GPUs' share of the partition's nodes]
+    #[arg(long, value_name = "SIZE")]
+    mem: Option<String>,
+    /// Time limit: minutes, hours:minutes:seconds, or days-hours
+    #[arg(long, value_name = "TIME", default_value = "24:00:00")]
+    time: String,
+    #[arg(long)]
+    /// Partition
+    partition: Option<String>,
+    #[arg(long)]
+    /// Account
+    account: Option<String>,
+    #[arg(long)]
+    /// Quality of service
+    qos: Option<String>,
+    /// Folder of the logs [default: here]
+    #[arg(long, value_name = "DIR")]
+    logs: Option<String>,
+    /// Run every combination as a task of an array: an option of the command with its values
+    #[arg(long, value_name = "OPTION=VALUES")]
+    grid: Vec<String>,
+    /// Tasks of the array at once
+    #[arg(long, value_name = "N", requires = "grid")]
+    at_once: Option<u32>,
+    /// Further options of sbatch, as in constraint=a100
+    #[arg(long, value_name = "OPTION")]
+    sbatch: Vec<String>,
+    /// The program and its arguments, as you would type them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub fn about() -> Message {
+    message!(en: "Write, send and follow Slurm jobs that record themselves", zh: "编写、提交并跟踪能自动记录的 Slurm 作业")
+}
+
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    match arguments.action {
+        Action::Script(job) => {
+            write_stdout(&slurm::script(&request(&job)?)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Action::Submit(job) => submit(&job, context),
+        Action::Status { job, follow: true, .. } => follow(&job, context),
+        Action::Status { job, json, .. } => {
+            let status = status::status(&job)?;
+            let text = if json {
+                serde_json::to_string_pretty(&status).unwrap_or_default() + "\n"
+            } else {
+                status::text(&status, context.language, width())
+            };
+            write_stdout(text.as_bytes());
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn width() -> usize {
+    text::readable_width(text::terminal_columns(&std::io::stdout()))
+}
+
+fn request(job: &Job) -> Result<Request> {
+    let node = NodeShape::of_partition(job.partition.as_deref());
+    let cpus = node.map_or_else(NodeShape::usual_cpus_per_gpu, |node| node.cpus_per_gpu());
+    let share = node.map(|node| format!("{}M", node.memory_per_gpu_mb().saturating_mul(job.gpus.max(1).into())));
+    let flatout = std::env::current_exe().map_err(|error| {
+        Failure::new(message!(en: "flatout does not know where it lies itself", zh: "无法确定 flatout 自身的路径")).caused_by(&error)
+    })?;
+    Ok(Request {
+        name: job.name.clone().unwrap_or_else(|| run_name(&Options::new(job.command.clone()))),
+        command: job.command.clone(),
+        gpus: job.gpus,
+        nodes: job.nodes,
+        ranks: job.ranks,
+        cpus_per_gpu: job.cpus_per_gpu.unwrap_or(cpus),
+        memory: job.mem.clone().or(share),
+        time: job.time.clone(),
+        partition: job.partition.clone(),
+        account: job.account.clone(),
+        qos: job.qos.clone(),
+        logs: job.logs.clone(),
+        grid: Grid::parse(&job.grid)?,
+        at_once: job.at_once,
+        more: job.sbatch.clone(),
+        flatout,
+    })
+}
+
+fn submit(job: &Job, context: &Context) -> Result<ExitCode> {
+    let script = slurm::script(&request(job)?)?;
+    if let Some(folder) = &job.logs {
+        slurm::make_log_folder(Path::new(folder))?;
+    }
+    let id = slurm::submit(&script)?.job_id;
+    write_stdout(format!("{id}\n").as_bytes());
+    let next = message!(
+        en: "job {id} sent; follow it: flatout slurm status {id} --follow\nafterwards: flatout analyze --job-id {id}",
+        zh: "作业 {id} 已提交；跟踪：flatout slurm status {id} --follow\n结束后分析：flatout analyze --job-id {id}"
+    );
+    eprintln!("{}", context.say(&next));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A line whenever something changed, all of it at the end. Leaving changes nothing for the job.
+fn follow(job: &str, context: &Context) -> Result<ExitCode> {
+    let interrupt = Interrupt::catch();
+    let mut last = String::new();
+    loop {
+        let now: Status = status::status(job)?;
+        let line = status::line(&now, context.language);
+        if now.over() {
+            write_stdout(status::text(&now, context.language, width()).as_bytes());
+            return Ok(ExitCode::from(u8::from(!now.completed())));
+        }
+        if line != last {
+            write_stdout(format!("{line}\n").as_bytes());
+            last = line;
+        }
+        if interrupt.wait(FOLLOW_EVERY) {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! `flatout slurm` and `flatout analyze --job-id` against a real Slurm with its accounting.
+
+#[path = "slurm/cluster.rs"]
+mod cluster;
+
+use cluster::Cluster;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+/// What a training program prints, without needing anything installed.
+const TRAINER: &str = "import sys, time
+print('options', sys.argv[1:], flush=True)
+for epoch in range(1, 4):
+    began = time.time()
+    memory = bytearray(60 << 20)
+    while time.time() - began < 0.7:
+        pass
+    print(f'Epoch {epoch}/3 | loss {1 / epoch:.3f} | time {time.time() - began:.2f}s', flush=True)
+print('WARNING: this is the end', flush=True)
+";
+
+struct Home<'a> {
+    cluster: &'a Cluster,
+    folder: tempfile::TempDir,
+}
+
+impl Home<'_> {
+    fn flatout(&self, arguments: &[&str]) -> Output {
+        let output = Command::new(env!("CARGO_BIN_EXE_flatout"))
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("SLURM_CONF", self.cluster.conf())
+            .env("FLATOUT_HOME", self.folder.path().join("home"))
+            .env("LC_ALL", "C")
+            .env_remove("SLURM_JOB_ID")
+            .output();
+        output.expect("flatout runs")
+    }
+
+    fn good(&self, arguments: &[&str]) -> String {
+        let output = self.flatout(arguments);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(
+            output.status.success(),
+            "{arguments:?}\n{}\n{}\n{}",
+            text(&output.stdout),
+            text(&output.stderr),
+            self.cluster.logs()
+        );
+        text(&output.stdout)
+    }
+
+    fn submit(&self, arguments: &[&str]) -> String {
+        let id = self.good(
+            &[
+                &[
+                    "slurm",
+                    "submit",
+                    "--mem",
+                    "300M",
+                    "--time",
+                    "5",
+                    "--cpus-per-gpu",
+                    "1",
+                ],
+                arguments,
+            ]
+            .concat(),
+        );
+        id.trim().to_owned()
+    }
+
+    /// The analysis, once the accounting has heard of the end of all tasks.
+    fn analyze(&self, id: &str, tasks: usize) -> Value {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let output = self.flatout(&["analyze", "--job-id", id, "--json"]);
+            let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            let jobs = value["jobs"].as_array().map_or(&[][..], Vec::as_slice);
+            let done = jobs.iter().filter(|job| job["state"] == "COMPLETED").count();
+            if done == tasks {
+                return value;
+            }
+            assert!(Instant::now() < deadline, "{output:?}\n{}", self.cluster.logs());
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    }
+}
+
+#[test]
+fn jobs_are_sent_followed_and_analysed() {
+    let cluster = match cluster::start() {
+        Ok(cluster) => cluster,
+        Err(reason) if std::env::var_os("FLATOUT_TEST_SLURM").is_none_or(|wish| wish != "require") => {
+            eprintln!("skipped: no Slurm for the test: {reason}");
+            return;
+        }
+        Err(reason) => panic!("no Slurm: {reason}"),
+    };
+    let home = Home {
+        cluster: &cluster,
+        folder: tempfile::tempdir().unwrap(),
+    };
+    fs::write(home.folder.path().join("my trainer.py"), TRAINER).unwrap();
+    the_script_asks_for_a_fair_share(&home);
+    one_job(&home);
+    an_array(&home);
+    two_ranks(&home);
+    unknown_jobs(&home);
+}
+
+fn the_script_asks_for_a_fair_share(home: &Home) {
+    let script = home.good(&["slurm", "script", "--", "python3", "my trainer.py"]);
+    // Two GPUs share four CPUs.
+    assert!(
+        script.contains("#SBATCH --cpus-per-task=2\n") && script.contains("#SBATCH --mem=950M\n"),
+        "{script}"
+    );
+    assert!(script.contains("'my trainer.py'"), "{script}");
+}
+
+fn one_job(home: &Home) {
+    let id = home.submit(&[
+        "--gpus",
+        "1",
+        "--logs",
+        "logs",
+        "--",
+        "python3",
+        "my trainer.py",
+        "$(touch never)",
+        "it's",
+    ]);
+    let followed = home.good(&["slurm", "status", &id, "--follow"]);
+    assert!(
+        followed.contains("COMPLETED") && followed.contains("WARNING: this is the end"),
+        "{followed}"
+    );
+    let analysis = home.analyze(&id, 1);
+    let job = &analysis["jobs"][0];
+    assert_eq!(
+        (
+            job["limit_s"].as_f64(),
+            job["gpus"].as_u64(),
+            job["memory_bytes"].as_f64()
+        ),
+        (Some(300.0), Some(1), Some(300.0 * 1048576.0))
+    );
+    assert!(
+        job["memory_peak_bytes"].as_f64() > Some(50e6) && job["cpu_s"].as_f64() > Some(0.5),
+        "{job}"
+    );
+    let sections = analysis["sections"].as_array().unwrap();
+    let of_kind = |kind: &str| sections.iter().find(|section| section["kind"] == kind);
+    assert!(
+        of_kind("record")
+            .is_some_and(|record| record["title"].as_str().unwrap().ends_with(&format!("-job{id}"))),
+        "{sections:?}"
+    );
+    let log = of_kind("training-log").unwrap();
+    assert_eq!(log["epochs"]["seconds"]["count"], 3, "{log}");
+    assert_eq!(log["training"]["problems"]["list"][0]["kind"], "warning");
+    let printed = fs::read_to_string(log["path"].as_str().unwrap()).unwrap();
+    assert!(printed.contains(r#"['$(touch never)', "it's"]"#), "{printed}");
+    assert!(!home.folder.path().join("never").exists());
+    let text = home.good(&["analyze", "--job-id", &id]);
+    assert!(
+        text.contains(&format!("Slurm job {id}"))
+            && text.contains("of 5 min 00 s")
+            && text.contains("3 epochs"),
+        "{text}"
+    );
+    let chinese = home.good(&["analyze", "--job-id", &id, "--lang", "zh"]);
+    assert!(
+        chinese.contains("Slurm 作业") && chinese.contains("个 epoch"),
+        "{chinese}"
+    );
+}
+
+fn an_array(home: &Home) {
+    let id = home.submit(&[
+        "--gpus",
+        "1",
+        "--name",
+        "grid",
+        "--grid",
+        "lr=1e-3,3e-4",
+        "--",
+        "python3",
+        "my trainer.py",
+    ]);
+    let analysis = home.analyze(&id, 2);
+    let options: Vec<String> = analysis["sections"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|section| section["kind"] == "training-log")
+        .map(|section| {
+            fs::read_to_string(
+                home.folder
+                    .path()
+                    .join(Path::new(section["path"].as_str().unwrap())),
+            )
+            .unwrap_or_default()
+        })
+        .collect();
+    assert!(
+        options.iter().any(|log| log.contains("['--lr=1e-3']"))
+            && options.iter().any(|log| log.contains("['--lr=3e-4']")),
+        "{options:?}"
+    );
+}
+
+fn two_ranks(home: &Home) {
+    let id = home.submit(&["--gpus", "2", "--ranks", "--", "python3", "my trainer.py"]);
+    let analysis = home.analyze(&id, 1);
+    let ranks: Vec<u64> = analysis["ranks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|row| row["rank"].as_u64())
+        .collect();
+    assert_eq!(ranks, [0, 1], "{analysis}");
+}
+
+fn unknown_jobs(home: &Home) {
+    let unknown = home.flatout(&["analyze", "--job-id", "999999"]);
+    let words = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(
+        words.contains("nothing is known of job 999999") && words.contains("hint:"),
+        "{words}"
+    );
+    let hostile = home.flatout(&["analyze", "--job-id", "1; touch never"]);
+    assert!(String::from_utf8_lossy(&hostile.stderr).contains("is not a Slurm job id"));
+    let status = home.flatout(&["slurm", "status", "999999"]);
+    assert!(
+        String::from_utf8_lossy(&status.stderr).contains("Slurm knows no job 999999"),
+        "{status:?}"
+    );
+}
