@@ -136,7 +136,7 @@ fn one_job(home: &Home) {
     ]);
     let followed = home.good(&["slurm", "status", &id, "--follow"]);
     assert!(
-        followed.contains("COMPLETED") && followed.contains("WARNING: this is the end"),
+        followed.contains("COMPLETED") && followed.contains("record in"),
         "{followed}"
     );
     let analysis = home.analyze(&id, 1);

@@ -71,7 +71,7 @@ pub fn status(job_id: &str) -> Result<Status> {
     Ok(Status { schema: SCHEMA, jobs })
 }
 
-fn from_accounting(job_id: &str) -> Result<Vec<QueuedJob>, SlurmError> {
+fn from_accounting(job_id: &str) -> Result<Vec<QueuedJob>> {
     let accounts = slurm::account(job_id)?;
     let queued = accounts.into_iter().map(|account| QueuedJob {
         id: account.id,
