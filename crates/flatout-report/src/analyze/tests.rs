@@ -124,6 +124,16 @@ fn json_of_a_training_program_is_no_gpustat() {
 }
 
 #[test]
+fn time_stamps_with_a_comma_are_no_table() {
+    let stamped = b"2024-05-21 10:00:00,123 INFO start\n2024-05-21 10:00:01,123 Epoch 1 took 25.5s\n";
+    let section = section("train.log", stamped);
+    assert_eq!(
+        (section.kind, section.epochs.unwrap().seconds.mean),
+        ("training-log", 25.5)
+    );
+}
+
+#[test]
 fn empty_missing_and_headless() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.log");

@@ -55,7 +55,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         keep_samples: if arguments.html.is_some() { SAMPLES_OF_A_PAGE } else { 0 },
         progress: std::io::stderr().is_terminal(),
     };
-    let (mut analysis, mut reads, failed) = gather(&arguments, &options)?;
+    let (mut analysis, mut reads, failed) = gather(&arguments, &options, context)?;
     if let Some(path) = &arguments.html {
         write_page(path, &mut reads, context)?;
     }
@@ -74,7 +74,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
 }
 
 /// One log that cannot be read does not hide the others; none at all is a failure.
-fn gather(arguments: &Arguments, options: &Options) -> Result<(Analysis, Vec<Read>, Vec<Failure>)> {
+fn gather(arguments: &Arguments, options: &Options, context: &Context) -> Result<(Analysis, Vec<Read>, Vec<Failure>)> {
     if let Some(job_id) = &arguments.job_id {
         let (analysis, reads) = analyze::job::analyze(job_id, options)?;
         return Ok((analysis, reads, Vec::new()));
@@ -90,7 +90,7 @@ fn gather(arguments: &Arguments, options: &Options) -> Result<(Analysis, Vec<Rea
     }
     if reads.is_empty() && let Some(failure) = failed.pop() {
         for other in &failed {
-            eprint!("{}", other.render(flatout_core::Language::from_environment()));
+            eprint!("{}", other.render(context.language));
         }
         return Err(failure);
     }

@@ -37,7 +37,7 @@ impl Page {
         for (name, used, asked, share) in meters(account) {
             let bar = share.map_or_else(String::new, bar);
             let percent = share.map_or_else(String::new, units::percent);
-            let amounts = message!(en: "{used} of {asked}", zh: "{used} / {asked}");
+            let amounts = message!(en: "{used} of {asked}", zh: "用了 {used}，申请 {asked}");
             table.toned_row([
                 (self.say(&name), None),
                 (&percent, Some(Tone::Strong)),
@@ -140,7 +140,7 @@ fn meters(account: &JobAccount) -> Vec<Meter> {
             share(account.memory_peak_bytes, account.memory_bytes),
         ),
         (
-            message!(en: "CPUs", zh: "CPU"),
+            message!(en: "CPUs", zh: "CPU 数"),
             busy.map_or_else(unknown, units::significant),
             cpus.map_or_else(unknown, units::significant),
             share(busy, cpus),
@@ -149,7 +149,7 @@ fn meters(account: &JobAccount) -> Vec<Meter> {
     if let Some(gpus) = account.gpus {
         let busy = account.gpu_utilisation.map(|share| share * gpus as f64);
         meters.push((
-            message!(en: "GPUs", zh: "GPU"),
+            message!(en: "GPUs", zh: "GPU 数"),
             busy.map_or_else(unknown, units::significant),
             gpus.to_string(),
             account.gpu_utilisation,

@@ -12,6 +12,9 @@ const BAR_CELLS: f64 = 30.0;
 
 impl Page {
     pub(super) fn epochs(&self, section: &Section) -> String {
+        if section.kind == "gpu-log" {
+            return String::new();
+        }
         let title = message!(en: "Time per epoch", zh: "每个 epoch 的时间");
         let mut text = format!("\n{}", self.head(self.say(&title)));
         let Some(epochs) = &section.epochs else {
