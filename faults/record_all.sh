@@ -32,6 +32,27 @@ anonymous() { # record: nothing in it may tell whose machine it was
     find "$1" -type f -name '*.json*' ! -name '*.zst' -exec sed -i \
         -e "s#$root/##g; s#\"$root\"#\".\"#g; s#$(dirname "$(command -v "$PYTHON")")/##g; s#$(hostname)#host#g" \
         -e 's#GPU-[0-9a-f-]\{36\}#GPU-0#g; s#"/tmp/[^"]*/#"/tmp/#g' {} +
+    # Stacks: where libraries lie is nobody's business, and what was imported before the first step fills most of the file.
+    [ -f "$1/stacks.jsonl" ] || return 0
+    sed -i -e 's#(/[^():]*/\(site\|dist\)-packages/#(/site-packages/#g; s#(/[^():]*/lib/python#(/lib/python#g' "$1/stacks.jsonl"
+    "$PYTHON" - "$1/stacks.jsonl" <<'PYTHON_END'
+import json, sys
+ticks = [json.loads(line) for line in open(sys.argv[1]) if line.strip()]
+for tick in ticks:
+    kept, others, early = [], {}, 3
+    for stack in sorted(tick["stacks"], key=lambda stack: -stack["count"]):
+        told = stack.get("phase") or stack.get("worker")
+        early -= not told
+        if len(kept) < 20 and (told or early >= 0):
+            kept.append(stack)
+            continue
+        # Counted on, so that shares stay true.
+        key = (stack.get("phase"), stack.get("worker"))
+        others.setdefault(key, {**stack, "frames": [], "count": 0})["count"] += stack["count"]
+    tick["stacks"] = kept + list(others.values())
+with open(sys.argv[1], "w") as file:
+    file.writelines(json.dumps(tick, separators=(",", ":")) + "\n" for tick in ticks)
+PYTHON_END
 }
 
 record() { # name, CPU list

@@ -21,7 +21,7 @@ class Records(Dataset):
 
 
 loader = DataLoader(Records(), batch_size=256, shuffle=True, num_workers=4, persistent_workers=True)
-model = nn.Sequential(nn.Linear(3, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 2))
+model = nn.Sequential(nn.Linear(3, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 2))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 begin = time.monotonic()
 for step, (x, y) in enumerate(loader):

@@ -88,14 +88,18 @@ fn report(title: &str, verdicts: &[Verdict]) -> Result {
 
 /// Diagnoses one record and holds it against the label.
 fn judge(program: &Program, data: &RunData) -> Verdict {
-    Verdict {
+    let named = causes(data);
+    let mut verdict = Verdict {
         name: program.name.clone(),
         held_out: program.held_out,
         wanted: program.label.causes.clone(),
         allowed: program.label.also.clone(),
-        named: causes(data),
-        first_finding_s: first_finding(program, data),
-    }
+        named,
+        first_finding_s: None,
+        rash: Vec::new(),
+    };
+    live_through(data, &mut verdict);
+    verdict
 }
 
 /// The causes that count: of severity warning or worse.
@@ -111,15 +115,31 @@ fn causes(data: &RunData) -> Vec<String> {
         .collect()
 }
 
-/// Seconds after the first step until the record so far named the first of the planted causes.
-fn first_finding(program: &Program, data: &RunData) -> Option<f64> {
-    let wanted = program.label.causes.first()?;
-    let first_step = data.steps.iter().find(|tick| tick.steps > 0)?.t;
-    let ticks = data.steps.iter().map(|tick| tick.t).filter(|t| *t > first_step);
-    ticks
-        .into_iter()
-        .find(|t| causes(&until(data, *t)).contains(wanted))
-        .map(|t| t - first_step)
+/// Goes through the record as it grew: when the planted cause was first named, and what was named first that is wrong.
+fn live_through(data: &RunData, verdict: &mut Verdict) {
+    let Some(first_step) = data.steps.iter().find(|tick| tick.steps > 0).map(|tick| tick.t) else {
+        return;
+    };
+    let found = verdict.misses().is_empty();
+    for t in data.steps.iter().map(|tick| tick.t).filter(|t| *t > first_step) {
+        let named = causes(&until(data, t));
+        if named.is_empty() {
+            continue;
+        }
+        if verdict.rash.is_empty() && verdict.first_finding_s.is_none() {
+            let wrong = |rule: &&String| !verdict.wanted.contains(rule) && !verdict.allowed.contains(rule);
+            verdict.rash = named.first().filter(wrong).cloned().into_iter().collect();
+        }
+        if found
+            && verdict
+                .wanted
+                .first()
+                .is_some_and(|wanted| named.contains(wanted))
+        {
+            verdict.first_finding_s = Some(t - first_step);
+            return;
+        }
+    }
 }
 
 /// The record as it was at a moment.

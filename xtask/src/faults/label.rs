@@ -11,6 +11,8 @@ pub struct Label {
     pub needs_gpu: bool,
     pub causes: Vec<String>,
     pub also: Vec<String>,
+    /// It shows the same on any machine, also a loaded one with two CPUs.
+    pub anywhere: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -50,7 +52,7 @@ pub fn find(faults: &Path) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// Lines `key = value` whose values are strings or lists of strings, as JSON writes them too.
+/// Lines `key = value` whose values are strings, lists of strings or `true`, as JSON writes them too.
 fn parse(text: &str) -> Result<Label> {
     let known = rule_ids();
     let mut fields = BTreeMap::new();
@@ -90,6 +92,7 @@ fn parse(text: &str) -> Result<Label> {
         needs_gpu: needs == "gpu",
         causes: rules("causes")?,
         also: rules("also")?,
+        anywhere: fields.get("anywhere").and_then(Value::as_bool).unwrap_or(false),
     })
 }
 
@@ -113,6 +116,15 @@ mod tests {
 
     #[test]
     fn every_label_of_the_project_is_valid() {
-        assert!(find(&crate::root().join("faults")).unwrap().len() >= 28);
+        let programs = find(&crate::root().join("faults")).unwrap();
+        assert!(programs.len() >= 28);
+        let anywhere = |program: &&Program| program.label.anywhere;
+        assert!(programs.iter().filter(anywhere).count() >= 10);
+        assert!(
+            programs
+                .iter()
+                .filter(anywhere)
+                .all(|program| !program.label.needs_gpu && !program.held_out)
+        );
     }
 }

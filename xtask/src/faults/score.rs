@@ -12,6 +12,8 @@ pub struct Verdict {
     pub named: Vec<String>,
     /// After the first step.
     pub first_finding_s: Option<f64>,
+    /// What the record so far named first, if that was wrong: `flatout run` would have said it.
+    pub rash: Vec<String>,
 }
 
 impl Verdict {
@@ -22,11 +24,16 @@ impl Verdict {
             .count()
     }
 
-    fn misses(&self) -> Vec<&String> {
+    pub fn misses(&self) -> Vec<&String> {
         self.wanted
             .iter()
             .filter(|rule| !self.named.contains(rule))
             .collect()
+    }
+
+    /// Everything planted was named and nothing else.
+    pub fn is_right(&self) -> bool {
+        self.misses().is_empty() && self.false_alarms().is_empty()
     }
 
     fn false_alarms(&self) -> Vec<&String> {
@@ -37,14 +44,16 @@ impl Verdict {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Score {
     hits: usize,
     misses: usize,
     false_alarms: usize,
     clean: usize,
     clean_right: usize,
-    slowest_finding_s: f64,
+    /// After the first step, of each program whose cause was named.
+    first_findings_s: Vec<f64>,
+    rash: usize,
 }
 
 impl Score {
@@ -58,29 +67,30 @@ impl Score {
                 score.clean += 1;
                 score.clean_right += usize::from(verdict.false_alarms().is_empty());
             }
-            score.slowest_finding_s = score
-                .slowest_finding_s
-                .max(verdict.first_finding_s.unwrap_or(0.0));
+            score.first_findings_s.extend(verdict.first_finding_s);
+            score.rash += usize::from(!verdict.rash.is_empty());
         }
+        score.first_findings_s.sort_by(f64::total_cmp);
         score
     }
 
-    fn precision(self) -> f64 {
+    fn precision(&self) -> f64 {
         share(self.hits, self.hits + self.false_alarms)
     }
 
-    fn recall(self) -> f64 {
+    fn recall(&self) -> f64 {
         share(self.hits, self.hits + self.misses)
     }
 
-    pub fn below(self, wanted: f64) -> bool {
+    pub fn below(&self, wanted: f64) -> bool {
         self.precision() < wanted || self.recall() < wanted
     }
 
-    pub fn line(self) -> String {
+    pub fn line(&self) -> String {
+        let quantile = |share: f64| flatout_core::stats::quantile(&self.first_findings_s, share);
         format!(
-            "precision {:.1}% ({} right, {} false alarms), recall {:.1}% ({} missed), clean twins {}/{}, slowest first \
-             finding {:.0} s after the first step",
+            "precision {:.1}% ({} right, {} false alarms), recall {:.1}% ({} missed), clean twins {}/{}; first finding \
+             {:.0} s after the first step (median), {:.0} s (slowest), {} said something wrong before",
             self.precision() * 100.0,
             self.hits,
             self.false_alarms,
@@ -88,7 +98,9 @@ impl Score {
             self.misses,
             self.clean_right,
             self.clean,
-            self.slowest_finding_s
+            quantile(0.5),
+            quantile(1.0),
+            self.rash,
         )
     }
 }
@@ -122,6 +134,7 @@ pub fn table(verdicts: &[Verdict]) {
             .map(|rule| format!("MISSED {rule}"))
             .collect();
         remarks.extend(verdict.false_alarms().iter().map(|rule| format!("FALSE {rule}")));
+        remarks.extend(verdict.rash.iter().map(|rule| format!("at first: {rule}")));
         remarks.extend(
             verdict
                 .named
@@ -135,18 +148,60 @@ pub fn table(verdicts: &[Verdict]) {
             remarks.join(", ")
         );
     }
-    let mut rules: BTreeMap<&String, [usize; 3]> = BTreeMap::new();
+    confusion(verdicts);
+}
+
+/// A line of the confusion table.
+#[derive(Default)]
+struct Row {
+    right: usize,
+    missed: usize,
+    wrong: usize,
+    /// What was named in its place, and in whose place it was named.
+    instead: Vec<String>,
+}
+
+/// Each rule against all others: where it was planted and named, planted and not named, named and not planted.
+fn confusion(verdicts: &[Verdict]) {
+    let mut rules: BTreeMap<&str, Row> = BTreeMap::new();
+    let list = |rules: Vec<&String>| match rules.as_slice() {
+        [] => "nothing".to_owned(),
+        some => some
+            .iter()
+            .map(|rule| rule.as_str())
+            .collect::<Vec<_>>()
+            .join(" "),
+    };
     for verdict in verdicts {
         for rule in &verdict.wanted {
-            rules.entry(rule).or_default()[usize::from(!verdict.named.contains(rule))] += 1;
+            let row = rules.entry(rule).or_default();
+            if verdict.named.contains(rule) {
+                row.right += 1;
+            } else {
+                row.missed += 1;
+                row.instead
+                    .push(format!("named: {}", list(verdict.named.iter().collect())));
+            }
         }
         for rule in verdict.false_alarms() {
-            rules.entry(rule).or_default()[2] += 1;
+            let row = rules.entry(rule).or_default();
+            row.wrong += 1;
+            row.instead
+                .push(format!("planted: {}", list(verdict.wanted.iter().collect())));
         }
     }
     println!("\n  {:<32} right  missed  false", "rule");
-    for (rule, [right, missed, wrong]) in rules {
-        println!("  {rule:<32} {right:>5} {missed:>7} {wrong:>6}");
+    for (rule, row) in rules {
+        let Row {
+            right,
+            missed,
+            wrong,
+            instead,
+        } = row;
+        println!(
+            "  {rule:<32} {right:>5} {missed:>7} {wrong:>6}  {}",
+            instead.join("; ")
+        );
     }
 }
 
@@ -163,6 +218,7 @@ mod tests {
             allowed: own(allowed),
             named: own(named),
             first_finding_s: None,
+            rash: Vec::new(),
         }
     }
 

@@ -35,6 +35,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     }
     let shown = units::percent(share);
     let seconds = window.seconds(Phase::Transfer);
+    let bytes = analysis.facts.number("input.bytes").map(|bytes| bytes * window.steps as f64);
+    // However well it overlaps, a copy is no faster than the bus.
+    let on_the_bus_s = bytes.zip(bus_bytes_s(analysis)).map_or(0.0, |(bytes, speed)| bytes / speed);
+    let least_s = (window.wall_s() - seconds).max(on_the_bus_s);
+    let possible_s = (window.wall_s() - least_s).max(0.0);
     let place = loader.and_then(|loader| loader.place.as_ref());
     let mut candidate = Candidate::new(
         ID,
@@ -46,7 +51,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     )
     .evidence(analysis.phase_evidence(Phase::Transfer, SHARE))
     .place(place)
-    .claims(Stretch::Transfer, Reach::Specific, seconds * 0.4, seconds)
+    .claims(Stretch::Transfer, Reach::Specific, possible_s * 0.4, possible_s)
+    .explains(seconds)
     .setting(
         "loader.pin_memory",
         Some("false".into()),
@@ -60,12 +66,19 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             zh: "用 .to(device, non_blocking=True) 拷贝，使其与上一步重叠"
         ),
     );
-    if let Some(bytes) = analysis.facts.number("input.bytes") {
-        let rate = bytes * window.steps as f64 / seconds.max(1e-9) / 1e9;
+    if let Some(bytes) = bytes {
+        let rate = bytes / seconds.max(1e-9) / 1e9;
         let what = message!(en: "speed of the copies", zh: "拷贝速度");
         candidate = candidate.evidence(analysis.in_window(Evidence::new(what, rate, "GB/s")));
     }
     Some(candidate)
+}
+
+/// What the card's bus carries at most: 1 GB/s a lane in generation 3, twice as much in each later one.
+fn bus_bytes_s(analysis: &Analysis) -> Option<f64> {
+    let info = &analysis.busiest_gpu()?.info;
+    let (generation, lanes) = (info.pcie_generation_max?, info.pcie_width_max?);
+    (generation > 0 && lanes > 0).then(|| 1e9 * 2f64.powi(generation as i32 - 3) * f64::from(lanes))
 }
 
 #[cfg(test)]
@@ -87,6 +100,17 @@ mod tests {
     fn fires() {
         assert!(run(check, copying(false)).is_some());
         assert_eq!(causes(copying(false).fact("amp.dtype", "bf16")), [ID]);
+    }
+
+    #[test]
+    fn the_bus_bounds_the_gain() {
+        let mut data = copying(false).fact("input.bytes", 120e6).fact("amp.dtype", "bf16").done();
+        let gain = |data: &flatout_telemetry::record::RunData| crate::diagnose(data).findings[0].gain.unwrap().high;
+        let free = gain(&data);
+        let info = data.info.gpus.get_mut(&0).unwrap();
+        (info.pcie_generation_max, info.pcie_width_max) = (Some(3), Some(16));
+        // 100 batches a second of 120 MB need 0.75 s of each second on that bus.
+        assert!(gain(&data) < free && (gain(&data) - 1.0 / 0.75).abs() < 0.02, "{}", gain(&data));
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The exact private memory costs the kernel a walk over the page tables under the process's lock (some 10 ms for a
-/// gigabyte): rarely, and so rarely that it takes a thousandth of the time.
+/// gigabyte): rarely, and after the second reading, which shows whether it grows, so rarely that it takes a thousandth of
+/// the time.
 const PRIVATE_EVERY: Duration = Duration::from_secs(10);
 const PRIVATE_EVERY_AT_MOST: Duration = Duration::from_secs(120);
 const PRIVATE_COST: u32 = 1000;
@@ -126,6 +127,7 @@ impl Member {
 
     fn read_private(&mut self, now: Instant, buffer: &mut Vec<u8>) {
         let began = Instant::now();
+        let again = self.private_bytes.is_some();
         let text = File::open(self.folder.join("smaps_rollup"))
             .ok()
             .and_then(|file| read_all(&file, buffer).ok());
@@ -135,7 +137,12 @@ impl Member {
             Some(kilobytes * 1024)
         });
         let rest = began.elapsed().saturating_mul(PRIVATE_COST);
-        self.private_due = now + rest.clamp(PRIVATE_EVERY, PRIVATE_EVERY_AT_MOST);
+        let longest = if again {
+            PRIVATE_EVERY_AT_MOST
+        } else {
+            PRIVATE_EVERY
+        };
+        self.private_due = now + rest.clamp(PRIVATE_EVERY, longest);
     }
 
     /// Adds the process's children to the list: those its main thread started, or (`deep`) any of its threads.
