@@ -47,7 +47,7 @@ pub fn run(arguments: &[String]) -> Result {
     if !missing.is_empty() {
         let names: Vec<&str> = known.iter().map(|program| program.name.as_str()).collect();
         println!(
-            "\nwithout a record: {} held-out programs; {}",
+            "\nwithout a record, or changed since: {} held-out programs; {}",
             held_out.len(),
             names.join(", ")
         );

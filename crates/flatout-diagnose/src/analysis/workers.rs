@@ -14,8 +14,10 @@ pub struct Workers {
     pub cpus_each: Option<f64>,
     /// Memory that each shared with no one, at the end.
     pub private_bytes_each: Option<f64>,
-    /// What of it came since its first reading; `None` before there is a second one.
-    pub private_growth_each: Option<f64>,
+    /// What of it came since its second reading, a second: at the first it had made no batch yet. `None` before a third one.
+    pub private_growth_each_s: Option<f64>,
+    /// And over how many seconds.
+    pub private_growth_over_s: f64,
     /// Memory of the process that started them: what a forked worker shares with it at first.
     pub parent_bytes: Option<f64>,
     pub read_bytes_s: Option<f64>,
@@ -26,7 +28,7 @@ impl Workers {
         let named = named(data);
         let mut count = 0;
         let (mut cpus, mut reads) = (Vec::new(), Vec::new());
-        let mut private: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+        let mut private: BTreeMap<u32, Vec<(f64, f64)>> = BTreeMap::new();
         let mut parent_bytes = None;
         for sample in data
             .samples
@@ -44,31 +46,38 @@ impl Workers {
                     .map(|bytes| bytes as f64)
                     .or(parent_bytes);
                 if let Some(bytes) = worker.private_bytes {
-                    let bytes = bytes as f64;
-                    private
-                        .entry(pid)
-                        .and_modify(|known| known.1 = bytes)
-                        .or_insert((bytes, bytes));
+                    // Readings are rare: an unchanged value is one that was not read again.
+                    let readings = private.entry(pid).or_default();
+                    if readings.last().is_none_or(|(_, known)| *known != bytes as f64) {
+                        readings.push((sample.t, bytes as f64));
+                    }
                 }
             }
         }
         let average = |values: &[f64]| (!values.is_empty()).then(|| mean(values));
-        let last: Vec<f64> = private.values().map(|(_, last)| *last).collect();
-        // Readings are rare: an unchanged value is one that was not read again.
-        let growth: Vec<f64> = private
+        let last: Vec<f64> = private
             .values()
-            .map(|(first, last)| last - first)
-            .filter(|grown| *grown != 0.0)
+            .filter_map(|readings| readings.last().map(|(_, bytes)| *bytes))
             .collect();
+        let growth: Vec<(f64, f64)> = private.values().filter_map(|readings| growth(readings)).collect();
+        let rates: Vec<f64> = growth.iter().map(|(bytes, over_s)| bytes / over_s).collect();
+        let spans: Vec<f64> = growth.iter().map(|(_, over_s)| *over_s).collect();
         Self {
             count,
             cpus_each: average(&cpus),
             private_bytes_each: average(&last),
-            private_growth_each: average(&growth),
+            private_growth_each_s: average(&rates),
+            private_growth_over_s: average(&spans).unwrap_or(0.0),
             parent_bytes,
             read_bytes_s: if count > 0 { average(&reads) } else { None },
         }
     }
+}
+
+/// Bytes gained from the second reading to the last, and the seconds between them.
+fn growth(readings: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let (&(first_s, first), &(last_s, last)) = (readings.get(1)?, readings.last()?);
+    (last_s > first_s).then_some((last - first, last_s - first_s))
 }
 
 /// Processes that said themselves to be workers.

@@ -30,8 +30,8 @@ const EACH_BYTES: f64 = 256.0 * 1048576.0;
 const SPAWNED_BYTES: f64 = 512.0 * 1048576.0;
 /// What all workers together must hold before it is worth a line.
 const TOGETHER_BYTES: f64 = 1024.0 * 1048576.0;
-/// A worker's buffers are filled with its first batches; what it gains later than that is kept.
-const GROWTH_BYTES: f64 = 64.0 * 1048576.0;
+/// A worker's buffers are filled with its first batches; what it gains seconds later than that is kept.
+const GROWTH_BYTES: f64 = 16.0 * 1048576.0;
 
 /// What each worker holds of its own: now, or after one pass over the data.
 struct Held {
@@ -49,10 +49,12 @@ fn held(analysis: &Analysis, loader: &Loader, usual: f64) -> Option<Held> {
     if much(now) {
         return Some(Held { bytes: now, growth: None });
     }
-    let growth = workers.private_growth_each.filter(|grown| *grown >= GROWTH_BYTES)?;
+    let rate = workers.private_growth_each_s?;
+    let growth = Some(rate * workers.private_growth_over_s).filter(|grown| *grown >= GROWTH_BYTES)?;
     let batches = loader.length? as f64 / loader.batch_size.filter(|size| *size > 0)? as f64;
-    let passes = batches / loader.prepared.max(1) as f64;
-    let bytes = (now - growth + growth * passes.max(1.0)).min(workers.parent_bytes?);
+    let batches_s = loader.prepared as f64 / analysis.window.as_ref()?.wall_s();
+    let pass_s = batches / batches_s.max(1e-9);
+    let bytes = now.max(rate * pass_s).min(workers.parent_bytes?);
     much(bytes).then_some(Held { bytes, growth: Some(growth) })
 }
 
@@ -125,9 +127,11 @@ mod tests {
     fn growth_counts_before_it_is_much() {
         let after = |megabytes: u64| {
             let mut data = holding(30).loader(0, json!({"length": 100_000, "batch_size": 100})).worker_cost(0, 10.0, 1.0, 10).done();
-            for sample in data.samples.iter_mut().skip(12) {
+            for (second, sample) in data.samples.iter_mut().enumerate() {
                 for worker in sample.processes.values_mut() {
-                    worker.private_bytes = Some(megabytes << 20);
+                    // Ready after four seconds; read every four.
+                    let grown = megabytes * (second as u64 / 4).saturating_sub(1);
+                    worker.private_bytes = Some((30 + 40 * u64::from(second >= 4) + grown) << 20);
                 }
             }
             for sample in &mut data.samples {
@@ -135,10 +139,10 @@ mod tests {
             }
             data
         };
-        let grown = after(150);
+        let grown = after(20);
         let finding = check(&Analysis::new(&grown)).unwrap().finding;
         assert!(finding.evidence[0].value <= 900.0, "no more than there is to copy");
-        assert!(check(&Analysis::new(&after(40))).is_none());
+        assert!(check(&Analysis::new(&after(0))).is_none(), "filling its buffers is no growth");
     }
 
     #[test]

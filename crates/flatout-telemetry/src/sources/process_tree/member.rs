@@ -8,8 +8,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The exact private memory costs the kernel a walk over the page tables under the process's lock (some 10 ms for a
-/// gigabyte): rarely, and after the second reading, which shows whether it grows, so rarely that it takes a thousandth of
-/// the time.
+/// gigabyte): a few times at first, to see whether it grows once the process has what it needs; then rarely, and so rarely
+/// that it takes a thousandth of the time.
+const PRIVATE_FIRST: u32 = 4;
+const PRIVATE_SOON: Duration = Duration::from_secs(4);
 const PRIVATE_EVERY: Duration = Duration::from_secs(10);
 const PRIVATE_EVERY_AT_MOST: Duration = Duration::from_secs(120);
 const PRIVATE_COST: u32 = 1000;
@@ -28,6 +30,7 @@ pub struct Member {
     before: Option<Counters>,
     private_bytes: Option<u64>,
     private_due: Instant,
+    private_reads: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -54,6 +57,7 @@ impl Member {
             before: None,
             private_bytes: None,
             private_due: Instant::now(),
+            private_reads: 0,
         })
     }
 
@@ -127,7 +131,7 @@ impl Member {
 
     fn read_private(&mut self, now: Instant, buffer: &mut Vec<u8>) {
         let began = Instant::now();
-        let again = self.private_bytes.is_some();
+        self.private_reads = self.private_reads.saturating_add(1);
         let text = File::open(self.folder.join("smaps_rollup"))
             .ok()
             .and_then(|file| read_all(&file, buffer).ok());
@@ -137,12 +141,12 @@ impl Member {
             Some(kilobytes * 1024)
         });
         let rest = began.elapsed().saturating_mul(PRIVATE_COST);
-        let longest = if again {
-            PRIVATE_EVERY_AT_MOST
-        } else {
-            PRIVATE_EVERY
-        };
-        self.private_due = now + rest.clamp(PRIVATE_EVERY, longest);
+        self.private_due = now
+            + if self.private_reads < PRIVATE_FIRST {
+                PRIVATE_SOON
+            } else {
+                rest.clamp(PRIVATE_EVERY, PRIVATE_EVERY_AT_MOST)
+            };
     }
 
     /// Adds the process's children to the list: those its main thread started, or (`deep`) any of its threads.
