@@ -6,13 +6,12 @@
 //! ## Why it is slow
 //! It runs in the training process; no batch is computed meanwhile.
 //! ## Evidence
-//! Time in no other phase of the steady window; where stacks were recorded, the share of them that stood in the program's own
-//! code with nothing of PyTorch below or above it, and the line the main thread stood in most.
+//! Time in no other phase of the steady window; where stacks were recorded, also those that stood in the program's own code
+//! with the interpreter's lock held and nothing of PyTorch in the stack, and the line the main thread stood in most.
 //! ## Fix
 //! Do it every N steps, on tensors instead of Python numbers, or in another thread.
 //! ## When it is wrong
-//! Training work that the hooks cannot see (a second model, a custom backward) is charged here too; so are operations on
-//! tensors that the loop calls directly, outside of any module.
+//! Training work that the hooks cannot see (a second model, a custom backward) is charged here too.
 //! ## References
 //! Share limits as for the loader: TraceML 10%, gpuprof 15%.
 
@@ -35,23 +34,17 @@ const STACKS: u64 = 100;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
-    // Where the phase is known it decides; a call of an operator from the program's own line has no frame of torch.
-    let own = |stack: &StackCount| match stack.phase {
-        Some(phase) => phase == Phase::Other,
-        None => !stack.worker && !stack.frames.iter().any(|frame| frame.contains("/torch/")),
-    };
-    let stacks = own_stacks(analysis.data, window.range(), own);
-    // Blocked on the device or copying to it, the main thread stands in the program's own lines too.
-    let elsewhere_s = window.seconds(Phase::Sync) + window.seconds(Phase::Transfer);
-    let by_stacks_s = stacks
+    let stacks = own_stacks(analysis.data, window.range(), in_step);
+    let in_steps_s = stacks
         .filter(|(_, all)| *all >= STACKS)
-        .map_or(0.0, |(own, all)| own as f64 / all as f64 * window.wall_s() - elsewhere_s);
+        .map_or(0.0, |(own, all)| own as f64 / all as f64 * window.wall_s());
     // Collections are another rule's.
-    let seconds = window.seconds(Phase::Other).max(by_stacks_s) - analysis.spans.collection.seconds;
+    let seconds = window.seconds(Phase::Other) + in_steps_s - analysis.spans.collection.seconds;
     let share = seconds / window.wall_s();
     if share < SHARE {
         return None;
     }
+    let own = |stack: &StackCount| stack.phase == Some(Phase::Other) || in_step(stack);
     let lines = hot_lines(analysis.data, window.range(), own);
     let hot = lines.first().filter(|line| line.share >= LINE_SHARE);
     let (shown, a_step) = (units::percent(share), units::duration(seconds / window.steps as f64));
@@ -72,7 +65,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .against(SHARE * 100.0),
     ))
     .claims(Stretch::Other, Reach::Likely, 0.0, seconds)
-    // Without a loader that asks for the next batch, the probe cannot tell it from the step.
+    // Without a loader that asks for the next batch, only the stacks can tell it from the step.
     .or_in(Stretch::Dispatch);
     if let Some(line) = hot {
         let function = &line.function;
@@ -93,6 +86,12 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     ))
 }
 
+/// Python work in what counts as the step: nothing of torch in the stack, and the interpreter's lock held. An operator that
+/// the program calls from its own line releases the lock.
+fn in_step(stack: &StackCount) -> bool {
+    stack.phase == Some(Phase::Compute) && stack.gil && !stack.frames.iter().any(|frame| frame.contains("/torch/"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,7 +101,7 @@ mod tests {
         Build::steady(20)
             .phase(Phase::Other, share)
             .phase(Phase::Compute, 1.0 - share)
-            .stack(&["<module> (train.py:80)", "log_metrics (train.py:22)"], 40)
+            .stack_of(&["<module> (train.py:80)", "log_metrics (train.py:22)"], 40, Some(Phase::Other), false)
     }
 
     #[test]
@@ -115,13 +114,18 @@ mod tests {
     #[test]
     fn stacks_tell_it_from_the_step() {
         let counted = |own: u64| {
-            Build::steady(20)
-                .stack(&["<module> (train.py:80)", "score (train.py:22)"], own)
-                .stack(&["<module> (train.py:70)", "_call_impl (/x/site-packages/torch/nn/modules/module.py:1)"], 200)
+            let step = ["<module> (train.py:70)", "_call_impl (/x/site-packages/torch/nn/modules/module.py:1)"];
+            let mut data = Build::steady(20)
+                .stack_of(&step, 200, Some(Phase::Compute), false)
+                .stack_of(&["<module> (train.py:60)"], 100, Some(Phase::Compute), false)
+                .stack_of(&["<module> (train.py:80)", "score (train.py:22)"], own, Some(Phase::Compute), false)
+                .done();
+            data.stacks.last_mut().unwrap().stacks[0].gil = true;
+            data
         };
-        let finding = run(check, counted(150)).unwrap();
+        let finding = check(&Analysis::new(&counted(150))).unwrap().finding;
         assert_eq!(finding.places[0].line, 22);
-        assert!(run(check, counted(20)).is_none());
+        assert!(check(&Analysis::new(&counted(20))).is_none());
     }
 
     #[test]
