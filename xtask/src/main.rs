@@ -32,7 +32,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "test",
-        about: "set up, then formatting, clippy, Python tests, Rust tests",
+        about: "set up, then formatting, clippy, Python tests, labelled faults, Rust tests",
         run: test::run,
     },
     Task {

@@ -1,8 +1,11 @@
 //! `cargo xtask test`: the one command that a fresh machine needs. The Rust test runner comes last, so that its
 //! closing lines end the output.
 
-use crate::{Result, cargo, must, packages, root, venv};
+use crate::{Result, cargo, faults, must, packages, root, venv};
 use std::process::Command;
+
+/// Fault programs that are run, not only diagnosed from their records; 15 to 20 s each.
+const LIVE_FAULTS: &str = "10";
 
 pub fn run(arguments: &[String]) -> Result {
     must(cargo().args(["fmt", "--all", "--check"]))?;
@@ -20,6 +23,8 @@ pub fn run(arguments: &[String]) -> Result {
     // Tests load the fake NVML as a library from the target folder and run the programs; both must be current.
     must(cargo().args(["build", "--workspace", "--quiet"]))?;
     python_tests(&python)?;
+    // The diagnosis against what was planted: all records, and ten programs live.
+    faults::run(&["--live".into(), LIVE_FAULTS.into()])?;
     rust_tests(&python, arguments)
 }
 

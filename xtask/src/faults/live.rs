@@ -1,7 +1,7 @@
 //! Running the programs on this machine under `flatout run`, one after the other.
 //!
-//! A machine has neighbours: what the diagnosis says of them is true of it, not of the program, and does not count here; and
-//! a program that came out wrong is run once more, because wrong twice is a fault and wrong once may be a neighbour.
+//! A machine has neighbours: what the diagnosis says of them is true of it, not of the program, and does not count here. A
+//! program that came out wrong is run once more; one that came out wrong twice while others used its CPUs is not judged.
 
 use super::judge_folder;
 use super::label::Program;
@@ -33,29 +33,45 @@ pub fn run(programs: &[Program], count: usize) -> Result<Vec<Verdict>> {
             &program.name
         };
         eprintln!("{} of {}: running {shown} …", index + 1, able.len());
-        let mut verdict = once(program, &python)?;
-        if !verdict.is_right() {
-            eprintln!("  named {:?}; once more …", verdict.named);
-            verdict = once(program, &python)?;
+        let mut run = once(program, &python)?;
+        if !run.verdict.is_right() {
+            eprintln!("  named {:?}; once more …", run.verdict.named);
+            run = once(program, &python)?;
         }
-        verdicts.push(verdict);
+        if run.verdict.is_right() || run.neighbours.is_empty() {
+            verdicts.push(run.verdict);
+        } else {
+            // What is measured on CPUs that others use says nothing about the program.
+            println!(
+                "not judged: {shown}, twice disturbed ({})",
+                run.neighbours.join(", ")
+            );
+        }
     }
     Ok(verdicts)
 }
 
-fn once(program: &Program, python: &Path) -> Result<Verdict> {
+/// One run: what was said of the program, and what of the machine's neighbours.
+struct Run {
+    verdict: Verdict,
+    neighbours: Vec<String>,
+}
+
+fn once(program: &Program, python: &Path) -> Result<Run> {
     let home = std::env::temp_dir().join(format!("flatout-faults-{}-{}", std::process::id(), program.name));
     let verdict = one(program, python, &home);
     let _ = fs::remove_dir_all(&home);
     let mut verdict = verdict?;
-    let neighbours: Vec<&str> = flatout_diagnose::rule_infos()
-        .filter(|info| info.domain == NEIGHBOURS)
-        .map(|info| info.id)
-        .collect();
-    verdict
-        .named
-        .retain(|rule| verdict.wanted.contains(rule) || !neighbours.contains(&rule.as_str()));
-    Ok(verdict)
+    let about_neighbours = |rule: &String| {
+        flatout_diagnose::rule_infos().any(|info| info.id == rule && info.domain == NEIGHBOURS)
+    };
+    let planted = verdict.wanted.clone();
+    let (neighbours, named) = std::mem::take(&mut verdict.named)
+        .into_iter()
+        .partition(|rule| about_neighbours(rule) && !planted.contains(rule));
+    verdict.named = named;
+    verdict.rash.retain(|rule| !about_neighbours(rule));
+    Ok(Run { verdict, neighbours })
 }
 
 fn one(program: &Program, python: &Path, home: &Path) -> Result<Verdict> {
