@@ -1,9 +1,9 @@
 #!/bin/bash
 # Parity of the CUDA engine with the CPU, then its speed beside PyTorch's, on this machine. Leaves result.md beside itself, or
-# in the folder given. `run.sh [FOLDER] [--sanitize]`: with --sanitize also every test under compute-sanitizer, where it is
-# installed (minutes).
+# in the folder given. `run.sh [FOLDER] [--sanitize]`: with --sanitize also one step of every model under
+# compute-sanitizer, where it is installed (up to a quarter of an hour a tool).
+folder=$(realpath "${1:-$(dirname "$0")}") || exit 2
 cd "$(dirname "$0")" || exit 2
-folder=${1:-.}
 result=$folder/result.md
 failed=0
 {
@@ -17,7 +17,7 @@ section() { # title, command…
     shift
     echo "== $title" >&2
     printf '\n## %s\n\n```\n' "$title" >>"$result"
-    "$@" 2>&1 | grep -v -e '^$' -e '^running' -e 'filtered out' -e Warning | tee -a "$result" >&2
+    "$@" 2>&1 | grep -v -e '^$' -e '^running' -e Warning | tee -a "$result" >&2
     local status=${PIPESTATUS[0]}
     printf '```\n' >>"$result"
     [ "$status" = 0 ] || { failed=1; echo "FAILED ($status)" | tee -a "$result" >&2; }
@@ -31,7 +31,7 @@ if python3 -c 'import torch' 2>/dev/null; then
 fi
 if [ "$2" = --sanitize ] && command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck; do
-        section "compute-sanitizer $tool" compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 9 ./parity --ignored --test-threads=1 one_step_of_everything
+        section "compute-sanitizer $tool" timeout 900 compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 9 ./parity --ignored --test-threads=1 one_step_of_everything
     done
 fi
 exit $failed
