@@ -7,6 +7,7 @@ mod kept;
 mod profile;
 mod slots;
 mod streaming;
+mod tables;
 mod work;
 
 use super::blas::Number;
@@ -27,9 +28,6 @@ use slots::Slots;
 use std::collections::HashMap;
 use streaming::Streaming;
 use work::Work;
-
-/// What tables leave free on the card, for libraries and for plans that are made anew.
-const RESERVE_BYTES: u64 = 1 << 30;
 
 /// Where the scale of f16 begins. It doubles by itself; one that begins too large leaves out the first updates, when there is
 /// most to learn (PyTorch's 65,536 left out several in the parity tests' convolutions).
@@ -150,16 +148,6 @@ impl CudaSession {
         self.refresh_computing()
     }
 
-    /// Whether a table may go onto the card.
-    fn fits(&self, table: &Table) -> Result<bool, EngineError> {
-        let bytes = (table.len() * table.value_bytes()) as u64;
-        let room = match self.table_budget_bytes {
-            Some(budget) => budget.saturating_sub(self.memory.table_bytes()),
-            None => self.machine.device.memory()?.0.saturating_sub(RESERVE_BYTES),
-        };
-        Ok(bytes <= room)
-    }
-
     /// The computing copies of all parameters.
     fn refresh_computing(&self) -> Result<(), EngineError> {
         if let Some(computing) = &self.memory.computing {
@@ -236,41 +224,7 @@ impl Session for CudaSession {
     }
 
     fn attach(&mut self, name: &str, table: Table) -> Result<(), EngineError> {
-        let id = self.plan.find(name)?;
-        let buffer = self.plan.buffer(id);
-        let expected = buffer.data_type.name();
-        if buffer.role != Role::Table || expected != table.type_name() {
-            return Err(EngineError::ValueType {
-                name: name.to_owned(),
-                expected,
-                found: table.type_name(),
-            });
-        }
-        let width = buffer.len().max(1);
-        if !table.len().is_multiple_of(width) {
-            let expected = table.len() / width * width;
-            return Err(EngineError::Length {
-                name: name.to_owned(),
-                expected,
-                found: table.len(),
-            });
-        }
-        self.check_table(id, &table)?;
-        self.machine.device.bind()?;
-        self.wait()?;
-        // Recorded work holds the old table's address.
-        self.graphs.clear();
-        self.many = None;
-        self.memory.detach(id);
-        self.host_tables.remove(&id);
-        if self.fits(&table)? || !self.can_stream(id) {
-            self.memory.attach(id, width, &table, &self.machine.stream)?;
-        } else {
-            self.memory.attach_streamed(id, width, &table);
-            self.host_tables.insert(id, table);
-        }
-        self.streaming = Streaming::new(&self.plan, &self.host_tables)?;
-        Ok(())
+        self.attach_table(name, table)
     }
 
     fn set(&mut self, name: &str, values: &[f32]) -> Result<(), EngineError> {

@@ -1,0 +1,60 @@
+//! Tables: onto the card where they fit, else streamed from the host.
+
+use super::CudaSession;
+use super::streaming::Streaming;
+use crate::EngineError;
+use crate::plan::Role;
+use crate::session::Table;
+
+/// What tables leave free on the card, for libraries and for plans that are made anew.
+const RESERVE_BYTES: u64 = 1 << 30;
+
+impl CudaSession {
+    pub(super) fn attach_table(&mut self, name: &str, table: Table) -> Result<(), EngineError> {
+        let id = self.plan.find(name)?;
+        let buffer = self.plan.buffer(id);
+        let expected = buffer.data_type.name();
+        if buffer.role != Role::Table || expected != table.type_name() {
+            return Err(EngineError::ValueType {
+                name: name.to_owned(),
+                expected,
+                found: table.type_name(),
+            });
+        }
+        let width = buffer.len().max(1);
+        if !table.len().is_multiple_of(width) {
+            let expected = table.len() / width * width;
+            return Err(EngineError::Length {
+                name: name.to_owned(),
+                expected,
+                found: table.len(),
+            });
+        }
+        self.check_table(id, &table)?;
+        self.machine.device.bind()?;
+        self.wait()?;
+        // Recorded work holds the old table's address.
+        self.graphs.clear();
+        self.many = None;
+        self.memory.detach(id);
+        self.host_tables.remove(&id);
+        if self.fits(&table)? || !self.can_stream(id) {
+            self.memory.attach(id, width, &table, &self.machine.stream)?;
+        } else {
+            self.memory.attach_streamed(id, width, &table);
+            self.host_tables.insert(id, table);
+        }
+        self.streaming = Streaming::new(&self.plan, &self.host_tables)?;
+        Ok(())
+    }
+
+    /// Whether a table may go onto the card.
+    fn fits(&self, table: &Table) -> Result<bool, EngineError> {
+        let bytes = (table.len() * table.value_bytes()) as u64;
+        let room = match self.table_budget_bytes {
+            Some(budget) => budget.saturating_sub(self.memory.table_bytes()),
+            None => self.machine.device.memory()?.0.saturating_sub(RESERVE_BYTES),
+        };
+        Ok(bytes <= room)
+    }
+}
