@@ -99,7 +99,9 @@ impl Blas {
             proposals.len()
         );
         let kept = compiler::kept_choice("product", &name).and_then(candidate);
-        if let Some(kept) = kept.filter(|kept| self.run(kept, call).is_ok()) {
+        // Tried only in the rehearsal: a recording would hold the trial, too.
+        let works = |kept: &Prepared| !self.tuning.get() || self.run(kept, call).is_ok();
+        if let Some(kept) = kept.filter(works) {
             return Ok(kept);
         }
         let mut best: Option<(f64, usize, Prepared)> = None;
