@@ -37,27 +37,32 @@ const UNITS: &[(&str, f64)] = &[
 /// The next number at or behind `from` that can be a duration.
 pub fn next(line: &[u8], from: usize) -> Option<Found> {
     let mut at = from;
-    while at < line.len() {
-        if !line[at].is_ascii_digit() {
-            at += 1;
-            continue;
-        }
-        let end = number_end(line, at);
-        // Part of a word or of a longer number: `v2`, `e-05`, `3/30`.
-        let glued = at > 0 && is_glue(line[at - 1]);
-        if !glued && let Some(found) = read(line, at) {
+    while let Some(start) = next_number(line, at) {
+        if let Some(found) = read(line, start) {
             return Some(found);
         }
-        at = end.max(at + 1);
+        at = number_end(line, start);
     }
     None
+}
+
+/// Where the next number begins that is no part of a word or of a longer number: not in `v2`, `e-05`, `3/30`.
+pub fn next_number(line: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        at += line.get(at..)?.iter().position(u8::is_ascii_digit)?;
+        if at == 0 || !is_glue(line[at - 1]) {
+            return Some(at);
+        }
+        at = number_end(line, at);
+    }
 }
 
 fn is_glue(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'/')
 }
 
-fn number_end(line: &[u8], from: usize) -> usize {
+pub fn number_end(line: &[u8], from: usize) -> usize {
     let rest = &line[from..];
     let inside = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
     from + rest.iter().position(|byte| !inside(byte)).unwrap_or(rest.len())
@@ -128,6 +133,9 @@ pub fn clock(line: &[u8], start: usize) -> Option<Found> {
     let mut parts = [0f64; 3];
     let mut count = 0;
     let mut at = start;
+    if line.get(number_end(line, start)) != Some(&b':') {
+        return None;
+    }
     loop {
         let stop = number_end(line, at);
         let text = std::str::from_utf8(line.get(at..stop)?).ok()?;

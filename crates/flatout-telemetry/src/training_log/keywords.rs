@@ -4,17 +4,18 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 /// What a word is a sign of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found(u8);
+pub struct Found(u16);
 
 impl Found {
-    const EPOCH: u8 = 1;
-    const TIME: u8 = 2;
-    const BAR: u8 = 4;
-    const TRACEBACK: u8 = 8;
-    const ERROR: u8 = 16;
-    const WARNING: u8 = 32;
-    const NAN: u8 = 64;
-    const STEP_RATE: u8 = 128;
+    const EPOCH: u16 = 1;
+    const TIME: u16 = 2;
+    const BAR: u16 = 4;
+    const TRACEBACK: u16 = 8;
+    const ERROR: u16 = 16;
+    const WARNING: u16 = 32;
+    const NAN: u16 = 64;
+    const STEP_RATE: u16 = 128;
+    const STEP: u16 = 256;
 
     pub fn epoch(self) -> bool {
         self.0 & Self::EPOCH != 0
@@ -24,6 +25,10 @@ impl Found {
     }
     pub fn step_rate(self) -> bool {
         self.0 & Self::STEP_RATE != 0
+    }
+    /// A word that may count steps stands in the line.
+    pub fn step(self) -> bool {
+        self.0 & (Self::STEP | Self::STEP_RATE) != 0
     }
     pub fn traceback(self) -> bool {
         self.0 & Self::TRACEBACK != 0
@@ -45,7 +50,7 @@ impl Found {
     }
 }
 
-const WORDS: &[(&str, u8)] = &[
+const WORDS: &[(&str, u16)] = &[
     ("epoch", Found::EPOCH),
     ("轮", Found::EPOCH),
     ("time", Found::TIME),
@@ -58,6 +63,9 @@ const WORDS: &[(&str, u8)] = &[
     ("时间", Found::TIME),
     ("%|", Found::BAR),
     ("/step", Found::STEP_RATE),
+    ("step", Found::STEP),
+    ("batch", Found::STEP),
+    ("iter", Found::STEP),
     ("traceback (", Found::TRACEBACK),
     ("error", Found::ERROR),
     ("exception", Found::ERROR),
@@ -113,6 +121,7 @@ mod tests {
         assert!(found("CUDA out of memory").error());
         assert!(found("UserWarning: x").warning());
         assert!(found("loss=NaN").nan());
-        assert_eq!(found("step 12 loss 0.31"), Found::default());
+        assert_eq!(found("12 loss 0.31"), Found::default());
+        assert!(found("step 12").step() && found("5s 2ms/step").step() && !found("step 12").any_time());
     }
 }

@@ -118,7 +118,11 @@ impl Collector {
         {
             return self.epoch(None, seconds, Measured::Bar);
         }
-        let mention = if found.epoch() { epoch::mention(line) } else { None };
+        let mention = if found.epoch() {
+            epoch::mention(line, found.step())
+        } else {
+            None
+        };
         if let Some(Mention {
             number: Some(number),
             planned,
@@ -138,7 +142,7 @@ impl Collector {
 
     fn bar(&mut self, line: &[u8], now: Option<(f64, u64)>) {
         let Some(bar) = bar::read(line) else { return };
-        let mention = epoch::mention(bar.description);
+        let mention = epoch::mention(bar.description, false);
         let Some(seconds) = bar.elapsed_s else {
             self.close_bar();
             if let Some(number) = mention.and_then(|mention| mention.number) {
@@ -222,13 +226,19 @@ impl Collector {
         let mut epoch_told = false;
         let mut at = 0;
         for _ in 0..MOST_NUMBERS {
-            let Some(found) = duration::next(line, at) else {
+            let Some(start) = duration::next_number(line, at) else {
                 break;
             };
-            at = found.end;
-            if found.seconds >= LONGEST_S {
+            // Most numbers are no times: that is seen by the word before them, before anything is parsed.
+            let [word] = duration::words_before::<1>(line, start);
+            let can_be =
+                labelled(word).is_some() || word.eq_ignore_ascii_case(b"data") || named.is_some() && !in_step;
+            let found = if can_be { duration::read(line, start) } else { None };
+            let Some(found) = found.filter(|found| found.seconds < LONGEST_S) else {
+                at = duration::number_end(line, start);
                 continue;
-            }
+            };
+            at = found.end;
             match meaning(line, &found) {
                 Meaning::Part(part) => self.times.parts.entry(part).or_default().add(found.seconds),
                 Meaning::Labelled if in_step => {
@@ -239,19 +249,17 @@ impl Collector {
                 Meaning::Total if named.is_none() => {
                     self.times.total_s = Some(self.times.total_s.unwrap_or(0.0).max(found.seconds));
                 }
-                Meaning::Epoch | Meaning::Labelled | Meaning::Total | Meaning::Bare
-                    if !epoch_told
-                        && !in_step
-                        && (named.is_some() || meaning(line, &found) == Meaning::Epoch) =>
-                {
-                    epoch_told = true;
-                    self.epoch(
-                        named.and_then(|mention| mention.number),
-                        found.seconds,
-                        Measured::Said,
-                    );
+                Meaning::Nothing => {}
+                told => {
+                    if !epoch_told && !in_step && (named.is_some() || told == Meaning::Epoch) {
+                        epoch_told = true;
+                        self.epoch(
+                            named.and_then(|mention| mention.number),
+                            found.seconds,
+                            Measured::Said,
+                        );
+                    }
                 }
-                _ => {}
             }
         }
     }
@@ -273,79 +281,91 @@ enum Meaning {
 }
 
 fn meaning(line: &[u8], found: &Duration) -> Meaning {
-    let words = duration::words_before::<3>(line, found.start);
-    let lower = words.map(<[u8]>::to_ascii_lowercase);
-    let [label, before, earlier] = lower.each_ref().map(Vec::as_slice);
-    let estimate: [&[u8]; 8] = [
-        b"eta",
-        b"remaining",
-        b"left",
-        b"start",
-        b"end",
-        b"current",
-        "剩余".as_bytes(),
-        "预计".as_bytes(),
+    let [label, before, earlier] = duration::words_before::<3>(line, found.start);
+    const ESTIMATES: [&str; 8] = [
+        "eta",
+        "remaining",
+        "left",
+        "start",
+        "end",
+        "current",
+        "剩余",
+        "预计",
     ];
-    if [label, before].iter().any(|word| estimate.contains(word)) {
+    if ESTIMATES.iter().any(|word| is(label, word) || is(before, word)) {
         return Meaning::Nothing;
     }
     // ImageNet's example prints `Data  0.003 ( 0.002)` beside `Time`.
-    if label == b"data" && !found.has_unit {
+    if is(label, "data") && !found.has_unit {
         return Meaning::Part(Part::Data);
     }
-    match labelled(label) {
-        None => bare(line, found, words[0]),
-        Some(needs_unit) if needs_unit && !found.has_unit => Meaning::Nothing,
-        Some(_) => {
-            let total = |word: &[u8]| {
-                word == b"total"
-                    || word == b"training"
-                    || word == b"overall"
-                    || word == b"train" && label == b"runtime"
-            };
-            if let Some(part) = part_of(label).or_else(|| part_of(before)) {
-                return if total(before) {
-                    Meaning::Total
-                } else {
-                    Meaning::Part(part)
-                };
-            }
-            if let Some(part) = part_of(earlier).filter(|_| !before.is_empty() && !before[0].is_ascii_digit())
-            {
-                return if total(earlier) {
-                    Meaning::Total
-                } else {
-                    Meaning::Part(part)
-                };
-            }
-            let is_epoch = |word: &[u8]| {
-                word.starts_with(b"epoch") || memchr::memmem::find(word, "轮".as_bytes()).is_some()
-            };
-            if is_epoch(before) || is_epoch(label) {
-                Meaning::Epoch
-            } else if total(before)
-                || total(earlier)
-                || memchr::memmem::find(label, "总".as_bytes()).is_some()
-            {
-                Meaning::Total
-            } else {
-                Meaning::Labelled
-            }
-        }
+    let Some(needs_unit) = labelled(label) else {
+        return bare(line, found, label);
+    };
+    if needs_unit && !found.has_unit {
+        return Meaning::Nothing;
     }
+    let total = |word: &[u8]| {
+        is(word, "total")
+            || is(word, "training")
+            || is(word, "overall")
+            || is(word, "train") && is(label, "runtime")
+    };
+    if let Some(part) = part_of(label).or_else(|| part_of(before)) {
+        return if total(before) {
+            Meaning::Total
+        } else {
+            Meaning::Part(part)
+        };
+    }
+    let counts = |word: &[u8]| !word.first().is_some_and(u8::is_ascii_digit) && !word.is_empty();
+    if let Some(part) = part_of(earlier).filter(|_| counts(before)) {
+        return if total(earlier) {
+            Meaning::Total
+        } else {
+            Meaning::Part(part)
+        };
+    }
+    if [before, label]
+        .iter()
+        .any(|word| begins(word, "epoch") || holds(word, "轮"))
+    {
+        Meaning::Epoch
+    } else if total(before) || total(earlier) || holds(label, "总") {
+        Meaning::Total
+    } else {
+        Meaning::Labelled
+    }
+}
+
+fn is(word: &[u8], text: &str) -> bool {
+    word.eq_ignore_ascii_case(text.as_bytes())
+}
+
+fn begins(word: &[u8], text: &str) -> bool {
+    word.get(..text.len()).is_some_and(|start| is(start, text))
+}
+
+/// Chinese words are not set apart by blanks; only a word with other than ASCII in it can hold one.
+fn holds(word: &[u8], text: &str) -> bool {
+    !word.is_ascii() && memchr::memmem::find(word, text.as_bytes()).is_some()
 }
 
 /// Whether a word says that a duration follows; with `true`, only when it has a unit.
 fn labelled(word: &[u8]) -> Option<bool> {
     const CHINESE: [&str; 4] = ["耗时", "用时", "时间", "时长"];
-    if CHINESE.iter().any(|label| word.ends_with(label.as_bytes())) {
+    const ENGLISH: [&str; 5] = ["time", "took", "elapsed", "duration", "runtime"];
+    if !word.is_ascii() {
+        let said = CHINESE.iter().any(|label| word.ends_with(label.as_bytes()));
+        return said.then_some(false);
+    }
+    if ENGLISH.iter().any(|label| is(word, label)) {
         return Some(false);
     }
-    match word {
-        b"time" | b"took" | b"elapsed" | b"duration" | b"runtime" => Some(false),
-        b"in" | b"cost" | b"costs" => Some(true),
-        _ => None,
-    }
+    ["in", "cost", "costs"]
+        .iter()
+        .any(|label| is(word, label))
+        .then_some(true)
 }
 
 /// Without a label, a time stands by itself: `- 25s`, `(25.3s)`, `| 25.3s`, `3/30 25s`.
@@ -361,28 +381,27 @@ fn bare(line: &[u8], found: &Duration, word: &[u8]) -> Meaning {
 }
 
 fn part_of(word: &[u8]) -> Option<Part> {
-    let lower = word.to_ascii_lowercase();
-    let starts = |beginnings: &[&str]| beginnings.iter().any(|text| lower.starts_with(text.as_bytes()));
-    let holds = |parts: &[&str]| {
-        parts
-            .iter()
-            .any(|text| memchr::memmem::find(&lower, text.as_bytes()).is_some())
-    };
-    if lower == b"val"
-        || lower == b"test"
-        || starts(&["valid", "eval", "testing"])
-        || holds(&["验证", "评估", "测试"])
-    {
-        Some(Part::Eval)
-    } else if starts(&["checkpoint", "ckpt", "saving", "saved"]) || holds(&["保存"]) {
-        Some(Part::Checkpoint)
-    } else if lower == b"data" || starts(&["dataload", "loading"]) || holds(&["数据"]) {
-        Some(Part::Data)
-    } else if lower == b"step" || lower == b"batch" || starts(&["iter"]) {
-        Some(Part::Step)
-    } else if lower == b"train" || lower == b"training" || holds(&["训练"]) {
-        Some(Part::Train)
-    } else {
-        None
-    }
+    const PARTS: [(Part, &[&str], &[&str], &[&str]); 5] = [
+        (
+            Part::Eval,
+            &["val", "test"],
+            &["valid", "eval", "testing"],
+            &["验证", "评估", "测试"],
+        ),
+        (
+            Part::Checkpoint,
+            &[],
+            &["checkpoint", "ckpt", "saving", "saved"],
+            &["保存"],
+        ),
+        (Part::Data, &["data"], &["dataload", "loading"], &["数据"]),
+        (Part::Step, &["step", "batch"], &["iter"], &[]),
+        (Part::Train, &["train", "training"], &[], &["训练"]),
+    ];
+    let found = PARTS.iter().find(|(_, words, beginnings, chinese)| {
+        words.iter().any(|text| is(word, text))
+            || beginnings.iter().any(|text| begins(word, text))
+            || chinese.iter().any(|text| holds(word, text))
+    });
+    found.map(|(part, ..)| *part)
 }

@@ -13,7 +13,8 @@ pub struct Mention {
 /// Signs between the word and its number.
 const MOST_SIGNS: usize = 6;
 
-pub fn mention(line: &[u8]) -> Option<Mention> {
+/// `may_be_step`: a word that counts steps stands somewhere in the line.
+pub fn mention(line: &[u8], may_be_step: bool) -> Option<Mention> {
     let (before, after) = word(line)?;
     let words = super::duration::words_before::<1>(line, before);
     let other: [&[u8]; 6] = [b"best", b"per", b"from", b"resume", b"previous", b"every"];
@@ -27,7 +28,7 @@ pub fn mention(line: &[u8]) -> Option<Mention> {
         .take_while(|byte| b" :=#[(|'\"\t".contains(byte))
         .count();
     let Some((number, end)) = number(rest, signs) else {
-        return Some(chinese_before(line, before));
+        return Some(chinese_before(line, before, may_be_step));
     };
     let mut mention = Mention {
         number: Some(number),
@@ -53,18 +54,21 @@ pub fn mention(line: &[u8]) -> Option<Mention> {
         }
     }
     mention.is_bracketed = rest[end..].starts_with(b"][");
-    mention.is_step |= mention.is_bracketed || names_step(&rest[end..]);
+    mention.is_step |= mention.is_bracketed || counts_steps(&rest[end..], may_be_step);
     Some(mention)
 }
 
 /// Where the word stands: its beginning, and what is behind it.
 fn word(line: &[u8]) -> Option<(usize, usize)> {
-    for stem in [&b"poch"[..], b"POCH"] {
-        if let Some(at) = memchr::memmem::find(line, stem)
-            && at > 0
-            && matches!(line[at - 1], b'e' | b'E')
-        {
-            return Some((at - 1, at + stem.len()));
+    // The first letter is common, the one behind it is not.
+    for at in memchr::memchr2_iter(b'p', b'P', line) {
+        let start = at.checked_sub(1);
+        let spelled = |start: &usize| {
+            line.get(*start..at + 4)
+                .is_some_and(|word| word.eq_ignore_ascii_case(b"epoch"))
+        };
+        if let Some(start) = start.filter(spelled) {
+            return Some((start, at + 4));
         }
     }
     let chinese = "轮".as_bytes();
@@ -80,7 +84,7 @@ fn word(line: &[u8]) -> Option<(usize, usize)> {
 }
 
 /// `第 3 轮`: the number stands before.
-fn chinese_before(line: &[u8], at: usize) -> Mention {
+fn chinese_before(line: &[u8], at: usize, may_be_step: bool) -> Mention {
     if !line[at..].starts_with("轮".as_bytes()) {
         return Mention::default();
     }
@@ -89,7 +93,7 @@ fn chinese_before(line: &[u8], at: usize) -> Mention {
     let number = self::number(text, text.len() - digits).map(|(number, _)| number);
     Mention {
         number,
-        is_step: names_step(&line[at..]),
+        is_step: counts_steps(&line[at..], may_be_step),
         ..Mention::default()
     }
 }
@@ -107,24 +111,23 @@ fn number(text: &[u8], from: usize) -> Option<(u64, usize)> {
 }
 
 /// Whether the rest of a line counts steps: `step 100`, `Batch 10/500`, `iter: 200`, `[100/500]`.
+fn counts_steps(rest: &[u8], may_be_step: bool) -> bool {
+    memchr::memchr_iter(b'[', rest).any(|at| fraction(&rest[at + 1..])) || may_be_step && names_step(rest)
+}
+
 fn names_step(rest: &[u8]) -> bool {
-    for (at, byte) in rest.iter().enumerate() {
-        let text = &rest[at..];
+    rest.iter().enumerate().any(|(at, byte)| {
         let word: &[u8] = match byte {
             b's' | b'S' => b"step",
             b'b' | b'B' => b"batch",
             b'i' | b'I' => b"iter",
-            b'[' if fraction(&text[1..]) => return true,
-            _ => continue,
+            _ => return false,
         };
-        if text.len() > word.len()
+        let text = &rest[at..];
+        text.len() > word.len()
             && text[..word.len()].eq_ignore_ascii_case(word)
             && text[word.len()..].iter().take(5).any(u8::is_ascii_digit)
-        {
-            return true;
-        }
-    }
-    false
+    })
 }
 
 /// ` 100/500`.
@@ -140,7 +143,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn said(line: &str) -> (Option<u64>, Option<u64>, bool) {
-        let mention = mention(line.as_bytes()).unwrap_or_default();
+        let mention = mention(line.as_bytes(), true).unwrap_or_default();
         (mention.number, mention.planned, mention.is_step)
     }
 
@@ -161,14 +164,14 @@ mod tests {
         assert_eq!(said("Epoch 3 | Batch 10/500 | time 0.1"), (Some(3), None, true));
         assert_eq!(said("best epoch: 7"), (None, None, false));
         assert_eq!(said("epoch_time: 25"), (None, None, false));
-        assert_eq!(mention(b"loss 0.1"), None);
+        assert_eq!(mention(b"loss 0.1", true), None);
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_fine(head in prop::collection::vec(any::<u8>(), 0..40), tail in prop::collection::vec(any::<u8>(), 0..40), chinese: bool) {
             let word = if chinese { "轮".as_bytes() } else { b"Epoch" };
-            let _ = mention(&[&head[..], word, &tail].concat());
+            let _ = mention(&[&head[..], word, &tail].concat(), true);
         }
     }
 }
