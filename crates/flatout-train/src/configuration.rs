@@ -1,6 +1,7 @@
 //! YAML and flags to settings. Groups that people use (`train:`, `dataset:`, `optimizer:` …) are only headings; `pretrain:` and
 //! `global:` are phases, each with values of its own.
 
+use crate::batch_size::Batch;
 use crate::recipe::{self, Line};
 use crate::settings::{self, Settings, Values};
 use crate::{SETTINGS, TrainError};
@@ -154,6 +155,35 @@ impl Configuration {
             .into_iter()
             .filter(|(name, value)| value.contains(',') && !WITH_COMMAS.contains(name));
         Ok(several.map(list).collect())
+    }
+
+    /// The same with the batch size that a phase really has in place of `auto`, and the rate that goes with it.
+    #[must_use]
+    pub fn with_batch(&self, phase: usize, batch: Batch) -> Self {
+        let mut changed = self.clone();
+        let Some(settings) = self.phases.get(phase).map(|phase| &phase.settings) else {
+            return changed;
+        };
+        if settings.batch_size.is_some() {
+            return changed;
+        }
+        let size = (batch.effective / settings.gradient_accumulation_steps).max(1);
+        let rate = settings.learning_rate * batch.rate_factor;
+        for (name, value) in [
+            ("batch_size", size.to_string()),
+            ("learning_rate", rate.to_string()),
+        ] {
+            match changed.own.get_mut(phase) {
+                Some((_, own)) => {
+                    own.insert(name, value);
+                }
+                None => {
+                    let entry = changed.resolved.iter_mut().find(|(setting, _)| *setting == name);
+                    entry.into_iter().for_each(|(_, text)| text.clone_from(&value));
+                }
+            }
+        }
+        changed
     }
 
     /// The resolved settings as YAML.
@@ -400,6 +430,23 @@ mod tests {
                 .collect()
         };
         assert_eq!(of(&again), of(&phased));
+        let batch = Batch {
+            effective: 2048,
+            micro: 1024,
+            rate_factor: 2.0,
+        };
+        let measured = read(&phased.with_batch(0, batch).with_batch(1, batch).yaml()).unwrap();
+        let sizes: Vec<_> = measured
+            .phases
+            .iter()
+            .map(|p| (p.settings.batch_size, p.settings.learning_rate))
+            .collect();
+        assert_eq!(sizes, [(Some(512), 0.001), (Some(2048), 0.002)]);
+        let measured = read(&configuration.with_batch(0, batch).yaml()).unwrap();
+        assert_eq!(
+            (measured.settings.batch_size, measured.settings.learning_rate),
+            (Some(2048), 0.002)
+        );
         let flags: Values = [("epochs", "7".to_owned())].into();
         let flagged = Configuration::of(Path::new("a.yaml"), "global:\n  epochs: 2\n", &flags).unwrap();
         assert_eq!(flagged.phases[0].settings.epochs, 7);

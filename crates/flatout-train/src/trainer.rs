@@ -31,6 +31,8 @@ use std::time::Instant;
 
 pub struct Trainer<'a> {
     configuration: &'a Configuration,
+    /// With the batch sizes that were measured: what `config.yaml` says.
+    in_force: Configuration,
     data: TrainingData,
     recorder: Recorder,
     progress: Progress,
@@ -99,6 +101,7 @@ impl<'a> Trainer<'a> {
             None => None,
         };
         write_atomically(&output.join("config.yaml"), configuration.yaml().as_bytes())?;
+        let in_force = configuration.clone();
         let run = if settings.resume.is_some() {
             saving::free_folder(output)
         } else {
@@ -107,6 +110,7 @@ impl<'a> Trainer<'a> {
         Ok(Self {
             recorder: Recorder::create(&run, &saving::name_of(output))?,
             configuration,
+            in_force,
             data,
             metrics: MetricFiles::open(output, resumed.as_ref().map(|progress| progress.step))?,
             progress: resumed.unwrap_or_default(),
@@ -163,6 +167,8 @@ impl<'a> Trainer<'a> {
     fn run_phase(&mut self, phase: &Phase, mut begin: Begin) -> Result<bool, TrainError> {
         let settings = &phase.settings;
         let (mut batch, mut notes) = self.batch_of(phase)?;
+        self.in_force = self.in_force.with_batch(self.progress.phase, batch);
+        write_atomically(&self.output("config.yaml"), self.in_force.yaml().as_bytes())?;
         loop {
             let Self {
                 data, report, opener, ..

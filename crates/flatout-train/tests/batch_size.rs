@@ -75,6 +75,9 @@ fn a_measured_batch_leaves_enough_steps_and_is_kept() {
         .progress;
     assert_eq!(progress.batch.unwrap().effective, batch);
 
+    let resolved = std::fs::read_to_string(output.join("config.yaml")).unwrap();
+    assert!(resolved.contains(&format!("batch_size: {batch}\n")), "{resolved}");
+
     // The second deterministic run measures nothing and ends with the same bits.
     let first = tensors(&output);
     let (_, reports) = train(&values(&data, &output, &more), None).unwrap();
