@@ -5,6 +5,7 @@
 //! - [`rules`]: one file a rule, `rules/<domain>/<pattern>.rs`; each looks at the analysis and may return a candidate.
 //! - [`candidate`], [`rank`]: a finding with the stretch of time it claims; the arbiter that leaves one cause a stretch.
 //! - [`pointing`]: the user's line behind a stretch of time, out of the stacks.
+//! - [`seen`]: what can be said of a program without a probe in it.
 //! - [`advice`]: values to suggest, computed from what the machine has.
 
 pub mod advice;
@@ -13,6 +14,7 @@ pub mod candidate;
 pub mod pointing;
 pub mod rank;
 pub mod rules;
+pub mod seen;
 #[cfg(test)]
 mod testing;
 pub mod verdict;

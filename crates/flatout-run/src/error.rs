@@ -15,6 +15,8 @@ pub enum RunError {
     /// No folder for the probe's files.
     Runtime(std::io::Error),
     Wait(std::io::Error),
+    /// No process of this number to attach to.
+    NoProcess(u32),
 }
 
 impl Explain for RunError {
@@ -28,6 +30,7 @@ impl Explain for RunError {
             Self::Runtime(_) => {
                 message!(en: "failed to make a folder for the probe", zh: "无法为探针创建目录")
             }
+            Self::NoProcess(pid) => message!(en: "there is no process {pid}", zh: "没有进程 {pid}"),
             Self::Wait(_) => message!(en: "failed to wait for the program", zh: "无法等待程序结束"),
         }
     }
@@ -47,12 +50,15 @@ impl Explain for RunError {
                 message!(en: "set TMPDIR to a folder that can be written", zh: "请把 TMPDIR 设为一个可写的目录"),
             ),
             Self::Wait(_) => None,
+            Self::NoProcess(_) => Some(
+                message!(en: "find it with: ps aux | grep python", zh: "可以这样查找：ps aux | grep python"),
+            ),
         }
     }
 
     fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::NoCommand => None,
+            Self::NoCommand | Self::NoProcess(_) => None,
             Self::Start { source, .. } | Self::Runtime(source) | Self::Wait(source) => Some(source),
             Self::Record(error) => Some(&error.source),
         }

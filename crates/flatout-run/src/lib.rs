@@ -24,4 +24,4 @@ pub mod stacks;
 
 pub use applied::not_applied;
 pub use error::RunError;
-pub use session::{Ended, Options, Outcome, run, run_name};
+pub use session::{Ended, Live, Options, Outcome, run, run_name};

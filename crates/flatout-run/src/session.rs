@@ -1,6 +1,7 @@
 //! One run from its start to its end: start the program, empty its rings several times a second, write a line a tick, pass
 //! signals on, and say how it ended.
 
+mod attach;
 mod early;
 mod recording;
 
@@ -9,8 +10,9 @@ use crate::collect::Progress;
 use crate::probe::Runtime;
 use crate::profile;
 use crate::program::{Program, Signals, Woken, exit_info};
+pub use attach::{Access, access, attach};
 use early::EarlyFinding;
-use flatout_core::Finding;
+pub use early::Live;
 use flatout_telemetry::record::{self, JobInfo, SCHEMA};
 use flatout_telemetry::sampler::job_from_environment;
 use flatout_telemetry::{RecordWriter, RunInfo};
@@ -32,6 +34,8 @@ pub struct Options {
     /// Stop the program after this many optimizer steps.
     pub steps: Option<u64>,
     pub interval: Duration,
+    /// Judge the run again and again while it goes on.
+    pub live: bool,
     /// Have a few steps run under PyTorch's profiler.
     pub profile: bool,
     /// Read where the program's Python code stands.
@@ -50,6 +54,7 @@ impl Options {
             interval: Duration::from_secs(1),
             stacks: true,
             profile: false,
+            live: false,
             runs: record::runs_folder(),
         }
     }
@@ -69,8 +74,8 @@ pub struct Outcome {
     pub duration_s: f64,
 }
 
-/// Runs a program to its end. `live` is called with the first cause found, while the program still runs.
-pub fn run(options: &Options, live: &mut dyn FnMut(&Finding)) -> Result<Outcome, RunError> {
+/// Runs a program to its end. `live` is called while the program still runs.
+pub fn run(options: &Options, live: &mut dyn FnMut(Live)) -> Result<Outcome, RunError> {
     let signals = Signals::block();
     let runtime = Runtime::create()?;
     let job = job_from_environment().map(|job| job_name(&job));
@@ -84,7 +89,7 @@ pub fn run(options: &Options, live: &mut dyn FnMut(&Finding)) -> Result<Outcome,
         let _ = std::fs::remove_dir_all(&folder);
     })?;
     let mut recording = Recording::start(&runtime, program.pid(), options, &mut writer);
-    let mut early = EarlyFinding::new(&folder);
+    let mut early = EarlyFinding::new(&folder, options.live);
     let status = loop {
         match signals.wait(POLL) {
             Woken::PassOn(signal) => program.send(signal),
@@ -94,9 +99,7 @@ pub fn run(options: &Options, live: &mut dyn FnMut(&Finding)) -> Result<Outcome,
             break status;
         }
         recording.poll(&mut writer);
-        if let Some(finding) = early.look(recording.progress(), recording.elapsed_s()) {
-            live(&finding);
-        }
+        early.look(recording.progress(), recording.elapsed_s(), live);
     };
     let exit = exit_info(status, recording.elapsed_s());
     recording.finish(&mut writer);

@@ -58,6 +58,7 @@ commands! {
     Why: Lint = lint;
     Why: Explain = explain;
     See: Run = run;
+    See: Attach = attach;
     Change: Advise = advise;
     See: Demo = demo;
     Prove: Compare = compare;

@@ -1,39 +1,85 @@
-//! The first finding, while the program still runs: nobody should wait for the end of a day's training to learn that it starves.
+//! Findings while the program still runs: nobody should wait for the end of a day's training to learn that it starves.
 
 use crate::collect::Progress;
 use flatout_core::{Finding, Kind};
+use flatout_diagnose::Diagnosis;
 use flatout_telemetry::Record;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Seconds after the first step at which the record is looked at: a verdict within 15 s, with enough to rest on.
 const LOOKS_S: [f64; 4] = [8.0, 13.0, 30.0, 60.0];
+/// With `--live` the record is judged again this often, and never so often that it costs more than a hundredth of a CPU.
+const LIVE_S: f64 = 5.0;
+const LIVE_COST: f64 = 100.0;
+
+/// A word during the run.
+pub enum Live<'a> {
+    /// The first cause that was found.
+    First(&'a Finding),
+    /// The state of things, as often as `--live` asks for it.
+    State(&'a Diagnosis, Progress),
+}
 
 pub struct EarlyFinding {
     folder: PathBuf,
     looked: usize,
+    live: bool,
+    next_state_s: f64,
 }
 
 impl EarlyFinding {
-    pub fn new(folder: &Path) -> Self {
+    pub fn new(folder: &Path, live: bool) -> Self {
         Self {
             folder: folder.to_owned(),
             looked: 0,
+            live,
+            next_state_s: 0.0,
         }
     }
 
-    /// The first cause, the first time one is found.
-    pub fn look(&mut self, progress: Progress, now_s: f64) -> Option<Finding> {
-        let due = *LOOKS_S.get(self.looked)?;
-        if now_s < progress.first_step_s? + due {
-            return None;
+    /// Speaks when something is due.
+    pub fn look(&mut self, progress: Progress, now_s: f64, say: &mut dyn FnMut(Live)) {
+        let Some(first_step_s) = progress.first_step_s else {
+            return;
+        };
+        if self.live {
+            self.tell_state(progress, first_step_s, now_s, say);
+            return;
+        }
+        if LOOKS_S
+            .get(self.looked)
+            .is_none_or(|due| now_s < first_step_s + due)
+        {
+            return;
         }
         self.looked += 1;
+        let found = self.diagnose();
+        let cause = found.and_then(|found| {
+            found
+                .findings
+                .into_iter()
+                .find(|finding| finding.kind == Kind::Cause)
+        });
+        if let Some(finding) = cause {
+            self.looked = LOOKS_S.len();
+            say(Live::First(&finding));
+        }
+    }
+
+    fn tell_state(&mut self, progress: Progress, first_step_s: f64, now_s: f64, say: &mut dyn FnMut(Live)) {
+        if now_s < self.next_state_s.max(first_step_s + LIVE_S) {
+            return;
+        }
+        let begun = Instant::now();
+        if let Some(diagnosis) = self.diagnose() {
+            say(Live::State(&diagnosis, progress));
+        }
+        self.next_state_s = now_s + LIVE_S.max(begun.elapsed().as_secs_f64() * LIVE_COST);
+    }
+
+    fn diagnose(&self) -> Option<Diagnosis> {
         let data = Record::open(&self.folder).ok()?.load();
-        let finding = flatout_diagnose::diagnose(&data)
-            .findings
-            .into_iter()
-            .find(|finding| finding.kind == Kind::Cause)?;
-        self.looked = LOOKS_S.len();
-        Some(finding)
+        Some(flatout_diagnose::diagnose(&data))
     }
 }

@@ -3,9 +3,10 @@
 use crate::context::Context;
 use clap::Args;
 use flatout_core::files::write_atomically;
-use flatout_core::{Finding, Message, Result, message};
+use flatout_core::{Finding, Message, Result, message, units};
+use flatout_diagnose::Diagnosis;
 use flatout_report::text;
-use flatout_run::{Ended, Options, Outcome, program};
+use flatout_run::{Ended, Live, Options, Outcome, program};
 use flatout_telemetry::Record;
 use flatout_telemetry::record::RunData;
 use std::ffi::OsString;
@@ -28,6 +29,9 @@ pub struct Arguments {
     /// Stop the program after this many optimizer steps
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
+    /// Say every few seconds how the run goes and what holds it back
+    #[arg(long)]
+    live: bool,
     /// Run a few steps under PyTorch's profiler: kernels, gaps between them and their cause, tensor cores, copies
     #[arg(long)]
     profile: bool,
@@ -59,12 +63,13 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         steps: arguments.steps,
         stacks: !arguments.no_stacks,
         profile: arguments.profile,
+        live: arguments.live,
         ..Options::new(arguments.command)
     };
     let quiet = arguments.quiet;
-    let outcome = flatout_run::run(&options, &mut |finding| {
+    let outcome = flatout_run::run(&options, &mut |live| {
         if !quiet {
-            eprint!("{}", early(finding, context));
+            eprint!("{}", during(&live, context));
         }
     })?;
     let data = Record::open(&outcome.folder)?.load();
@@ -88,6 +93,27 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         Ended::Code(code) => ExitCode::from(code as u8),
         Ended::Signal(signal) => ExitCode::from(program::die_of(signal)),
     })
+}
+
+fn during(live: &Live, context: &Context) -> String {
+    match live {
+        Live::First(finding) => early(finding, context),
+        Live::State(diagnosis, progress) => state(diagnosis, progress.steps, context),
+    }
+}
+
+/// One line of `--live`: how fast it goes, and the costliest cause.
+fn state(diagnosis: &Diagnosis, steps: u64, context: &Context) -> String {
+    let rate = diagnosis.window.as_ref().and_then(|window| window.samples_per_s);
+    let speed = match rate.map(units::count) {
+        Some(rate) => message!(en: "{steps} steps, {rate} samples/s", zh: "{steps} 步，每秒 {rate} 个样本"),
+        None => message!(en: "{steps} steps", zh: "{steps} 步"),
+    };
+    let Some(finding) = diagnosis.findings.first() else {
+        return format!("flatout: {}\n", context.say(&speed));
+    };
+    let place = finding.places.last().map(|place| format!(" ({place})")).unwrap_or_default();
+    format!("flatout: {} · {}{place} [{}]\n", context.say(&speed), context.say(&finding.title), finding.rule)
 }
 
 /// One line, while the program runs: what is wrong, and where to read on.

@@ -1,0 +1,43 @@
+//! What `flatout attach` saw.
+
+use super::{Align, Paint, Table, Tone};
+use flatout_core::{Language, message, units};
+use flatout_diagnose::seen::Seen;
+
+pub fn seen(seen: &Seen, language: Language, colour: bool) -> String {
+    let paint = Paint { colour };
+    let (stacks, seconds) = (seen.stacks, units::duration(seen.seconds));
+    let head = message!(
+        en: "Where the main thread stood, {stacks} looks in {seconds}",
+        zh: "主线程停在哪里（{seconds} 内看了 {stacks} 次）"
+    );
+    let mut text = format!("{}\n", paint.tone(Tone::Strong, head.get(language)));
+    if seen.lines.is_empty() {
+        let none = message!(
+            en: "no line of the program's own Python code was seen: it is not Python, it may not be read, or it is a launcher whose child trains",
+            zh: "没有看到程序自己的 Python 代码行：它不是 Python 程序，或不允许读取，或只是启动器，真正训练的是它的子进程"
+        );
+        text += &format!("  {}\n", none.get(language));
+    }
+    let mut table = Table::new(&[Align::Right, Align::Left, Align::Left]).indented(2);
+    for line in &seen.lines {
+        let function: String = line.function.chars().filter(|c| !c.is_control()).collect();
+        table.row([&units::percent(line.share), &function, &line.place.to_string()]);
+    }
+    text += &table.render(paint);
+    let processes = seen.processes;
+    let tree = message!(en: "{processes} processes", zh: "{processes} 个进程");
+    let gpu = match seen.gpu_util.map(units::percent) {
+        Some(busy) => {
+            message!(en: "the busiest GPU was busy {busy} of the time", zh: "最忙的 GPU 有 {busy} 的时间在工作")
+        }
+        None => message!(en: "no GPU was seen", zh: "没有看到 GPU"),
+    };
+    text += &format!("{}; {}\n", tree.get(language), gpu.get(language));
+    let more = message!(
+        en: "Steps, phases and findings need the probe: flatout run -- COMMAND",
+        zh: "步、阶段和诊断需要探针：flatout run -- 命令"
+    );
+    text += &format!("{}\n", paint.tone(Tone::Quiet, more.get(language)));
+    text
+}

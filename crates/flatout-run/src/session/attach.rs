@@ -1,0 +1,97 @@
+//! Looking at a program that runs already: its process tree, the GPUs, and where its Python code stands. Nothing is put into it,
+//! so there are no steps and no phases; those need `flatout run`.
+
+use super::recording::Recording;
+use super::{Ended, Options, Outcome, POLL, info};
+use crate::RunError;
+use crate::probe::Runtime;
+use crate::program::{Signals, Woken};
+use flatout_telemetry::RecordWriter;
+use flatout_telemetry::record::{self, ExitInfo};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Whether a process's memory may be read, and if not, what forbids it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Allowed,
+    /// The kernel's `ptrace_scope`, where it is the reason.
+    Denied {
+        ptrace_scope: Option<u32>,
+    },
+}
+
+/// Asks the kernel the question that reading stacks will ask.
+pub fn access(pid: u32) -> Result<Access, RunError> {
+    let process = Path::new("/proc").join(pid.to_string());
+    if !process.exists() {
+        return Err(RunError::NoProcess(pid));
+    }
+    if File::open(process.join("mem")).is_ok() {
+        return Ok(Access::Allowed);
+    }
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    let scope = scope.ok().and_then(|text| text.trim().parse().ok());
+    Ok(Access::Denied {
+        ptrace_scope: scope.filter(|scope| *scope > 0),
+    })
+}
+
+/// Watches a process for so long, until it ends, or until Ctrl-C.
+pub fn attach(pid: u32, duration: Duration, runs: &Path, stacks: bool) -> Result<Outcome, RunError> {
+    let signals = Signals::block();
+    let options = Options {
+        name: Some(format!("attach-{pid}")),
+        runs: runs.to_owned(),
+        stacks,
+        ..Options::new(command_of(pid))
+    };
+    let runtime = Runtime::create()?;
+    let folder = record::new_folder(&options.runs, &format!("attach-{pid}"), None);
+    let mut writer = RecordWriter::create(&folder, info(&options, &folder)).map_err(RunError::Record)?;
+    let mut recording = Recording::start(&runtime, pid, &options, &mut writer);
+    let begun = Instant::now();
+    let lives = || Path::new("/proc").join(pid.to_string()).exists();
+    while begun.elapsed() < duration && lives() {
+        match signals.wait(POLL) {
+            Woken::PassOn(_) | Woken::Terminal(_) => break,
+            Woken::Child | Woken::Time => recording.poll(&mut writer),
+        }
+    }
+    let t = recording.elapsed_s();
+    recording.finish(&mut writer);
+    // The program's own end is not ours to tell.
+    writer.finish(ExitInfo {
+        t,
+        code: None,
+        signal: None,
+    });
+    Ok(Outcome {
+        folder,
+        ended: Ended::Code(0),
+        progress: recording.progress(),
+        duration_s: t,
+    })
+}
+
+/// The command line as the kernel knows it.
+fn command_of(pid: u32) -> Vec<OsString> {
+    use std::os::unix::ffi::OsStringExt;
+    let line: PathBuf = Path::new("/proc").join(pid.to_string()).join("cmdline");
+    let line = fs::read(line).unwrap_or_default();
+    let parts = line.split(|byte| *byte == 0).filter(|part| !part.is_empty());
+    parts.map(|part| OsString::from_vec(part.to_vec())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_does_not_exist_is_said() {
+        assert!(matches!(access(u32::MAX), Err(RunError::NoProcess(u32::MAX))));
+        assert!(matches!(access(std::process::id()), Ok(Access::Allowed)));
+    }
+}

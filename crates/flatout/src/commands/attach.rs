@@ -1,0 +1,77 @@
+//! `flatout attach PID`
+
+use crate::context::Context;
+use clap::Args;
+use flatout_core::{Message, Result, message};
+use flatout_report::text;
+use flatout_run::session::{Access, access, attach};
+use flatout_telemetry::{Record, record};
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub const EXAMPLES: &str = "Examples:
+  flatout attach 12345
+  flatout attach 12345 --seconds 60
+  sudo flatout attach 12345";
+
+#[derive(Args)]
+pub struct Arguments {
+    /// The process: the training program's own, not its launcher's
+    #[arg(value_name = "PID")]
+    pid: u32,
+    /// How long to watch; Ctrl-C ends it sooner
+    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: u64,
+    /// Print what was seen as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn about() -> Message {
+    message!(
+        en: "Look at a program that runs already: its processes, the GPU, where its Python code stands",
+        zh: "查看已经在运行的程序：进程、GPU、Python 代码停在哪里"
+    )
+}
+
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    let allowed = access(arguments.pid)?;
+    if let Access::Denied { ptrace_scope } = allowed {
+        eprintln!("{}", context.say(&denied(arguments.pid, ptrace_scope)));
+    }
+    let seconds = arguments.seconds;
+    let say = message!(en: "watching for {seconds} s …", zh: "观察 {seconds} 秒……");
+    eprintln!("{}", context.say(&say));
+    let duration = Duration::from_secs(seconds);
+    let outcome = attach(arguments.pid, duration, &record::runs_folder(), allowed == Access::Allowed)?;
+    let data = Record::open(&outcome.folder)?.load();
+    let seen = flatout_diagnose::seen::look(&data);
+    let shown = if arguments.json {
+        serde_json::to_string_pretty(&seen).unwrap_or_default() + "\n"
+    } else {
+        text::seen(&seen, context.language, context.colour_on_stdout())
+    };
+    crate::output::write_stdout(shown.as_bytes());
+    let folder = outcome.folder.display();
+    let say = message!(en: "record in {folder}", zh: "记录保存在 {folder}");
+    eprintln!("{}", context.say(&say));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reading another process's memory is forbidden: by whom, and what to do.
+fn denied(pid: u32, ptrace_scope: Option<u32>) -> Message {
+    match ptrace_scope {
+        Some(scope @ 1..=2) => message!(
+            en: "no Python lines: kernel.yama.ptrace_scope is {scope}, which lets a program be read by its parent or root only; run `sudo flatout attach {pid}`, or `sudo sysctl kernel.yama.ptrace_scope=0`, or start it with `flatout run`",
+            zh: "看不到 Python 行：kernel.yama.ptrace_scope 为 {scope}，只有父进程或 root 可以读取；请运行 `sudo flatout attach {pid}`，或 `sudo sysctl kernel.yama.ptrace_scope=0`，或用 `flatout run` 启动程序"
+        ),
+        Some(scope) => message!(
+            en: "no Python lines: kernel.yama.ptrace_scope is {scope}, which forbids it to everybody until the next boot; start the program with `flatout run` (process {pid} is watched without them)",
+            zh: "看不到 Python 行：kernel.yama.ptrace_scope 为 {scope}，重启之前任何人都不允许读取；请用 `flatout run` 启动程序（进程 {pid} 仍会被观察，但没有代码行）"
+        ),
+        None => message!(
+            en: "no Python lines: process {pid} belongs to another user, or a container forbids reading it; run `sudo flatout attach {pid}`",
+            zh: "看不到 Python 行：进程 {pid} 属于其他用户，或容器不允许读取；请运行 `sudo flatout attach {pid}`"
+        ),
+    }
+}
