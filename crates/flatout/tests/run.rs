@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+#[path = "run/attach.rs"]
+mod attach;
 #[path = "run/programs.rs"]
 mod programs;
 #[path = "run/stacks.rs"]

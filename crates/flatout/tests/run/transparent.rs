@@ -157,3 +157,66 @@ fn a_program_that_does_not_exist_leaves_no_record() {
     let runs = place.folder.path().join("home/runs");
     assert!(flatout_telemetry::record::list(&runs).is_empty());
 }
+
+#[test]
+fn a_profiler_around_the_program_changes_nothing() {
+    let Some(python) = plain_python() else { return };
+    let place = Place::new();
+    place.script(
+        "program.py",
+        "import json\nprint(json.dumps([1, 2]))\nraise SystemExit(3)",
+    );
+    let (alone, with) = both(
+        &place,
+        &python,
+        &["-m", "cProfile", "-o", "out.prof", "program.py"],
+    );
+    assert_eq!(alone.stdout, with.stdout);
+    assert_eq!(alone.status.code(), with.status.code());
+    assert!(place.folder.path().join("out.prof").exists());
+}
+
+/// A program that changes torch itself: its own functions are called as often as without the probe.
+const PATCHES_TORCH: &str = "
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+calls = []
+item, step = torch.Tensor.item, torch.optim.SGD.step
+def own_item(self):
+    calls.append('item')
+    return item(self)
+def own_step(self, closure=None):
+    calls.append('step')
+    return step(self, closure)
+torch.Tensor.item, torch.optim.SGD.step = own_item, own_step
+class Loader(DataLoader):
+    def __iter__(self):
+        calls.append('iter')
+        return super().__iter__()
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for (x,) in Loader(TensorDataset(torch.randn(24, 4)), batch_size=8):
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+print(calls)
+";
+
+#[test]
+fn a_program_that_patches_torch_is_left_as_it_is() {
+    let Some(python) = crate::support::torch_python() else {
+        return;
+    };
+    let place = Place::new();
+    place.script("program.py", PATCHES_TORCH);
+    let (alone, with) = both(&place, &python, &["program.py"]);
+    assert!(!alone.stdout.is_empty());
+    assert_eq!(
+        String::from_utf8_lossy(&alone.stdout),
+        String::from_utf8_lossy(&with.stdout)
+    );
+    let steps: u64 = place.record().steps.iter().map(|tick| tick.steps).sum();
+    assert_eq!(steps, 3);
+}
