@@ -26,7 +26,7 @@ pub fn seen(seen: &Seen, language: Language, colour: bool) -> String {
     }
     text += &table.render(paint);
     let processes = seen.processes;
-    let tree = message!(en: "{processes} processes", zh: "{processes} 个进程");
+    let tree = message!(en: "processes: {processes}", zh: "进程数：{processes}");
     let gpu = match seen.gpu_util.map(units::percent) {
         Some(busy) => {
             message!(en: "the busiest GPU was busy {busy} of the time", zh: "最忙的 GPU 有 {busy} 的时间在工作")

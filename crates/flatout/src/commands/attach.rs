@@ -20,7 +20,7 @@ pub struct Arguments {
     #[arg(value_name = "PID")]
     pid: u32,
     /// How long to watch; Ctrl-C ends it sooner
-    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..))]
     seconds: u64,
     /// Print what was seen as JSON
     #[arg(long)]
