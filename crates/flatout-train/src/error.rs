@@ -139,6 +139,9 @@ impl Explain for TrainError {
             Self::UnknownKey { .. } => Some(
                 message!(en: "all settings: flatout train --help", zh: "查看全部设置：flatout train --help"),
             ),
+            Self::Missing { setting: "label" } => Some(
+                message!(en: "name the column to predict; `flatout data inspect PATH` lists them", zh: "请指定要预测的列；`flatout data inspect PATH` 可列出所有列"),
+            ),
             Self::Missing { .. } => Some(
                 message!(en: "make data to try with: flatout generate stocks --out data/stocks", zh: "可先生成试用数据：flatout generate stocks --out data/stocks"),
             ),

@@ -60,6 +60,31 @@ fn clicks_are_yes_or_no() {
 }
 
 #[test]
+fn a_label_that_nobody_named_is_asked_for_once_the_data_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = train(&folder.path().join("nowhere"), &[])
+        .unwrap_err()
+        .to_string();
+    assert!(nowhere.contains("nowhere"), "{nowhere}");
+    let table = folder.path().join("table.csv");
+    std::fs::write(&table, "x,y\n1,2\n").unwrap();
+    let unnamed = train(&table, &[]).unwrap_err();
+    assert!(unnamed.to_string().contains("--label"), "{unnamed}");
+    // A recipe of a join names it.
+    let joined = folder.path().join("joined");
+    Recipe::Interactions(interactions::Interactions::of_size(300, 3))
+        .generate(&joined, Some(2))
+        .unwrap();
+    std::fs::remove_file(joined.join("recipe.json")).unwrap();
+    let (scores, _) = train(
+        &joined,
+        &[("epochs", "1"), ("batch_size", "32"), ("hidden_size", "8")],
+    )
+    .unwrap();
+    assert!(scores.accuracy.is_some(), "{scores:?}");
+}
+
+#[test]
 fn folders_are_classes_and_tables_of_labels_positions() {
     let folder = tempfile::tempdir().unwrap();
     let (shapes, captchas) = (folder.path().join("shapes"), folder.path().join("captchas"));

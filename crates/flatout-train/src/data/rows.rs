@@ -3,7 +3,10 @@
 use super::{Codes, Preparation, Shape, TrainingData, cached, label_of, label_table};
 use crate::target::{RealLabels, decide_classes};
 use crate::{Settings, TrainError};
-use flatout_data::{Category, LabelKind, Labels, SplitRule, Tabular, TabularOptions, load_tabular};
+use flatout_data::table_source::TableSource;
+use flatout_data::{
+    Category, JoinRecipe, LabelKind, Labels, SplitRule, Tabular, TabularOptions, load_tabular,
+};
 use flatout_engine::Table;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +21,7 @@ pub const CODES: &[&str] = &[
 
 pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError> {
     let options = TabularOptions {
-        label: label_of(path, settings)?.ok_or(TrainError::Missing { setting: "label" })?,
+        label: label(path, settings)?,
         label_kind: match settings.task.as_str() {
             "classes" => LabelKind::Class,
             "regression" => LabelKind::Real,
@@ -80,6 +83,18 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         notes,
         panel: None,
     })
+}
+
+/// A recipe that joins tables names the label itself. Where nobody does, data that cannot be read are the first thing to say.
+fn label(path: &Path, settings: &Settings) -> Result<String, TrainError> {
+    if let Some(label) = label_of(path, settings)? {
+        return Ok(label);
+    }
+    if JoinRecipe::find(path)?.is_some() {
+        return Ok(String::new());
+    }
+    TableSource::open(path, None, None)?;
+    Err(TrainError::Missing { setting: "label" })
 }
 
 fn values_of(category: &Category) -> Codes {
