@@ -1,7 +1,7 @@
 //! Values to suggest, computed from what the program may use and what it needs. Never the machine's core count.
 
-use crate::analysis::Analysis;
 use crate::analysis::loaders::Loader;
+use crate::analysis::{Analysis, Device};
 use flatout_core::{Fix, message};
 use flatout_telemetry::Phase;
 
@@ -9,11 +9,16 @@ use flatout_telemetry::Phase;
 /// `None` when the usable CPUs are unknown or leave no room for a worker.
 pub fn workers(analysis: &Analysis, loader: &Loader) -> Option<u64> {
     let usable = analysis.usable_cpus()? as u64;
-    let room = usable.saturating_sub(1);
-    if room == 0 {
+    if usable < 2 {
         return None;
     }
     let window = analysis.window.as_ref()?;
+    // Launching work for a GPU takes a CPU. A training on the CPU that waits for its input leaves more of them.
+    let room = match analysis.device() {
+        Device::Cpu => (usable as f64 * window.share(Phase::Data)).round() as u64,
+        _ => 0,
+    }
+    .max(usable - 1);
     let rest_ms = (window.step_ms() - window.ms_per_step(Phase::Data)).max(1e-3);
     let prepare_ms = loader
         .prepare_ms()
@@ -106,15 +111,28 @@ mod tests {
     use crate::testing::Build;
     use serde_json::json;
 
-    fn suggested(cpus: usize, data_share: f64) -> Option<u64> {
-        let data = Build::steady(20)
+    fn starved(cpus: usize, data_share: f64) -> Build {
+        Build::steady(20)
             .phase(Phase::Data, data_share)
             .phase(Phase::Compute, 1.0 - data_share)
             .cpus(cpus)
             .loader(0, json!({"num_workers": 0}))
-            .done();
+    }
+
+    fn suggested_for(build: Build) -> Option<u64> {
+        let data = build.done();
         let analysis = Analysis::new(&data);
         workers(&analysis, analysis.train_loader()?)
+    }
+
+    fn suggested(cpus: usize, data_share: f64) -> Option<u64> {
+        suggested_for(starved(cpus, data_share))
+    }
+
+    #[test]
+    fn a_training_on_the_cpu_that_waits_leaves_its_cpu_to_a_worker() {
+        assert_eq!(suggested_for(starved(2, 0.9).fact("device", "cpu")), Some(2));
+        assert_eq!(suggested_for(starved(2, 0.3).fact("device", "cpu")), Some(1));
     }
 
     #[test]
@@ -175,5 +193,6 @@ mod tests {
         assert_eq!(suggested(16, 0.75), Some(4));
         assert_eq!(suggested(4, 0.99), Some(3));
         assert_eq!(suggested(1, 0.9), None);
+        assert_eq!(suggested(2, 0.9), Some(1));
     }
 }

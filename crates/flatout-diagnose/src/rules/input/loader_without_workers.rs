@@ -44,7 +44,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let bounds = advice::overlapped(analysis)?;
     // Without room for a worker only a cheaper item helps, and how much cheaper it can get nobody knows.
     let (certain_s, possible_s) = match suggested {
-        Some(_) => ((window.wall_s() - bounds.worst_s) * CERTAIN, window.wall_s() - bounds.best_s),
+        // So many workers make a batch in no less than their part of its time.
+        Some(workers) => {
+            let goes_s = |rest_s: f64| window.wall_s() - rest_s.max(data_s / workers as f64);
+            (goes_s(bounds.worst_s) * CERTAIN, goes_s(bounds.best_s))
+        }
         None => (0.0, data_s),
     };
     let candidate = Candidate::new(
