@@ -126,6 +126,22 @@ const KEYS: [&str; 7] = [
     "cpu_busy",
 ];
 
+/// Figures that say nothing when the batches are of another size.
+const OF_A_BATCH: [&str; 3] = ["steps_per_s", "step_ms", "data_wait_ms"];
+
+/// Samples in a step, where both rates are known.
+fn samples_a_step(digest: &Digest) -> Option<f64> {
+    Some(digest.figure("samples_per_s")?.mean / digest.figure("steps_per_s")?.mean)
+}
+
+/// Whether the batches hold equally many samples, as far as is known; the last one of an epoch may be short.
+fn same_batch(first: Option<&Digest>, second: Option<&Digest>) -> bool {
+    let sizes = first
+        .and_then(samples_a_step)
+        .zip(second.and_then(samples_a_step));
+    sizes.is_none_or(|(first, second)| (second / first - 1.0).abs() < 0.02)
+}
+
 fn figures(digests: &[Digest]) -> Vec<Row> {
     KEYS.iter()
         .filter_map(|key| {
@@ -137,7 +153,13 @@ fn figures(digests: &[Digest]) -> Vec<Row> {
                 .iter()
                 .enumerate()
                 .map(|(index, value)| match (index, &first, value) {
-                    (1.., Some(first), Some(value)) => Some(Change::between(first, value)),
+                    (1.., Some(first), Some(value)) => {
+                        let mut change = Change::between(first, value);
+                        if OF_A_BATCH.contains(key) && !same_batch(digests.first(), digests.get(index)) {
+                            change.outcome = change.outcome.without_judgement();
+                        }
+                        Some(change)
+                    }
                     _ => None,
                 })
                 .collect();
@@ -269,6 +291,15 @@ fn notes(digests: &[Digest]) -> Vec<Message> {
                 zh: "{run}：稳定的步数太少，无法测出速率"
             ));
         }
+    }
+    if digests
+        .iter()
+        .any(|digest| !same_batch(digests.first(), Some(digest)))
+    {
+        notes.push(message!(
+            en: "The batches are of different sizes: iterations and the time of a batch are not comparable, samples a second are.",
+            zh: "batch 大小不同：迭代数和每个 batch 的时间不可比，请比较每秒样本数。"
+        ));
     }
     let hosts: BTreeSet<&str> = digests
         .iter()

@@ -57,19 +57,27 @@ pub struct LossPoint {
 }
 
 impl Digest {
-    /// Reads a record line by line: a day of seconds takes no more memory than an hour.
+    /// Reads a record line by line, samples beside steps: a day of seconds takes no more memory than an hour.
     pub fn read(record: &Record) -> Self {
-        let mut reading = Reading::new(&record.info);
         let mut data = RunData {
             info: record.info.clone(),
+            profile: record.profile(),
             ..RunData::default()
         };
-        let mut samples = record.samples();
-        samples.by_ref().for_each(|sample| reading.sample(sample));
-        data.skipped.append(&mut samples.skipped);
-        let mut steps = record.steps();
-        steps.by_ref().for_each(|tick| reading.step(tick));
-        data.skipped.append(&mut steps.skipped);
+        let info = &record.info;
+        let (samples, steps) = std::thread::scope(|scope| {
+            let steps = scope.spawn(|| {
+                let mut items = record.steps();
+                (StepReading::of(info, items.by_ref()), items.skipped)
+            });
+            let mut items = record.samples();
+            let samples = (SampleReading::of(info, items.by_ref()), items.skipped);
+            let steps = steps
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (samples, steps)
+        });
+        data.skipped = [samples.1, steps.1].concat();
         let mut events = record.events();
         data.events = events.by_ref().filter(|event| clean::placed(event.t)).collect();
         data.skipped.append(&mut events.skipped);
@@ -77,20 +85,46 @@ impl Digest {
         data.facts = facts.by_ref().collect();
         data.skipped.append(&mut facts.skipped);
         data.stacks = record.stacks().collect();
-        reading.done(data)
+        Self::from_parts(data, samples.0, steps.0)
     }
 
     /// The same of a record that is in memory.
     pub fn of(mut data: RunData) -> Self {
-        let mut reading = Reading::new(&data.info);
-        std::mem::take(&mut data.samples)
-            .into_iter()
-            .for_each(|sample| reading.sample(sample));
-        std::mem::take(&mut data.steps)
-            .into_iter()
-            .for_each(|tick| reading.step(tick));
+        let samples = SampleReading::of(&data.info, std::mem::take(&mut data.samples).into_iter());
+        let steps = StepReading::of(&data.info, std::mem::take(&mut data.steps).into_iter());
         data.events.retain(|event| clean::placed(event.t));
-        reading.done(data)
+        Self::from_parts(data, samples, steps)
+    }
+
+    /// `data` holds everything but samples and steps.
+    fn from_parts(mut data: RunData, samples: SampleReading, steps: StepReading) -> Self {
+        let every = samples.kept.every;
+        data.samples = samples.kept.kept;
+        data.steps = steps.kept.done();
+        let defects = clean::defects(&data, (samples.times.dropped, steps.times.dropped), every);
+        let diagnosis = flatout_diagnose::diagnose(&data);
+        let analysis = Analysis::new(&data);
+        Self {
+            length_s: clean::length_s(&data),
+            figures: figures::of(&analysis),
+            verdict: samples.verdict.verdict(),
+            step_hist: analysis
+                .window
+                .as_ref()
+                .map(|window| window.step_hist.clone())
+                .unwrap_or_default(),
+            charts: samples.charts.with(steps.charts).done(),
+            marks: Marks::of(&data.events),
+            loaders: analysis.loaders.clone(),
+            processes: samples.processes.done(&data.events),
+            facts: last_facts(&data.facts),
+            checklist: checklist::of(&analysis, &diagnosis.findings),
+            learning: steps.learning,
+            has_steps: data.steps.iter().any(|tick| tick.steps > 0),
+            diagnosis,
+            defects,
+            info: data.info,
+        }
     }
 
     pub fn figure(&self, key: &str) -> Option<&Figure> {
@@ -106,88 +140,65 @@ fn last_facts(facts: &[Fact]) -> Vec<Fact> {
     last.into_values().cloned().collect()
 }
 
-/// What is gathered while the lines go by.
-struct Reading {
-    sample_times: Ascending,
-    step_times: Ascending,
+/// What is gathered while the samples go by.
+struct SampleReading {
+    times: Ascending,
     charts: charts::Builder,
     processes: processes::Builder,
     verdict: Gatherer,
-    samples: thin::Samples,
-    steps: thin::Steps,
-    samples_seen: f64,
-    learning: Vec<LossPoint>,
+    kept: thin::Samples,
 }
 
-impl Reading {
-    fn new(info: &RunInfo) -> Self {
-        Self {
-            sample_times: Ascending::default(),
-            step_times: Ascending::default(),
+impl SampleReading {
+    fn of(info: &RunInfo, samples: impl Iterator<Item = Sample>) -> Self {
+        let mut reading = Self {
+            times: Ascending::default(),
             charts: charts::Builder::new(info),
             processes: processes::Builder::default(),
             verdict: Gatherer::new(info),
-            samples: thin::Samples::default(),
-            steps: thin::Steps::default(),
-            samples_seen: 0.0,
-            learning: Vec::new(),
-        }
-    }
-
-    fn sample(&mut self, sample: Sample) {
-        if self.sample_times.take(sample.t) {
-            self.charts.sample(&sample);
-            self.processes.sample(&sample);
-            self.verdict.add(&sample);
-            self.samples.push(sample);
-        }
-    }
-
-    fn step(&mut self, tick: StepTick) {
-        if !self.step_times.take(tick.t) {
-            return;
-        }
-        self.charts.step(&tick);
-        if let Some(samples) = tick.samples.filter(|samples| *samples > 0) {
-            self.samples_seen += samples as f64;
-            if let Some(loss) = tick.loss.filter(|loss| loss.is_finite()) {
-                self.learning.push(LossPoint {
-                    samples: self.samples_seen,
-                    loss,
-                });
+            kept: thin::Samples::default(),
+        };
+        for sample in samples {
+            if reading.times.take(sample.t) {
+                reading.charts.sample(&sample);
+                reading.processes.sample(&sample);
+                reading.verdict.add(&sample);
+                reading.kept.push(sample);
             }
         }
-        self.steps.push(tick);
+        reading
     }
+}
 
-    /// `data` holds everything but samples and steps.
-    fn done(self, mut data: RunData) -> Digest {
-        let every = self.samples.every;
-        data.samples = self.samples.kept;
-        data.steps = self.steps.done();
-        let defects = clean::defects(&data, (self.sample_times.dropped, self.step_times.dropped), every);
-        let diagnosis = flatout_diagnose::diagnose(&data);
-        let analysis = Analysis::new(&data);
-        Digest {
-            length_s: clean::length_s(&data),
-            figures: figures::of(&analysis),
-            verdict: self.verdict.verdict(),
-            step_hist: analysis
-                .window
-                .as_ref()
-                .map(|window| window.step_hist.clone())
-                .unwrap_or_default(),
-            charts: self.charts.done(),
-            marks: Marks::of(&data.events),
-            loaders: analysis.loaders.clone(),
-            processes: self.processes.done(&data.events),
-            facts: last_facts(&data.facts),
-            checklist: checklist::of(&analysis, &diagnosis.findings),
-            learning: self.learning,
-            has_steps: data.steps.iter().any(|tick| tick.steps > 0),
-            diagnosis,
-            defects,
-            info: data.info,
+/// What is gathered while the step lines go by.
+struct StepReading {
+    times: Ascending,
+    charts: charts::Builder,
+    kept: thin::Steps,
+    learning: Vec<LossPoint>,
+}
+
+impl StepReading {
+    fn of(info: &RunInfo, ticks: impl Iterator<Item = StepTick>) -> Self {
+        let mut reading = Self {
+            times: Ascending::default(),
+            charts: charts::Builder::new(info),
+            kept: thin::Steps::default(),
+            learning: Vec::new(),
+        };
+        let mut samples = 0.0;
+        for tick in ticks {
+            if !reading.times.take(tick.t) {
+                continue;
+            }
+            reading.charts.step(&tick);
+            samples += tick.samples.unwrap_or(0) as f64;
+            let loss = tick.loss.filter(|loss| loss.is_finite());
+            if let (Some(loss), Some(1..)) = (loss, tick.samples) {
+                reading.learning.push(LossPoint { samples, loss });
+            }
+            reading.kept.push(tick);
         }
+        reading
     }
 }

@@ -102,6 +102,14 @@ fn factor(factor: f64) -> String {
 }
 
 impl Outcome {
+    /// It changed, but whether that is good the figure cannot say.
+    pub fn without_judgement(self) -> Self {
+        match self {
+            Self::Better | Self::Worse => Self::Changed,
+            other => other,
+        }
+    }
+
     pub fn name(self) -> Message {
         match self {
             Self::Better => message!(en: "better", zh: "变好"),

@@ -79,6 +79,26 @@ fn a_limit_is_broken_by_a_slower_run_only() {
 }
 
 #[test]
+fn the_time_of_a_batch_is_not_judged_when_batches_differ() {
+    let small = run("a", 0.6, 1);
+    let mut data = testing::training(40, 0.0);
+    for (index, tick) in data.steps.iter_mut().enumerate() {
+        tick.steps = 2 + index as u64 % 2;
+        tick.samples = Some(tick.steps * 512);
+    }
+    let comparison = Comparison::of(&[small, Digest::of(data)]);
+    let outcome = |key: &str| comparison.figure(key).unwrap().changes[1].unwrap().outcome;
+    assert_eq!(outcome("samples_per_s"), change::Outcome::Better);
+    assert_eq!(outcome("step_ms"), change::Outcome::Changed);
+    assert!(
+        comparison
+            .notes
+            .iter()
+            .any(|note| note.en.contains("different sizes"))
+    );
+}
+
+#[test]
 fn the_loss_is_compared_after_the_same_samples() {
     let comparison = Comparison::of(&[run("a", 0.6, 1), run("b", 0.0, 4)]);
     let loss = comparison.loss.unwrap();

@@ -110,6 +110,20 @@ impl Builder {
         }
     }
 
+    /// The curves of both, where one has seen the samples and the other the steps.
+    #[must_use]
+    pub fn with(mut self, other: Self) -> Self {
+        let theirs = other.plans.into_iter().flat_map(|plan| plan.curves);
+        let ours = self.plans.iter_mut().flat_map(|plan| &mut plan.curves);
+        for ((ours, _), (theirs, _)) in ours.zip(theirs) {
+            if ours.series.is_empty() {
+                ours.series = theirs.series;
+            }
+        }
+        self.most_gpus = self.most_gpus.max(other.most_gpus);
+        self
+    }
+
     /// With several GPUs the curves are their mean, and the titles say so.
     pub fn done(self) -> Vec<Chart> {
         let several = self.most_gpus > 1;

@@ -90,13 +90,10 @@ impl Page {
         let title = printable(finding.title.get(self.language));
         let mut lines = wrap(&format!("{title}  {rule}"), self.width - indent);
         // The rule's name is wrapped with the title but painted apart from it.
-        if let Some(last) = lines.last_mut().filter(|last| last.ends_with(&rule)) {
-            let title = last.len() - rule.len();
-            *last = format!(
-                "{}{}",
-                self.paint.tone(Tone::Strong, &last[..title]),
-                self.paint.tone(Tone::Quiet, &rule)
-            );
+        for line in &mut lines {
+            let title = line.strip_suffix(&rule).map_or(line.len(), str::len);
+            *line =
+                self.paint.tone(Tone::Strong, &line[..title]) + &self.paint.tone(Tone::Quiet, &line[title..]);
         }
         let mut text = format!("{}  ", self.paint.tone(tone, &mark));
         text += &lines.join(&format!("\n{}", " ".repeat(indent)));

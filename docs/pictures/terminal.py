@@ -1,0 +1,20 @@
+"""What a terminal showed, with its colours, as a page: the command as argument, the output on stdin."""
+
+import html
+import re
+import sys
+
+COLOURS = {"1": "font-weight:bold", "2": "opacity:.65", "31": "color:#ff8a80", "32": "color:#6fd3a0", "33": "color:#ffc062", "36": "color:#7ecbe0"}
+STYLE = "margin:0;padding:18px;background:#14171b;color:#e6e9ed;font:14px/1.4 'DejaVu Sans Mono','Noto Sans Mono CJK SC',monospace"
+
+
+def span(match):
+    codes = match.group(1).split(";")
+    if codes in (["0"], [""]):
+        return "</span>"
+    return '<span style="' + ";".join(COLOURS.get(code, "") for code in codes) + '">'
+
+
+text = html.escape(sys.stdin.read().replace("\r", ""), quote=False)
+text = re.sub("\x1b\\[([0-9;]*)m", span, text)
+print(f'<!doctype html><meta charset="utf-8"><body style="margin:0;background:#14171b"><pre style="{STYLE}">$ {html.escape(sys.argv[1])}\n{text}</pre>')
