@@ -1,0 +1,129 @@
+//! `flatout train` on data that its configuration makes, and `flatout predict`, as a user runs them.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const CONFIGURATION: &str = "\
+data: data/stocks
+generate:
+  kind: stocks
+  stocks: 4
+  days: 160
+hidden_size: 8
+num_layers: 1
+sequence_length: 5
+batch_size: 64
+epochs: 1
+device: cpu
+output_dir: out
+";
+
+fn flatout(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_flatout"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("LANG", "C")
+        .env("FLATOUT_CACHE", folder.join("cache"))
+        .env_remove("LC_ALL")
+        .output()
+        .unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn trained() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("small.yaml"), CONFIGURATION).unwrap();
+    let output = flatout(folder.path(), &["train", "--config", "small.yaml"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(
+        said.contains("best any model can reach") && said.contains("ic "),
+        "{said}"
+    );
+    assert!(said.contains("lstm with"), "{said}");
+    folder
+}
+
+#[test]
+fn predictions_go_to_stdout_or_whole_into_a_file() {
+    let folder = trained();
+    let output = flatout(
+        folder.path(),
+        &["predict", "out", "data/stocks", "--device", "cpu"],
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "entity,time,prediction");
+    assert!(lines.len() > 400, "{}", lines.len());
+    assert_eq!(lines[1].split(',').count(), 3);
+    let written = flatout(
+        folder.path(),
+        &[
+            "predict",
+            "out/last.safetensors",
+            "data/stocks",
+            "--out",
+            "p.parquet",
+            "--device",
+            "cpu",
+        ],
+    );
+    assert!(stderr(&written).contains(&format!("wrote {} predictions to p.parquet", lines.len() - 1)));
+    assert!(folder.path().join("p.parquet").metadata().unwrap().len() > 1000);
+    let nowhere = flatout(
+        folder.path(),
+        &[
+            "predict",
+            "out",
+            "data/stocks",
+            "--out",
+            "missing/p.csv",
+            "--device",
+            "cpu",
+        ],
+    );
+    assert_eq!(nowhere.status.code(), Some(2));
+}
+
+#[test]
+fn what_cannot_be_used_is_said() {
+    let folder = trained();
+    let failure = |arguments: &[&str]| {
+        let output = flatout(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        stderr(&output)
+    };
+    assert!(failure(&["predict", "nowhere", "data/stocks"]).contains("nowhere"));
+    fs::write(folder.path().join("rows.csv"), "a,b\n1,2\n").unwrap();
+    let other = failure(&["predict", "out", "rows.csv"]);
+    assert!(other.contains("rows.csv"), "{other}");
+    let whole = fs::read(folder.path().join("out/best.safetensors")).unwrap();
+    fs::write(
+        folder.path().join("out/best.safetensors"),
+        &whole[..whole.len() / 2],
+    )
+    .unwrap();
+    let cut = failure(&["predict", "out", "data/stocks"]);
+    assert!(cut.contains("damaged"), "{cut}");
+    assert!(failure(&["train", "--config", "small.yaml", "--hidden-size", "-4"]).contains("hidden_size"));
+    assert!(failure(&["train", "--config", "small.yaml", "--label", "profit"]).contains("profit"));
+    let wider = failure(&["train", "--resume", "out", "--hidden-size", "16", "--epochs", "2"]);
+    assert!(wider.contains("another model"), "{wider}");
+    fs::write(
+        folder.path().join("wrong.yaml"),
+        "generate:\n  kind: stocks\n  dayz: 3\n",
+    )
+    .unwrap();
+    let wrong = failure(&["train", "--config", "wrong.yaml"]);
+    assert!(
+        wrong.contains("wrong.yaml:3") && wrong.contains("days"),
+        "{wrong}"
+    );
+}
