@@ -5,6 +5,7 @@
 
 mod bar;
 mod duration;
+mod feed;
 mod keywords;
 mod problems;
 mod stamp;
@@ -13,9 +14,8 @@ mod times;
 pub use problems::{Problem, ProblemKind, Problems};
 pub use times::{EpochTime, Measured, Part, PartTime, Times};
 
-use crate::import::lines::LineReader;
 use flatout_core::error::FileError;
-use keywords::Keywords;
+use keywords::Found;
 use serde::Serialize;
 use stamp::Stamps;
 use std::fs::File;
@@ -52,30 +52,14 @@ impl TrainingLog {
     }
 
     pub fn from_reader(reader: Box<dyn Read + Send>) -> Self {
-        let mut lines = LineReader::new(reader);
         let mut state = State::default();
-        let keywords = Keywords::new();
-        loop {
-            match lines.next() {
-                Ok(Some(line)) => {
-                    state.log.bytes += line.len() as u64 + 1;
-                    state.log.lines += 1;
-                    // Progress bars write over themselves: what stands between two returns is a line of its own.
-                    let mut rest = line;
-                    while let Some(end) = memchr::memchr(b'\r', rest) {
-                        state.line(&rest[..end], &keywords);
-                        rest = &rest[end + 1..];
-                    }
-                    state.line(rest, &keywords);
-                }
-                Ok(None) => break,
-                Err(error) => {
-                    state.log.broken_off = Some(error.to_string());
-                    break;
-                }
-            }
+        let tally = feed::each_line(reader, |line, found, number| state.line(line, found, number));
+        Self {
+            bytes: tally.bytes,
+            lines: tally.lines,
+            broken_off: tally.broken_off,
+            ..state.finish()
         }
-        state.finish()
     }
 }
 
@@ -85,28 +69,11 @@ struct State {
     stamps: Stamps,
     times: times::Collector,
     problems: problems::Collector,
-    plain: Vec<u8>,
 }
 
 impl State {
-    fn line(&mut self, line: &[u8], keywords: &Keywords) {
-        if line.is_empty() {
-            return;
-        }
-        if memchr::memchr(ESCAPE, line).is_some() {
-            let mut plain = std::mem::take(&mut self.plain);
-            without_colour(line, &mut plain);
-            self.plain_line(&plain, keywords);
-            self.plain = plain;
-        } else {
-            self.plain_line(line, keywords);
-        }
-    }
-
-    fn plain_line(&mut self, line: &[u8], keywords: &Keywords) {
+    fn line(&mut self, line: &[u8], found: Found, number: u64) {
         let text_start = self.stamps.see(line);
-        let found = keywords.find(line);
-        let number = self.log.lines;
         if self.problems.in_traceback() || found.any_problem() {
             self.problems.see(&line[text_start..], found, number);
         }
@@ -125,26 +92,6 @@ impl State {
         self.log.problems = self.problems.finish();
         self.log
     }
-}
-
-const ESCAPE: u8 = 0x1b;
-
-/// The line without the codes that colour it: `ESC [ … letter`.
-fn without_colour(line: &[u8], into: &mut Vec<u8>) {
-    into.clear();
-    let mut rest = line;
-    while let Some(at) = memchr::memchr(ESCAPE, rest) {
-        into.extend_from_slice(&rest[..at]);
-        let code = &rest[at + 1..];
-        let inside = |byte: &&u8| !byte.is_ascii_alphabetic();
-        let length = if code.first() == Some(&b'[') {
-            code.iter().take_while(inside).count() + 1
-        } else {
-            0
-        };
-        rest = &code[length.min(code.len())..];
-    }
-    into.extend_from_slice(rest);
 }
 
 #[cfg(test)]
