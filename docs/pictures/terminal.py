@@ -5,7 +5,8 @@ import re
 import sys
 
 COLOURS = {"1": "font-weight:bold", "2": "opacity:.65", "31": "color:#ff8a80", "32": "color:#6fd3a0", "33": "color:#ffc062", "36": "color:#7ecbe0"}
-STYLE = "margin:0;padding:18px;background:#14171b;color:#e6e9ed;font:14px/1.4 'DejaVu Sans Mono','Noto Sans Mono CJK SC',monospace"
+# The first font has Chinese characters exactly two cells wide, as terminals do.
+STYLE = "margin:0;padding:18px;background:#14171b;color:#e6e9ed;font:14px/1.4 'Noto Sans Mono CJK SC','DejaVu Sans Mono',monospace"
 
 
 def span(match):
