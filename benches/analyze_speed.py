@@ -79,15 +79,15 @@ def main():
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--folder", default=None, help="where logs of an earlier run may lie")
     options = parser.parse_args()
-    folder = options.folder or tempfile.mkdtemp()
-    for name, header, lines in [("nvidia-smi.csv", COLUMNS, nvidia_smi), ("train.log", "", training)]:
-        path = os.path.join(folder, name)
-        if not os.path.exists(path):
-            write(path, header, lines, options.megabytes * 1_000_000)
-        for _ in range(3):
-            speed, memory, section = measure(options.flatout, path)
-            seen = section.get("verdict", {}).get("ticks") or section["training"]["lines"]
-            print(f"{name}: {speed:.0f} MB/s, peak memory {memory:.0f} MiB, {seen} ticks or lines", flush=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        for name, header, lines in [("nvidia-smi.csv", COLUMNS, nvidia_smi), ("train.log", "", training)]:
+            path = os.path.join(options.folder or temporary, name)
+            if not os.path.exists(path):
+                write(path, header, lines, options.megabytes * 1_000_000)
+            for _ in range(3):
+                speed, memory, section = measure(options.flatout, path)
+                seen = section.get("verdict", {}).get("ticks") or section["training"]["lines"]
+                print(f"{name}: {speed:.0f} MB/s, peak memory {memory:.0f} MiB, {seen} ticks or lines", flush=True)
 
 
 if __name__ == "__main__":
