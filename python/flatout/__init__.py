@@ -21,9 +21,10 @@ def _clock():
         if not os.environ.get("FLATOUT_RING"):
             return None
         try:
-            from flatout._probe import clock
+            from flatout._probe import clock, trial
 
             os.register_at_fork(after_in_child=clock.after_fork)
+            trial.install()
         except Exception:
             return None
     from flatout._probe import guard

@@ -6,6 +6,7 @@
 //! runs the plan.
 
 mod blas;
+pub mod ceilings;
 pub(crate) mod columns;
 pub mod compiler;
 mod control;

@@ -63,8 +63,10 @@
 //!
 //! The map: [`model`] describes, [`compile`](Model::compile) decides gradients and their order, [`plan`] is the result as
 //! data, `ops/<op>/{shape, cpu, cuda}` is each operation, [`cpu`] and [`cuda`] walk the plan. The plan knows no device.
+//! [`ceilings`] measures what the machine can do at most.
 
 pub mod activation;
+pub mod ceilings;
 mod compile;
 pub mod cpu;
 pub mod cuda;

@@ -10,23 +10,28 @@ pub fn not_applied(asked: &[String], data: &RunData) -> Vec<Message> {
         .iter()
         .filter_map(|setting| {
             let name = setting.split('=').next().unwrap_or(setting).trim();
-            let key = format!("apply.{name}");
-            let told: Vec<&Value> = data
-                .facts
-                .iter()
-                .filter(|fact| fact.key == key)
-                .map(|fact| &fact.value)
-                .collect();
-            if told.contains(&&Value::Bool(true)) {
-                return None;
-            }
-            let reason = reason(told.first().and_then(|value| value.as_str()));
+            let reason = reason_for(name, data)?;
             Some(Message {
                 en: format!("{setting} was not applied: {}", reason.en),
                 zh: format!("{setting} 未能生效：{}", reason.zh),
             })
         })
         .collect()
+}
+
+/// Why one setting is not in force; `None` when it is.
+pub fn reason_for(name: &str, data: &RunData) -> Option<Message> {
+    let key = format!("apply.{name}");
+    let told: Vec<&Value> = data
+        .facts
+        .iter()
+        .filter(|fact| fact.key == key)
+        .map(|fact| &fact.value)
+        .collect();
+    if told.contains(&&Value::Bool(true)) {
+        return None;
+    }
+    Some(reason(told.first().and_then(|value| value.as_str())))
 }
 
 fn reason(code: Option<&str>) -> Message {
@@ -48,6 +53,12 @@ fn reason(code: Option<&str>) -> Message {
         }
         Some("evaluation-loader") => {
             message!(en: "no training loader was found", zh: "没有找到训练用的 DataLoader")
+        }
+        Some("recurrent") => {
+            message!(en: "torch.compile passes over recurrent layers", zh: "torch.compile 会跳过循环层")
+        }
+        Some("no-convolution") => {
+            message!(en: "the model has no convolutions", zh: "模型中没有卷积")
         }
         Some("not-supported") => {
             message!(en: "the optimizer does not support it", zh: "该优化器不支持")

@@ -8,6 +8,7 @@
 //! - [`stacks`]: where Python programs stand, read from outside.
 //! - [`slurm`]: the same as a batch job.
 //! - [`session`]: one run from its start to its end, and the first finding while it runs.
+//! - [`trial`]: a short run with some settings, for `flatout tune`.
 //!
 //! Nothing here judges: findings come from `flatout-diagnose`, out of the record. Linux only.
 
@@ -21,6 +22,7 @@ pub mod ring;
 pub mod session;
 pub mod slurm;
 pub mod stacks;
+pub mod trial;
 
 pub use applied::not_applied;
 pub use error::RunError;

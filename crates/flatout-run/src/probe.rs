@@ -21,16 +21,19 @@ macro_rules! files {
 files![
     "__init__.py",
     "_probe/__init__.py",
+    "_probe/accumulate.py",
     "_probe/apply.py",
     "_probe/begin.py",
     "_probe/clock.py",
     "_probe/device.py",
     "_probe/guard.py",
     "_probe/hook.py",
+    "_probe/model.py",
     "_probe/places.py",
     "_probe/profile.py",
     "_probe/ring.py",
     "_probe/settings.py",
+    "_probe/trial.py",
     "_probe/patches/__init__.py",
     "_probe/patches/amp.py",
     "_probe/patches/checkpoint.py",
@@ -71,6 +74,7 @@ impl Runtime {
             .tempdir_in(place)?;
         let private = |path: &Path| fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
         private(&folder.path().join("rings"))?;
+        private(&folder.path().join("scratch"))?;
         for (name, text) in FILES {
             let path = folder.path().join("python").join(name);
             if let Some(parent) = path.parent() {
@@ -83,6 +87,11 @@ impl Runtime {
 
     pub fn rings(&self) -> PathBuf {
         self.folder.path().join("rings")
+    }
+
+    /// A folder for whatever goes with the run.
+    pub fn scratch(&self) -> PathBuf {
+        self.folder.path().join("scratch")
     }
 
     /// What a Python process must find in its environment.

@@ -1,5 +1,9 @@
-//! What should change: a starting configuration before anything has been measured.
+//! What should change: a starting configuration before anything has been measured, and the search for a better one by measuring.
 //!
+//! - [`search`]: diagnoses, tries what can act on the causes found, keeps what helps; [`knobs`]: one file a knob.
+//! - [`trial`]: what is asked of whoever can run a program; [`guard`]: the loss must not suffer; [`objective`], [`limits`].
+//! - [`session`]: a search on disk, to go on with; the lock.
+//! - [`check`]: the checklist before a start and on a record. [`ceilings`]: measured limits against the vendors' figures.
 //! - [`advise`]: starting values for this machine, each with its reason.
 //! - [`machine`]: what this machine has; [`gpus`]: what the vendors say of their GPUs.
 //! - [`settings`]: the names that programs, flags and configuration files give to the settings that matter.
@@ -8,10 +12,19 @@
 //! It knows neither PyTorch nor our trainer.
 
 pub mod advise;
+pub mod ceilings;
+pub mod check;
 pub mod config_file;
 mod error;
 pub mod gpus;
+pub mod guard;
+pub mod knobs;
+pub mod limits;
 pub mod machine;
+pub mod objective;
+pub mod search;
+pub mod session;
 pub mod settings;
+pub mod trial;
 
 pub use error::TuneError;

@@ -59,12 +59,15 @@ commands! {
     Why: Explain = explain;
     See: Run = run;
     See: Attach = attach;
+    Change: Tune = tune;
     Change: Advise = advise;
     See: Demo = demo;
     Prove: Compare = compare;
     Prove: Report = report;
     Prove: Analyze = analyze;
     Train: Slurm = slurm;
+    Change: Check = check;
+    Change: Bench = bench;
     Train: Train = train;
     Train: Grid = grid;
     Train: Predict = predict;
@@ -78,6 +81,7 @@ commands! {
 pub const EXAMPLES: &[(Question, &str)] = &[
     (Question::See, "flatout monitor"),
     (Question::Why, "flatout run -- python train.py"),
+    (Question::Change, "flatout tune -- python train.py"),
     (Question::Prove, "flatout compare BEFORE AFTER"),
     (Question::Train, "flatout train --data data/stocks"),
 ];

@@ -2,7 +2,7 @@
 
 import inspect
 
-from . import clock, settings
+from . import accumulate, clock, model, settings
 from .settings import told, values
 
 _torch = None
@@ -19,6 +19,8 @@ def install(torch):
     settings.on_optimizer.append(switches)
     if "amp" in values:
         install_amp(torch)
+    accumulate.install(torch)
+    model.install(torch)
 
 
 def switches():
@@ -111,3 +113,14 @@ def optimizer_defaults(optimizer, defaults):
         if name == "fused" and values[key] and defaults.get("foreach"):
             defaults["foreach"] = False
         told(key)
+
+
+def scale_learning_rate(optimizer):
+    scale = values.get("optimizer.lr_scale")
+    if type(scale) in (int, float) and scale > 0:
+        for group in optimizer.param_groups:
+            group["lr"] = group["lr"] * scale
+        optimizer.defaults["lr"] = optimizer.defaults.get("lr", 0) * scale
+        told("optimizer.lr_scale")
+    elif scale is not None:
+        told("optimizer.lr_scale", "unknown-value")

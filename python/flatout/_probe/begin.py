@@ -10,7 +10,7 @@ PATCHES = [loader, worker, optimizer, sync, evaluation, checkpoint, amp, compile
 
 @guard.quietly
 def start(torch):
-    from . import settings
+    from . import settings, trial
 
     places.learn(torch)
     guard.compiling = getattr(getattr(torch, "compiler", None), "is_compiling", guard.compiling)
@@ -18,6 +18,7 @@ def start(torch):
         patch.install(torch)
     settings.install(torch)
     profile.install(torch)
+    trial.install(torch)
     os.register_at_fork(after_in_child=forked)
 
 

@@ -17,7 +17,11 @@ KNOWN = {"loader." + name for name in LOADER} | {
     "threads.torch",
     "optimizer.fused",
     "optimizer.foreach",
+    "optimizer.lr_scale",
     "zero_grad.set_to_none",
+    "channels_last",
+    "compile",
+    "step.accumulation",
 }
 _told = set()
 
@@ -36,10 +40,12 @@ def read(value):
     switches = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
     if value.lower() in switches:
         return switches[value.lower()]
-    try:
-        return int(value)
-    except ValueError:
-        return value
+    for number in (int, float):
+        try:
+            return number(value)
+        except ValueError:
+            pass
+    return value
 
 
 def told(key, reason=None):
@@ -87,5 +93,16 @@ def optimizer_defaults(optimizer, defaults):
             from . import apply
 
             apply.optimizer_defaults(optimizer, defaults)
+        except Exception as error:
+            guard.failed(error, "apply")
+
+
+def optimizer_made(optimizer):
+    if "step.accumulation" in values or "optimizer.lr_scale" in values:
+        try:
+            from . import accumulate, apply
+
+            apply.scale_learning_rate(optimizer)
+            accumulate.optimizer_made(optimizer)
         except Exception as error:
             guard.failed(error, "apply")

@@ -84,6 +84,15 @@ impl Given {
         given
     }
 
+    /// These values take the place of what was given before.
+    pub fn overlay(&mut self, pairs: &[(String, String)]) {
+        for (name, value) in pairs {
+            if let Some(setting) = settings::find(name) {
+                self.values.insert(setting.key, value.clone());
+            }
+        }
+    }
+
     fn add(&mut self, name: &str, value: &str) {
         if let Some(setting) = settings::find(name) {
             self.values.entry(setting.key).or_insert_with(|| value.to_owned());

@@ -6,6 +6,8 @@ from time import perf_counter_ns
 from .. import clock, guard, places
 
 _inside = False
+# During a trial: the folder that takes what the program would write over its own files.
+elsewhere = None
 
 
 def install(torch):
@@ -29,6 +31,8 @@ def timed(original, target_at):
         if guard.off or _inside or not clock.mine():
             return original(*args, **kwargs)
         _inside = True
+        if elsewhere is not None:
+            args, kwargs = redirected(args, kwargs, target_at)
         back = clock.phase
         begin = clock.switch(clock.CHECKPOINT)
         try:
@@ -38,6 +42,19 @@ def timed(original, target_at):
             ended(back, begin, args[target_at] if target_at is not None and len(args) > target_at else kwargs.get("f"))
 
     return save
+
+
+def redirected(args, kwargs, target_at):
+    """The call with a path of the trial's own in the place of the program's; whatever is no path stays."""
+    there = os.path.join(elsewhere, "checkpoint")
+    if target_at is not None and len(args) > target_at:
+        if isinstance(args[target_at], (str, os.PathLike)):
+            args = args[:target_at] + (there,) + args[target_at + 1 :]
+        return args, kwargs
+    for name in ("f", "filename"):
+        if isinstance(kwargs.get(name), (str, os.PathLike)):
+            kwargs = {**kwargs, name: there}
+    return args, kwargs
 
 
 @guard.quietly

@@ -87,6 +87,7 @@ def _patch_init(cls):
         original(self, params, defaults)
         if not guard.off:
             remember(self)
+            settings.optimizer_made(self)
 
     cls.__init__ = __init__
 

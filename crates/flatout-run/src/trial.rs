@@ -1,0 +1,281 @@
+//! Trials of `flatout tune`: a program run for some steps, each time as a process group of its own, with the probe inside.
+//!
+//! - [`route`]: how a setting reaches the program: a placeholder, a configuration file, our trainer's flags, or the probe.
+//! - [`group`]: the process group; nothing of it outlives the trial.
+//! - [`measured`]: what the probe, or our trainer's own record, says of it.
+//!
+//! A trial changes nothing of the user's: changed configuration files are copies, checkpoints go to the trial's own folder.
+
+mod group;
+mod measured;
+mod route;
+
+pub use group::adopt_orphans;
+pub use route::{Route, RouteError};
+
+use crate::RunError;
+use crate::collect::Clock;
+use crate::probe::Runtime;
+use crate::program::exit_info;
+use crate::session::{Options, Recording};
+use flatout_core::{Message, Result, message};
+use flatout_telemetry::record::{RunData, SCHEMA};
+use flatout_telemetry::{EventKind, Record, RecordWriter, RunInfo};
+use flatout_tune::trial::{Outcome, Plan, Settings, Trial};
+use group::Group;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::{Duration, Instant, SystemTime};
+
+const POLL: Duration = Duration::from_millis(50);
+/// The diagnosis wants several ticks of a run that lasts only seconds.
+const TICK: Duration = Duration::from_millis(500);
+/// A program that prints more than this is stopped before it fills the disk.
+const MOST_OUTPUT_BYTES: u64 = 256 << 20;
+/// Once the trial is over, the program may end by itself for so long.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// A program as a [`Trial`].
+pub struct ProgramTrial<'a> {
+    route: Route,
+    /// Where each trial's record and output lie.
+    folder: PathBuf,
+    count: usize,
+    stop: &'a dyn Fn() -> bool,
+}
+
+/// Why the watching ended.
+enum Ended {
+    By(ExitStatus),
+    Hung(f64),
+    /// It printed without end.
+    Flooded,
+    Interrupted,
+}
+
+impl<'a> ProgramTrial<'a> {
+    /// `stop` says whether the user wants to end.
+    pub fn new(route: Route, folder: &Path, stop: &'a dyn Fn() -> bool) -> Self {
+        let count = std::fs::read_dir(folder).map_or(0, |entries| entries.flatten().count());
+        Self {
+            route,
+            folder: folder.to_owned(),
+            count,
+            stop,
+        }
+    }
+}
+
+impl Trial for ProgramTrial<'_> {
+    fn run(&mut self, settings: &Settings, plan: &Plan) -> Result<Outcome> {
+        self.count += 1;
+        let folder = self.folder.join(format!("{:03}", self.count));
+        let runtime = Runtime::create()?;
+        let prepared = self.route.prepare(settings, &runtime.scratch())?;
+        let own_record = prepared.own_record.clone();
+        let mut writer =
+            RecordWriter::create(&folder, info(&prepared.command, &folder)).map_err(RunError::Record)?;
+        // What the program saves may be large: on the disk, not in shared memory, and gone with the trial.
+        let saved = std::path::absolute(folder.join("saved")).unwrap_or_else(|_| folder.join("saved"));
+        let mut environment = runtime.environment(&prepared.apply, None, None);
+        environment.push((
+            "FLATOUT_TRIAL".into(),
+            probe_plan(plan, &runtime.scratch(), &saved).into(),
+        ));
+        let log = folder.join("output.log");
+        std::fs::create_dir_all(&saved).map_err(RunError::Runtime)?;
+        let clock = Clock::since(Instant::now());
+        let mut group = Group::start(&prepared.command, &environment, &log)?;
+        let run = Options {
+            interval: TICK,
+            // Reading stacks would cost the program a little; a trial has enough without them.
+            stacks: false,
+            ..Options::new(Vec::new())
+        };
+        let mut recording = Recording::start(&runtime, group.pid(), &run, &mut writer);
+        let done = || match &own_record {
+            Some(record) => measured::own_is_enough(record, plan),
+            None => runtime.scratch().join("trial-0.json").exists(),
+        };
+        let ended = self.watch(&mut group, plan, &log, &done, &mut |steps| {
+            recording.poll(&mut writer);
+            *steps = recording
+                .progress()
+                .steps
+                .max(own_record.as_deref().map_or(0, measured::own_steps));
+        })?;
+        group.end();
+        let _ = std::fs::remove_dir_all(&saved);
+        recording.finish(&mut writer);
+        let status = match &ended {
+            Ended::By(status) => Some(*status),
+            _ => None,
+        };
+        if let Some(status) = status {
+            writer.finish(exit_info(status, recording.elapsed_s()));
+        }
+        drop(writer);
+        let tail = tail(&log);
+        if matches!(ended, Ended::Interrupted) {
+            return Ok(Outcome::Interrupted);
+        }
+        let record = own_record.filter(|record| record.join("run.json").exists());
+        let record = match record {
+            Some(own) => measured::keep(&own, &folder),
+            None => folder.clone(),
+        };
+        let data = Record::open(&record)?.load();
+        let told = if record == folder {
+            measured::from_probe(&runtime.scratch(), &data, &clock)
+        } else {
+            measured::from_record(&data, plan)
+        };
+        Ok(self.judge(ended, told, settings, &data, &record, tail))
+    }
+}
+
+impl ProgramTrial<'_> {
+    /// Until the trial is done and the program has ended, or it hangs, or the user has had enough.
+    fn watch(
+        &self,
+        group: &mut Group,
+        plan: &Plan,
+        log: &Path,
+        done: &dyn Fn() -> bool,
+        poll: &mut dyn FnMut(&mut u64),
+    ) -> Result<Ended> {
+        let (mut steps, mut seen) = (0, Instant::now());
+        let mut over: Option<Instant> = None;
+        loop {
+            if let Some(status) = group.ended()? {
+                return Ok(Ended::By(status));
+            }
+            let before = steps;
+            poll(&mut steps);
+            if steps > before {
+                seen = Instant::now();
+            }
+            if (self.stop)() {
+                return Ok(Ended::Interrupted);
+            }
+            if std::fs::metadata(log).is_ok_and(|log| log.len() > MOST_OUTPUT_BYTES) {
+                return Ok(Ended::Flooded);
+            }
+            if over.is_none() && done() {
+                over = Some(Instant::now());
+                group.ask_to_end_if(self.route.is_own());
+            }
+            if over.is_some_and(|since| since.elapsed() > GRACE) {
+                return Ok(Ended::By(group.end_now()?));
+            }
+            let waited = seen.elapsed().as_secs_f64();
+            if over.is_none() && waited > plan.patience_s {
+                return Ok(Ended::Hung(waited));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn judge(
+        &self,
+        ended: Ended,
+        told: measured::Told,
+        settings: &Settings,
+        data: &RunData,
+        record: &Path,
+        tail: String,
+    ) -> Outcome {
+        if let Some(message) = out_of_memory(data) {
+            let batch = flatout_diagnose::Analysis::new(data)
+                .loaders
+                .iter()
+                .filter_map(|loader| loader.batch_size)
+                .max();
+            return Outcome::OutOfMemory { message, batch };
+        }
+        let failed = match ended {
+            Ended::Hung(seconds) => return Outcome::Hung { seconds, tail },
+            Ended::Flooded => Some(message!(en: "it printed more than 256 MiB", zh: "输出超过 256 MiB")),
+            Ended::By(status) if !status.success() && !told.complete => Some(how(status)),
+            _ => None,
+        };
+        if let Some(how) = failed {
+            return Outcome::Failed { how, tail };
+        }
+        let steps = told.steps;
+        let Some(mut measured) = told.measurement(settings) else {
+            return Outcome::TooShort { steps, tail };
+        };
+        measured.not_in_force = self.route.not_in_force(settings, data, &measured);
+        measured.record = record.to_owned();
+        Outcome::Measured(measured)
+    }
+}
+
+fn probe_plan(plan: &Plan, folder: &Path, saved: &Path) -> String {
+    serde_json::json!({
+        "warm_up": plan.warm_up_steps,
+        "steps": plan.steps,
+        "seconds": plan.seconds,
+        "longest": plan.longest_s,
+        "beat": plan.beat,
+        "folder": folder,
+        "saved": saved,
+    })
+    .to_string()
+}
+
+fn out_of_memory(data: &RunData) -> Option<String> {
+    data.events.iter().find_map(|event| match &event.kind {
+        EventKind::OutOfMemory { message, .. } => Some(
+            message
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .take(160)
+                .collect(),
+        ),
+        _ => None,
+    })
+}
+
+fn how(status: ExitStatus) -> Message {
+    let info = exit_info(status, 0.0);
+    match (info.code, info.signal) {
+        (_, Some(signal)) => message!(en: "killed by signal {signal}", zh: "被信号 {signal} 终止"),
+        (code, None) => {
+            let code = code.unwrap_or(-1);
+            message!(en: "exit code {code}", zh: "退出码 {code}")
+        }
+    }
+}
+
+/// The end of what it printed.
+fn tail(log: &Path) -> String {
+    const KEPT: usize = 4000;
+    let bytes = std::fs::read(log).unwrap_or_default();
+    String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(KEPT)..]).into_owned()
+}
+
+fn info(command: &[std::ffi::OsString], folder: &Path) -> RunInfo {
+    RunInfo {
+        schema: SCHEMA,
+        id: folder
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        name: "trial".into(),
+        kind: "tune".into(),
+        command: command
+            .iter()
+            .map(|part| part.to_string_lossy().into_owned())
+            .collect(),
+        folder: std::env::current_dir().ok(),
+        started_unix_ms: SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |since| since.as_millis() as u64),
+        interval_s: Some(TICK.as_secs_f64()),
+        ..RunInfo::default()
+    }
+}

@@ -1,0 +1,210 @@
+//! What a trial measured: from the file that the probe writes at its end, or from the record that our own trainer keeps.
+
+use crate::collect::Clock;
+use flatout_telemetry::Record;
+use flatout_telemetry::record::RunData;
+use flatout_tune::trial::{Measurement, Plan, Rate, Settings};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// Fewer measured steps than this say nothing.
+const LEAST_STEPS: usize = 5;
+
+/// The probe's file.
+#[derive(Deserialize)]
+struct File {
+    steps: u64,
+    begin_ns: u64,
+    times_ns: Vec<u64>,
+    /// Samples since the beginning, after each step.
+    samples: Vec<u64>,
+    losses: Vec<(u64, Option<f64>)>,
+    cut: bool,
+    ended: bool,
+    world: u64,
+    memory_bytes: Option<u64>,
+}
+
+#[derive(Default)]
+pub struct Told {
+    /// Steps that the program did at all.
+    pub steps: u64,
+    /// The trial came to its own end, whatever the program did then.
+    pub complete: bool,
+    /// Seconds since the measuring began and samples by then, after each step.
+    ends: Vec<(f64, Option<u64>)>,
+    losses: Vec<(u64, Option<f64>)>,
+    cut: bool,
+    memory_bytes: Option<u64>,
+    power_w: Option<f64>,
+}
+
+impl Told {
+    pub fn measurement(self, settings: &Settings) -> Option<Measurement> {
+        if self.ends.len() < LEAST_STEPS {
+            return None;
+        }
+        let steps = self.ends.len() as u64;
+        let &(seconds, samples) = self.ends.last()?;
+        let asked: Option<u64> = settings
+            .get("loader.batch_size")
+            .and_then(|batch| batch.parse().ok());
+        // A program that does not tell its samples, but takes a batch size: that many a step.
+        let samples = samples.or_else(|| asked.map(|batch| batch * steps));
+        let done = |(index, (seconds, counted)): (usize, &(f64, Option<u64>))| {
+            let step = index as f64 + 1.0;
+            (
+                *seconds,
+                counted.map_or_else(
+                    || asked.map_or(step, |batch| batch as f64 * step),
+                    |counted| counted as f64,
+                ),
+            )
+        };
+        let ends: Vec<(f64, f64)> = self.ends.iter().enumerate().map(done).collect();
+        Some(Measurement {
+            steps,
+            samples,
+            seconds,
+            rate: Rate::of(&ends)?,
+            memory_bytes: self.memory_bytes,
+            power_w: self.power_w,
+            losses: self.losses,
+            cut: self.cut,
+            not_in_force: Vec::new(),
+            record: PathBuf::new(),
+        })
+    }
+}
+
+pub fn from_probe(folder: &Path, data: &RunData, clock: &Clock) -> Told {
+    let text = std::fs::read(folder.join("trial-0.json")).unwrap_or_default();
+    let Ok(file) = serde_json::from_slice::<File>(&text) else {
+        return Told {
+            steps: data.steps.iter().map(|tick| tick.steps).sum(),
+            ..Told::default()
+        };
+    };
+    let seconds = |at: &u64| at.saturating_sub(file.begin_ns) as f64 / 1e9;
+    let counted = file.samples.last().is_some_and(|samples| *samples > 0);
+    let ends = file
+        .times_ns
+        .iter()
+        .zip(&file.samples)
+        .map(|(at, samples)| (seconds(at), counted.then_some(samples * file.world.max(1))));
+    let window = (
+        clock.seconds(file.begin_ns),
+        file.times_ns.last().map_or(0.0, |at| clock.seconds(*at)),
+    );
+    Told {
+        steps: file.steps,
+        complete: !file.ended,
+        ends: ends.collect(),
+        losses: file.losses,
+        cut: file.cut,
+        memory_bytes: file.memory_bytes,
+        power_w: power(data, window),
+    }
+}
+
+/// Mean power of all GPUs of the run over a window, by the energy counter where there is one.
+fn power(data: &RunData, (begin, end): (f64, f64)) -> Option<f64> {
+    let within: Vec<_> = data
+        .samples
+        .iter()
+        .filter(|sample| sample.t >= begin && sample.t <= end)
+        .collect();
+    let (first, last) = (within.first()?, within.last()?);
+    let mut total = None;
+    for (index, gpu) in &last.gpus {
+        let before = first.gpus.get(index);
+        let counted = gpu
+            .energy_j
+            .zip(before.and_then(|gpu| gpu.energy_j))
+            .filter(|_| last.t > first.t);
+        let watts = counted
+            .map(|(after, before)| (after - before) / (last.t - first.t))
+            .or_else(|| {
+                let readings: Vec<f64> = within
+                    .iter()
+                    .filter_map(|sample| sample.gpus.get(index)?.power_w)
+                    .collect();
+                (!readings.is_empty()).then(|| readings.iter().sum::<f64>() / readings.len() as f64)
+            });
+        if let Some(watts) = watts {
+            *total.get_or_insert(0.0) += watts;
+        }
+    }
+    total
+}
+
+/// Steps in the record that our own trainer keeps.
+pub fn own_steps(record: &Path) -> u64 {
+    Record::open(record).map_or(0, |record| record.steps().map(|tick| tick.steps).sum())
+}
+
+/// Whether that record holds as much as the plan wants.
+pub fn own_is_enough(record: &Path, plan: &Plan) -> bool {
+    let Ok(record) = Record::open(record) else {
+        return false;
+    };
+    let data = RunData {
+        steps: record.steps().collect(),
+        ..RunData::default()
+    };
+    let (steps, seconds) = steady(&data).fold((0, 0.0), |(steps, seconds), tick| {
+        (steps + tick.steps, seconds + tick.dt)
+    });
+    (steps >= plan.steps && seconds >= plan.seconds)
+        || (seconds >= plan.longest_s && steps >= LEAST_STEPS as u64)
+}
+
+/// Its ticks after the first two with steps: they hold the start.
+fn steady(data: &RunData) -> impl Iterator<Item = &flatout_telemetry::StepTick> {
+    data.steps.iter().filter(|tick| tick.steps > 0).skip(2)
+}
+
+/// From the ticks of a record; a tick is one piece.
+pub fn from_record(data: &RunData, _plan: &Plan) -> Told {
+    let mut told = Told {
+        steps: data.steps.iter().map(|tick| tick.steps).sum(),
+        ..Told::default()
+    };
+    let (mut seconds, mut samples) = (0.0, 0);
+    let mut seen = 0;
+    for tick in &data.steps {
+        seen += tick.samples.unwrap_or(0);
+        if let Some(loss) = tick.loss {
+            told.losses.push((seen, loss.is_finite().then_some(loss)));
+        }
+    }
+    for tick in steady(data) {
+        // Steps within a tick lie evenly, as far as is known.
+        for step in 1..=tick.steps {
+            let part = step as f64 / tick.steps as f64;
+            let counted = tick.samples.map(|all| samples + (all as f64 * part) as u64);
+            told.ends.push((seconds + tick.dt * part, counted));
+        }
+        seconds += tick.dt;
+        samples += tick.samples.unwrap_or(0);
+    }
+    told.complete = told.ends.len() >= LEAST_STEPS;
+    let begin = steady(data).next().map_or(0.0, |tick| tick.t - tick.dt);
+    told.power_w = power(data, (begin, data.steps.last().map_or(0.0, |tick| tick.t)));
+    told
+}
+
+/// Moves our trainer's record from the trial's scratch folder to where the other records lie.
+pub fn keep(own: &Path, folder: &Path) -> PathBuf {
+    let kept = folder.join("own");
+    let moved = std::fs::create_dir_all(&kept).and_then(|()| {
+        for entry in std::fs::read_dir(own)?
+            .flatten()
+            .filter(|entry| entry.path().is_file())
+        {
+            std::fs::copy(entry.path(), kept.join(entry.file_name()))?;
+        }
+        Ok(())
+    });
+    if moved.is_ok() { kept } else { own.to_owned() }
+}

@@ -1,0 +1,219 @@
+//! During and after: what the record of a run shows.
+
+use super::{Item, Limits, Status, status};
+use flatout_core::stats::Summary;
+use flatout_core::{Message, message, units};
+use flatout_diagnose::Analysis;
+use flatout_telemetry::EventKind;
+use flatout_telemetry::record::RunData;
+
+pub fn after(data: &RunData, limits: &Limits) -> Vec<Item> {
+    let analysis = Analysis::new(data);
+    let mut items = utilization(data, &analysis, limits);
+    items.push(memory(&analysis, limits));
+    items.push(temperature(&analysis, limits));
+    items.push(cpus(&analysis, limits));
+    items.push(epochs(data, limits));
+    items.push(out_of_memory(data));
+    items
+}
+
+fn unknown() -> Message {
+    message!(en: "the record does not tell", zh: "记录中没有")
+}
+
+/// Of the busiest GPU, over the steady part.
+fn utilization(data: &RunData, analysis: &Analysis, limits: &Limits) -> Vec<Item> {
+    let mean = message!(en: "GPU utilisation", zh: "GPU 利用率");
+    let varies = message!(en: "its fluctuation", zh: "利用率波动");
+    let range = analysis
+        .window
+        .as_ref()
+        .map_or((0.0, f64::INFINITY), |window| window.range());
+    let Some(gpu) = analysis.busiest_gpu().map(|gpu| gpu.index) else {
+        return vec![
+            Item::skipped("gpu-utilization", mean, unknown()),
+            Item::skipped("gpu-fluctuation", varies, unknown()),
+        ];
+    };
+    let within = data
+        .samples
+        .iter()
+        .filter(|sample| sample.t >= range.0 && sample.t <= range.1);
+    let values: Vec<f64> = within.filter_map(|sample| sample.gpus.get(&gpu)?.util).collect();
+    let Some(summary) = Summary::of(&values) else {
+        return vec![
+            Item::skipped("gpu-utilization", mean, unknown()),
+            Item::skipped("gpu-fluctuation", varies, unknown()),
+        ];
+    };
+    let (least, most) = (
+        units::percent(limits.gpu_utilization_min),
+        units::percent(limits.gpu_fluctuation_max),
+    );
+    vec![
+        Item::new(
+            "gpu-utilization",
+            mean,
+            status(summary.mean >= limits.gpu_utilization_min, Status::Fail),
+        )
+        .found(units::percent(summary.mean), format!("≥ {least}")),
+        Item::new(
+            "gpu-fluctuation",
+            varies,
+            status(summary.std <= limits.gpu_fluctuation_max, Status::Warn),
+        )
+        .found(format!("± {}", units::percent(summary.std)), format!("≤ {most}")),
+    ]
+}
+
+fn memory(analysis: &Analysis, limits: &Limits) -> Item {
+    let what = message!(en: "GPU memory in use", zh: "显存使用");
+    let Some(share) = analysis.busiest_gpu().and_then(|gpu| gpu.mem_peak_share()) else {
+        return Item::skipped("gpu-memory", what, unknown());
+    };
+    let (least, most) = (
+        units::percent(limits.gpu_memory_min),
+        units::percent(limits.gpu_memory_max),
+    );
+    let good = share >= limits.gpu_memory_min && share <= limits.gpu_memory_max;
+    Item::new("gpu-memory", what, status(good, Status::Warn))
+        .found(units::percent(share), format!("{least}–{most}"))
+}
+
+fn temperature(analysis: &Analysis, limits: &Limits) -> Item {
+    let what = message!(en: "GPU temperature", zh: "GPU 温度");
+    let Some(degrees) = analysis.busiest_gpu().and_then(|gpu| gpu.temp_max_c) else {
+        return Item::skipped("gpu-cool", what, unknown());
+    };
+    let most = limits.gpu_temperature_max;
+    Item::new("gpu-cool", what, status(degrees < most, Status::Fail))
+        .found(format!("{degrees:.0} °C"), format!("< {most:.0} °C"))
+}
+
+fn cpus(analysis: &Analysis, limits: &Limits) -> Item {
+    let what = message!(en: "CPU use", zh: "CPU 使用率");
+    let Some(share) = analysis.host.cpu_util else {
+        return Item::skipped("cpu", what, unknown());
+    };
+    let most = units::percent(limits.cpu_utilization_max);
+    Item::new(
+        "cpu",
+        what,
+        status(share <= limits.cpu_utilization_max, Status::Warn),
+    )
+    .found(units::percent(share), format!("≤ {most}"))
+}
+
+/// The mean of the epochs that ended.
+fn epochs(data: &RunData, limits: &Limits) -> Item {
+    let what = message!(en: "time of an epoch", zh: "每轮时间");
+    let times: Vec<f64> = data
+        .events
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::Epoch {
+                duration_ms: Some(ms),
+                ..
+            } => Some(ms / 1e3),
+            _ => None,
+        })
+        .collect();
+    let Some(summary) = Summary::of(&times) else {
+        return Item::skipped(
+            "epoch",
+            what,
+            message!(en: "no epoch ended", zh: "没有完整的一轮"),
+        );
+    };
+    let most = limits.epoch_seconds_max;
+    let limit = if most > 0.0 {
+        format!("≤ {}", units::duration(most))
+    } else {
+        String::new()
+    };
+    Item::new(
+        "epoch",
+        what,
+        status(most <= 0.0 || summary.mean <= most, Status::Fail),
+    )
+    .found(units::duration(summary.mean), limit)
+}
+
+fn out_of_memory(data: &RunData) -> Item {
+    let what = message!(en: "out of memory", zh: "内存溢出");
+    let count = data
+        .events
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::OutOfMemory { .. }))
+        .count();
+    Item::new("out-of-memory", what, status(count == 0, Status::Fail)).found(count.to_string(), "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flatout_telemetry::{Event, GpuSample, Sample};
+
+    fn record(util: f64) -> RunData {
+        let gpu = || GpuSample {
+            util: Some(util),
+            temp_c: Some(60.0),
+            ..GpuSample::default()
+        };
+        let sample = |t: u32| Sample {
+            t: f64::from(t),
+            gpus: [(0, gpu())].into(),
+            ..Sample::default()
+        };
+        let event = Event {
+            t: 5.0,
+            kind: EventKind::Epoch {
+                number: 1,
+                duration_ms: Some(30_000.0),
+            },
+        };
+        RunData {
+            samples: (0..20).map(sample).collect(),
+            events: vec![event],
+            ..RunData::default()
+        }
+    }
+
+    fn state(items: &[Item], id: &str) -> Status {
+        items
+            .iter()
+            .find(|item| item.id == id)
+            .map(|item| item.status)
+            .unwrap()
+    }
+
+    #[test]
+    fn numbers_against_limits() {
+        let limits = Limits {
+            epoch_seconds_max: 20.0,
+            ..Limits::default()
+        };
+        let items = after(&record(0.3), &limits);
+        assert_eq!(
+            (state(&items, "gpu-utilization"), state(&items, "epoch")),
+            (Status::Fail, Status::Fail)
+        );
+        assert_eq!(
+            (state(&items, "gpu-cool"), state(&items, "cpu")),
+            (Status::Pass, Status::Skipped)
+        );
+        let items = after(&record(0.9), &Limits::default());
+        assert_eq!(
+            (state(&items, "gpu-utilization"), state(&items, "epoch")),
+            (Status::Pass, Status::Pass)
+        );
+    }
+
+    #[test]
+    fn an_empty_record_skips() {
+        let items = after(&RunData::default(), &Limits::default());
+        assert_eq!(state(&items, "gpu-utilization"), Status::Skipped);
+        assert_eq!(state(&items, "out-of-memory"), Status::Pass);
+    }
+}

@@ -1,0 +1,147 @@
+//! The knobs. A new one is a file here with `KNOB`, and one line in [`KNOBS`].
+//!
+//! A knob looks at what the best trial so far measured and proposes what to try next; it says nothing when it cannot act on
+//! what it sees. Knobs that interact are one knob: the loader's settings are proposed together.
+
+mod batch_size;
+mod compile;
+mod loader;
+mod precision;
+mod switches;
+mod threads;
+
+pub use batch_size::AS_GOOD;
+
+use crate::limits::Limits;
+use crate::machine::Machine;
+use crate::trial::{Measurement, Outcome, Settings};
+use flatout_core::{Finding, Kind, Message};
+use flatout_diagnose::Analysis;
+use flatout_diagnose::analysis::Device;
+
+pub struct Knob {
+    pub name: &'static str,
+    /// The settings it turns.
+    pub keys: &'static [&'static str],
+    pub propose: fn(&Situation) -> Vec<Proposal>,
+}
+
+pub const KNOBS: &[Knob] = &[
+    loader::KNOB,
+    batch_size::KNOB,
+    precision::KNOB,
+    switches::KNOB,
+    compile::KNOB,
+    threads::KNOB,
+];
+
+/// Something to try.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    pub knob: &'static str,
+    /// Laid over the settings of the best trial.
+    pub changes: Settings,
+    /// The factor on throughput to expect.
+    pub gain: f64,
+    pub why: Message,
+    /// The numbers that come out are not the same: the guard looks at the loss.
+    pub changes_numbers: bool,
+}
+
+/// A trial that was done.
+#[derive(Clone, Debug)]
+pub struct Done {
+    pub settings: Settings,
+    pub outcome: Outcome,
+}
+
+/// What knobs look at: the best trial so far, and all others.
+pub struct Situation<'a> {
+    pub analysis: &'a Analysis<'a>,
+    pub findings: &'a [Finding],
+    pub settings: &'a Settings,
+    pub best: &'a Measurement,
+    pub trials: &'a [Done],
+    pub limits: &'a Limits,
+    pub machine: &'a Machine,
+    /// A batch of this size hurt the loss.
+    pub hurtful_batch: Option<u64>,
+}
+
+impl Situation<'_> {
+    pub fn on_gpu(&self) -> bool {
+        self.analysis.device() == Device::Cuda
+    }
+
+    pub fn allows(&self, key: &str) -> bool {
+        self.limits.allows(key)
+    }
+
+    pub fn tried(&self, settings: &Settings) -> bool {
+        self.trials.iter().any(|done| done.settings == *settings)
+    }
+
+    /// The middle of the gain that a finding expects, for the causes that one of these settings mends.
+    pub fn expected(&self, keys: &[&str]) -> Option<f64> {
+        let causes = self.findings.iter().filter(|finding| finding.kind == Kind::Cause);
+        let acting = causes.filter(|finding| {
+            finding.fixes.iter().any(|fix| matches!(fix, flatout_core::Fix::Setting { setting, .. } if keys.contains(&setting.as_str())))
+        });
+        acting
+            .filter_map(|finding| finding.gain)
+            .map(|gain| (gain.low + gain.high) / 2.0)
+            .reduce(f64::max)
+    }
+
+    /// Samples in a batch of the loader, now.
+    pub fn batch(&self) -> Option<u64> {
+        let own = self.analysis.train_loader().and_then(|loader| loader.batch_size);
+        let set = self
+            .settings
+            .get("loader.batch_size")
+            .and_then(|value| value.parse().ok());
+        let counted = self.best.samples.map(|samples| samples / self.best.steps.max(1));
+        set.or(own).or(counted).filter(|batch| *batch > 0)
+    }
+
+    /// Samples in the training data, where the loader knows.
+    pub fn data_length(&self) -> Option<u64> {
+        self.analysis.train_loader().and_then(|loader| loader.length)
+    }
+}
+
+/// A setting with one value, as [`Settings`].
+pub fn one(key: &str, value: impl ToString) -> Settings {
+    let mut settings = Settings::default();
+    settings.set(key, value);
+    settings
+}
+
+/// All proposals that were not tried yet, the largest gain first.
+pub fn proposals(situation: &Situation) -> Vec<Proposal> {
+    let mut all: Vec<Proposal> = KNOBS
+        .iter()
+        .filter(|knob| knob.keys.iter().any(|key| situation.allows(key)))
+        .flat_map(|knob| (knob.propose)(situation))
+        .filter(|proposal| !situation.tried(&situation.settings.with(&proposal.changes)))
+        .filter(|proposal| proposal.gain.is_finite())
+        .collect();
+    all.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings;
+
+    #[test]
+    fn every_key_has_a_name_for_people() {
+        for knob in KNOBS {
+            assert!(!knob.keys.is_empty());
+            for key in knob.keys {
+                assert!(settings::find(key).is_some(), "{key} of {}", knob.name);
+            }
+        }
+    }
+}

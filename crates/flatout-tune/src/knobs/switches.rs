@@ -1,0 +1,111 @@
+//! Switches that cost nothing to turn: the fused optimizer, TF32, cuDNN's own search, the memory format of convolutions,
+//! gradients set to none. Turned together first, since each alone is often within the noise.
+
+use super::{Knob, Proposal, Situation};
+use crate::trial::Settings;
+use flatout_core::message;
+
+pub const KNOB: Knob = Knob {
+    name: "switches",
+    keys: &[
+        "optimizer.fused",
+        "tf32",
+        "cudnn.benchmark",
+        "channels_last",
+        "zero_grad.set_to_none",
+    ],
+    propose,
+};
+
+/// Optimizers that have a fused form.
+const FUSED: [&str; 4] = ["Adam", "AdamW", "SGD", "Adagrad"];
+/// What to expect of each: seed reports and the H200 measurements lie around these.
+const FUSED_GAIN: f64 = 1.04;
+const TF32_GAIN: f64 = 1.15;
+const BENCHMARK_GAIN: f64 = 1.04;
+const CHANNELS_LAST_GAIN: f64 = 1.08;
+const SET_TO_NONE_GAIN: f64 = 1.03;
+
+fn propose(situation: &Situation) -> Vec<Proposal> {
+    let each = each(situation);
+    let mut all: Vec<Proposal> = Vec::new();
+    if each.len() > 1 {
+        let changes = each
+            .iter()
+            .map(|(key, _)| ((*key).to_owned(), "on".to_owned()))
+            .collect();
+        all.push(proposal(changes, each.iter().map(|(_, gain)| gain).product()));
+    }
+    let together_failed = each.len() > 1
+        && all
+            .first()
+            .is_some_and(|bundle| situation.tried(&situation.settings.with(&bundle.changes)));
+    if each.len() == 1 || together_failed {
+        all.extend(
+            each.into_iter()
+                .map(|(key, gain)| proposal(super::one(key, "on"), gain)),
+        );
+    }
+    all
+}
+
+fn proposal(changes: Settings, gain: f64) -> Proposal {
+    let changes_numbers = changes.get("tf32").is_some();
+    Proposal {
+        knob: KNOB.name,
+        changes,
+        gain,
+        why: message!(en: "off in the program, and free to switch on", zh: "程序中未开启，打开没有代价"),
+        changes_numbers,
+    }
+}
+
+fn each(situation: &Situation) -> Vec<(&'static str, f64)> {
+    let facts = &situation.analysis.facts;
+    let mut all = Vec::new();
+    let mut add = |key: &'static str, applies: bool, gain: f64| {
+        if applies && situation.allows(key) && situation.settings.get(key).is_none() {
+            all.push((key, situation.expected(&[key]).unwrap_or(gain)));
+        }
+    };
+    let class = facts.text("optimizer.class").unwrap_or_default();
+    let unfused = facts.get("optimizer.fused").is_some() && facts.switch("optimizer.fused") != Some(true);
+    add(
+        "optimizer.fused",
+        unfused && FUSED.contains(&class.as_str()),
+        FUSED_GAIN,
+    );
+    add(
+        "zero_grad.set_to_none",
+        facts.switch("zero_grad.set_to_none") == Some(false),
+        SET_TO_NONE_GAIN,
+    );
+    if situation.on_gpu() {
+        let capability = situation
+            .analysis
+            .busiest_gpu()
+            .and_then(|gpu| gpu.info.compute_capability);
+        let ampere = capability.is_some_and(|(major, _)| major >= 8);
+        let convolutions = facts.switch("model.has_conv") == Some(true);
+        let plain = facts.text("amp.dtype").is_some_and(|dtype| dtype == "off");
+        add(
+            "tf32",
+            ampere && facts.switch("tf32.matmul") == Some(false),
+            if plain { TF32_GAIN } else { 1.01 },
+        );
+        add(
+            "cudnn.benchmark",
+            convolutions && facts.switch("cudnn.benchmark") == Some(false),
+            BENCHMARK_GAIN,
+        );
+        add(
+            "channels_last",
+            convolutions
+                && facts
+                    .text("model.memory_format")
+                    .is_some_and(|format| format == "contiguous"),
+            CHANNELS_LAST_GAIN,
+        );
+    }
+    all
+}

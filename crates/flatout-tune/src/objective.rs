@@ -1,0 +1,94 @@
+//! What "better" means.
+
+use crate::TuneError;
+use crate::trial::{Measurement, Rate};
+use flatout_core::{Message, message};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Objective {
+    SamplesPerSecond,
+    /// Samples a joule, by the GPU's energy counter.
+    Energy,
+    /// Samples for a unit of money, at a price an hour.
+    Cost {
+        price_an_hour: f64,
+    },
+}
+
+impl Objective {
+    pub fn parse(word: &str, price_an_hour: Option<f64>) -> Result<Self, TuneError> {
+        let unknown = || TuneError::Objective {
+            word: word.to_owned(),
+        };
+        match word.trim().to_ascii_lowercase().as_str() {
+            "samples/s" | "samples" | "throughput" => Ok(Self::SamplesPerSecond),
+            "energy" => Ok(Self::Energy),
+            "cost" => match price_an_hour.filter(|price| price.is_finite() && *price > 0.0) {
+                Some(price_an_hour) => Ok(Self::Cost { price_an_hour }),
+                None => Err(TuneError::NoPrice),
+            },
+            _ => Err(unknown()),
+        }
+    }
+
+    /// The measurement in the objective's unit, more is better; `None` where it was not measured.
+    pub fn score(self, measured: &Measurement) -> Option<Rate> {
+        match self {
+            Self::SamplesPerSecond => Some(measured.rate),
+            Self::Energy => Some(
+                measured
+                    .rate
+                    .scaled(1.0 / measured.power_w.filter(|power| *power > 0.0)?),
+            ),
+            Self::Cost { price_an_hour } => Some(measured.rate.scaled(3600.0 / price_an_hour)),
+        }
+    }
+
+    pub fn unit(self, samples: bool) -> Message {
+        match (self, samples) {
+            (Self::SamplesPerSecond, true) => message!(en: "samples/s", zh: "样本/秒"),
+            (Self::SamplesPerSecond, false) => message!(en: "steps/s", zh: "步/秒"),
+            (Self::Energy, true) => message!(en: "samples/J", zh: "样本/焦耳"),
+            (Self::Energy, false) => message!(en: "steps/J", zh: "步/焦耳"),
+            (Self::Cost { .. }, true) => message!(en: "samples per unit of money", zh: "样本/货币单位"),
+            (Self::Cost { .. }, false) => message!(en: "steps per unit of money", zh: "步/货币单位"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_objective_scores_in_its_unit() {
+        let rate = Rate {
+            mean: 100.0,
+            low: 90.0,
+            high: 110.0,
+        };
+        let measured = Measurement {
+            rate,
+            power_w: Some(50.0),
+            ..Measurement::default()
+        };
+        let score = |objective: Objective| objective.score(&measured).map(|score| score.mean);
+        assert_eq!(score(Objective::SamplesPerSecond), Some(100.0));
+        assert_eq!(score(Objective::Energy), Some(2.0));
+        assert_eq!(
+            score(Objective::parse("cost", Some(2.0)).unwrap()),
+            Some(180_000.0)
+        );
+        assert_eq!(Objective::Energy.score(&Measurement::default()), None);
+    }
+
+    #[test]
+    fn words() {
+        assert!(Objective::parse("joy", None).is_err());
+        assert!(matches!(Objective::parse("cost", None), Err(TuneError::NoPrice)));
+        assert_eq!(
+            Objective::parse("samples/s", None).unwrap(),
+            Objective::SamplesPerSecond
+        );
+    }
+}

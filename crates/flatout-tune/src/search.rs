@@ -1,0 +1,367 @@
+//! The search: diagnose, then try what can act on the causes found, the largest expected gain first; look again after every
+//! change that was kept. At most a dozen trials. It knows nothing of how a trial is run.
+
+mod ending;
+mod judge;
+mod judging;
+mod report;
+#[cfg(test)]
+mod tests;
+
+pub use report::{Found, Row, Verdict};
+
+use crate::TuneError;
+use crate::knobs::{self, Done, Proposal, Situation};
+use crate::limits::Limits;
+use crate::machine::Machine;
+use crate::objective::Objective;
+use crate::trial::{Measurement, Outcome, Plan, Rate, Settings, Trial};
+use flatout_core::Result;
+use flatout_diagnose::Analysis;
+use flatout_telemetry::Record;
+use flatout_telemetry::record::RunData;
+use std::time::{Duration, Instant};
+
+/// Less than this is not worth a trial, nor a setting.
+const WORTHWHILE: f64 = 1.02;
+/// A change that was refused is worth another trial once everything else got this much faster.
+const AGAIN: f64 = 1.3;
+/// So many trials in a row that end badly end the search.
+const FAILURES: usize = 3;
+/// A trial that is below this part of the best is given up.
+const CUT: f64 = 0.8;
+/// A noise above this asks for a second measurement of start and best at the end, and trials are kept for it.
+const NOISY: f64 = 0.05;
+/// The first run is longer: the diagnosis needs a steady window.
+const BASELINE_S: f64 = 5.0;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub objective: Objective,
+    pub most_trials: usize,
+    pub budget: Duration,
+    pub plan: Plan,
+    /// Scale the learning rate with the batch.
+    pub scale_learning_rate: bool,
+    pub limits: Limits,
+    /// Settings that every trial has: a placeholder's first value.
+    pub start: Settings,
+}
+
+/// Told while it goes on.
+pub enum Progress<'a> {
+    Begins {
+        number: usize,
+        changes: &'a Settings,
+        predicted: Option<f64>,
+    },
+    Row(&'a Row),
+}
+
+struct Search<'a> {
+    options: &'a Options,
+    machine: &'a Machine,
+    trial: &'a mut dyn Trial,
+    tell: &'a mut dyn FnMut(Progress),
+    began: Instant,
+    rows: Vec<Row>,
+    done: Vec<Done>,
+    /// Settings that the program does not take.
+    dead: Vec<String>,
+    /// Changes that were refused, and the best score then.
+    refused: Vec<(Settings, f64)>,
+    failures: usize,
+    /// The smallest batch that hurt the loss.
+    hurtful_batch: Option<u64>,
+    interrupted: bool,
+}
+
+/// The best so far.
+struct Best {
+    settings: Settings,
+    measured: Measurement,
+    scores: Vec<Rate>,
+    /// Its record, or the last one that was long enough to diagnose.
+    data: RunData,
+}
+
+impl Best {
+    fn score(&self) -> Rate {
+        Rate::pooled(&self.scores).unwrap_or_default()
+    }
+}
+
+/// Searches until nothing worthwhile is left to try, the trials or the time are spent, or the user has had enough.
+pub fn search(
+    options: &Options,
+    machine: &Machine,
+    trial: &mut dyn Trial,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Found> {
+    let mut search = Search {
+        options,
+        machine,
+        trial,
+        tell,
+        began: Instant::now(),
+        rows: Vec::new(),
+        done: Vec::new(),
+        dead: Vec::new(),
+        refused: Vec::new(),
+        failures: 0,
+        hurtful_batch: None,
+        interrupted: false,
+    };
+    search.run()
+}
+
+impl Search<'_> {
+    fn run(&mut self) -> Result<Found> {
+        let Some(first) = self.baseline()? else {
+            return Err(TuneError::Interrupted.into());
+        };
+        let baseline = (first.settings.clone(), first.measured.clone(), first.score());
+        let mut best = first;
+        while let Some(proposal) = self.next(&best, self.kept_for_the_end(&best)) {
+            self.attempt(&proposal, &baseline.1, &mut best)?;
+        }
+        self.shrink(&baseline.1, &mut best)?;
+        let (start, start_score) = self.confirm(&baseline, &mut best)?;
+        let score = best.score();
+        let findings = flatout_diagnose::diagnose(&best.data).findings;
+        Ok(Found {
+            rows: std::mem::take(&mut self.rows),
+            changed: best.settings != start,
+            start,
+            start_score,
+            settings: best.settings,
+            measured: best.measured,
+            score,
+            findings,
+            interrupted: self.interrupted,
+            seconds: self.began.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// The program as it is. Out of memory is mended by halving the batch and keeping what a step adds up to.
+    fn baseline(&mut self) -> Result<Option<Best>> {
+        let mut settings = self.options.start.clone();
+        let mut parts = 1u64;
+        loop {
+            let plan = Plan {
+                seconds: self.options.plan.seconds.max(BASELINE_S),
+                ..self.options.plan
+            };
+            let outcome = self.measure(&settings, &plan, &Settings::default(), None)?;
+            match outcome {
+                Outcome::Measured(measured) => {
+                    let score = self
+                        .options
+                        .objective
+                        .score(&measured)
+                        .ok_or(TuneError::NoEnergy)?;
+                    let data = load(&measured)?;
+                    self.row(
+                        &settings,
+                        &settings,
+                        None,
+                        None,
+                        Verdict::Start,
+                        Some(measured.clone()),
+                    );
+                    return Ok(Some(Best {
+                        settings,
+                        measured,
+                        scores: vec![score],
+                        data,
+                    }));
+                }
+                Outcome::OutOfMemory {
+                    batch: Some(batch),
+                    message,
+                } if batch > 1 && self.left() > 0 => {
+                    self.row(
+                        &settings,
+                        &settings,
+                        None,
+                        None,
+                        Verdict::OutOfMemory { message },
+                        None,
+                    );
+                    parts *= 2;
+                    settings.set("loader.batch_size", batch.div_ceil(2));
+                    settings.set("step.accumulation", parts);
+                }
+                Outcome::Interrupted => return Ok(None),
+                other => return Err(TuneError::Start(Box::new(other)).into()),
+            }
+        }
+    }
+
+    /// What to try next; `None` when it is over.
+    fn next(&self, best: &Best, kept: usize) -> Option<Proposal> {
+        if self.interrupted || self.left() <= kept || self.failures >= FAILURES {
+            return None;
+        }
+        let analysis = Analysis::new(&best.data);
+        let findings = flatout_diagnose::diagnose(&best.data).findings;
+        let situation = Situation {
+            analysis: &analysis,
+            findings: &findings,
+            settings: &best.settings,
+            best: &best.measured,
+            trials: &self.done,
+            limits: &self.options.limits,
+            machine: self.machine,
+            hurtful_batch: self.hurtful_batch,
+        };
+        let score = best.score().mean;
+        knobs::proposals(&situation)
+            .into_iter()
+            .filter(|proposal| proposal.gain >= WORTHWHILE)
+            .map(|proposal| self.scaled(proposal, best))
+            .find(|proposal| self.may(&proposal.changes, score))
+    }
+
+    /// Trials that the last comparison needs, where the machine is not quiet.
+    fn kept_for_the_end(&self, best: &Best) -> usize {
+        if best.score().noise() > NOISY {
+            (self.options.most_trials / 4).min(2)
+        } else {
+            0
+        }
+    }
+
+    /// Neither dead nor refused a moment ago.
+    fn may(&self, changes: &Settings, score: f64) -> bool {
+        let dead = changes.0.keys().any(|key| self.dead.contains(key));
+        let refused = self
+            .refused
+            .iter()
+            .any(|(refused, then)| refused == changes && score < then * AGAIN);
+        !dead && !refused
+    }
+
+    /// With the learning rate scaled along with the batch, where that was asked for.
+    fn scaled(&self, mut proposal: Proposal, best: &Best) -> Proposal {
+        let batch = proposal
+            .changes
+            .get("loader.batch_size")
+            .and_then(|value| value.parse::<f64>().ok());
+        if let (true, Some(batch)) = (self.options.scale_learning_rate, batch) {
+            let first = self.rows.iter().find_map(|row| row.measured.as_ref());
+            let first = first.unwrap_or(&best.measured);
+            if let Some(samples) = first.samples.filter(|_| first.steps > 0) {
+                proposal.changes.set(
+                    "optimizer.lr_scale",
+                    batch / (samples as f64 / first.steps as f64),
+                );
+            }
+        }
+        proposal
+    }
+
+    fn attempt(&mut self, proposal: &Proposal, baseline: &Measurement, best: &mut Best) -> Result<()> {
+        let settings = best.settings.with(&proposal.changes);
+        let energy = self.options.objective == Objective::Energy;
+        let beat = (!energy).then_some(best.measured.rate.mean * CUT);
+        let plan = Plan {
+            beat,
+            ..self.options.plan
+        };
+        let outcome = self.measure(&settings, &plan, &proposal.changes, Some(proposal.gain))?;
+        let (verdict, measured) = self.judge(proposal, baseline, best, outcome)?;
+        let Some(verdict) = verdict else { return Ok(()) };
+        let kept = matches!(verdict, Verdict::Kept { .. });
+        if !kept {
+            self.refused.push((proposal.changes.clone(), best.score().mean));
+        }
+        self.row(
+            &settings,
+            &proposal.changes,
+            Some(proposal),
+            Some(best.score().mean),
+            verdict,
+            measured.clone(),
+        );
+        if let (true, Some(measured)) = (kept, measured) {
+            self.take(best, settings, measured);
+        }
+        Ok(())
+    }
+
+    fn take(&self, best: &mut Best, settings: Settings, measured: Measurement) {
+        let mut settings = settings;
+        settings.0.retain(|key, _| !self.dead.contains(key));
+        if let Ok(data) = load(&measured)
+            && Analysis::new(&data).window.is_some()
+        {
+            best.data = data;
+        }
+        best.scores = self.options.objective.score(&measured).into_iter().collect();
+        best.settings = settings;
+        best.measured = measured;
+    }
+
+    fn left(&self) -> usize {
+        if self.began.elapsed() >= self.options.budget {
+            return 0;
+        }
+        self.options.most_trials.saturating_sub(self.done.len())
+    }
+
+    fn measure(
+        &mut self,
+        settings: &Settings,
+        plan: &Plan,
+        changes: &Settings,
+        predicted: Option<f64>,
+    ) -> Result<Outcome> {
+        (self.tell)(Progress::Begins {
+            number: self.done.len() + 1,
+            changes,
+            predicted,
+        });
+        let outcome = self.trial.run(settings, plan)?;
+        self.interrupted |= outcome == Outcome::Interrupted;
+        if outcome != Outcome::Interrupted {
+            self.done.push(Done {
+                settings: settings.clone(),
+                outcome: outcome.clone(),
+            });
+        }
+        Ok(outcome)
+    }
+
+    fn row(
+        &mut self,
+        settings: &Settings,
+        changes: &Settings,
+        proposal: Option<&Proposal>,
+        against: Option<f64>,
+        verdict: Verdict,
+        measured: Option<Measurement>,
+    ) {
+        let score = measured
+            .as_ref()
+            .and_then(|measured| self.options.objective.score(measured));
+        let row = Row {
+            number: self.done.len(),
+            knob: proposal.map(|proposal| proposal.knob.to_owned()),
+            settings: settings.clone(),
+            changes: changes.clone(),
+            why: proposal.map(|proposal| proposal.why.clone()).unwrap_or_default(),
+            predicted: proposal.map(|proposal| proposal.gain),
+            gain: score.zip(against).map(|(score, against)| score.mean / against),
+            score,
+            verdict,
+            measured,
+        };
+        (self.tell)(Progress::Row(&row));
+        self.rows.push(row);
+    }
+}
+
+fn load(measured: &Measurement) -> Result<RunData> {
+    Ok(Record::open(&measured.record)?.load())
+}

@@ -1,0 +1,100 @@
+//! The end of a search: the smallest batch that is as good, and the proof that the result is not slower than the start.
+
+use super::report::Verdict;
+use super::{Best, FAILURES, NOISY, Search, judge};
+use crate::knobs::{self, one};
+use crate::trial::{Measurement, Outcome, Plan, Rate, Settings};
+use flatout_core::Result;
+
+impl Search<'_> {
+    /// The smallest batch that is as good: one that was measured already, else half of the best one.
+    pub(super) fn shrink(&mut self, baseline: &Measurement, best: &mut Best) -> Result<()> {
+        const KEY: &str = "loader.batch_size";
+        let Some(batch) = best.settings.get(KEY).and_then(|value| value.parse::<u64>().ok()) else {
+            return Ok(());
+        };
+        let first = baseline
+            .samples
+            .map_or(batch, |samples| samples / baseline.steps.max(1));
+        if self.interrupted || self.left() == 0 || self.failures >= FAILURES || batch / 2 <= first {
+            return Ok(());
+        }
+        let half = one(KEY, batch / 2);
+        let settings = best.settings.with(&half);
+        if self.done.iter().any(|done| done.settings == settings)
+            || !self.options.limits.within(KEY, batch / 2)
+        {
+            return Ok(());
+        }
+        let plan = Plan {
+            beat: None,
+            ..self.options.plan
+        };
+        let Outcome::Measured(measured) = self.measure(&settings, &plan, &half, None)? else {
+            return Ok(());
+        };
+        let Some(score) = self.options.objective.score(&measured) else {
+            return Ok(());
+        };
+        let good = score.mean >= best.score().mean * knobs::AS_GOOD;
+        let verdict = if good {
+            Verdict::Smaller
+        } else {
+            Verdict::Refused {
+                why: judge::slower(score, best.score()),
+            }
+        };
+        self.row(
+            &settings,
+            &half,
+            None,
+            Some(best.score().mean),
+            verdict,
+            Some(measured.clone()),
+        );
+        if good {
+            self.take(best, settings, measured);
+        }
+        Ok(())
+    }
+
+    /// Never slower than the start: when the gain is not plainly above the noise, both are measured again, and in doubt the start
+    /// stays.
+    pub(super) fn confirm(
+        &mut self,
+        (start, measured, score): &(Settings, Measurement, Rate),
+        best: &mut Best,
+    ) -> Result<(Settings, Rate)> {
+        if best.settings == *start {
+            return Ok((start.clone(), best.score()));
+        }
+        let clear = !best.score().overlaps(score) && best.score().noise().max(score.noise()) <= NOISY;
+        let mut scores = vec![*score];
+        if !clear {
+            scores.extend(self.repeat(start)?);
+            let again = self.repeat(&best.settings.clone())?;
+            best.scores.extend(again);
+        }
+        let pooled = Rate::pooled(&scores).unwrap_or(*score);
+        if !clear && !judge::after_repeat(best.score(), pooled) {
+            best.settings = start.clone();
+            best.measured = measured.clone();
+            best.scores = scores;
+        }
+        Ok((start.clone(), pooled))
+    }
+
+    /// Measures settings once more; `None` when there is no trial left for it, or it measured nothing.
+    pub(super) fn repeat(&mut self, settings: &Settings) -> Result<Option<Rate>> {
+        if self.interrupted || self.left() == 0 {
+            return Ok(None);
+        }
+        let plan = self.options.plan;
+        let Outcome::Measured(again) = self.measure(settings, &plan, &Settings::default(), None)? else {
+            return Ok(None);
+        };
+        let score = self.options.objective.score(&again);
+        self.row(settings, settings, None, None, Verdict::Repeated, Some(again));
+        Ok(score)
+    }
+}

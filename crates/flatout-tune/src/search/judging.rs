@@ -1,0 +1,108 @@
+//! What a trial's outcome means: kept, refused and why, or measured again because the noise hides it.
+
+use super::judge::{self, Compared, compare};
+use super::report::{self, Verdict};
+use super::{Best, Search, WORTHWHILE};
+use crate::guard::{self, Guarded};
+use crate::knobs::Proposal;
+use crate::trial::{Measurement, Outcome, Rate};
+use flatout_core::{Result, message};
+
+impl Search<'_> {
+    /// The verdict on a trial; `None` when it was interrupted.
+    pub(super) fn judge(
+        &mut self,
+        proposal: &Proposal,
+        baseline: &Measurement,
+        best: &mut Best,
+        outcome: Outcome,
+    ) -> Result<(Option<Verdict>, Option<Measurement>)> {
+        let measured = match outcome {
+            Outcome::Measured(measured) => measured,
+            Outcome::Interrupted => return Ok((None, None)),
+            Outcome::OutOfMemory { message, .. } => {
+                return Ok((Some(Verdict::OutOfMemory { message }), None));
+            }
+            other => {
+                self.failures += 1;
+                return Ok((
+                    Some(Verdict::Refused {
+                        why: report::words(&other),
+                    }),
+                    None,
+                ));
+            }
+        };
+        self.failures = 0;
+        self.dead
+            .extend(measured.not_in_force.iter().map(|(key, _)| key.clone()));
+        if proposal.changes.0.keys().all(|key| self.dead.contains(key)) {
+            let why = measured
+                .not_in_force
+                .first()
+                .map(|(_, why)| why.clone())
+                .unwrap_or_default();
+            return Ok((Some(Verdict::Refused { why }), Some(measured)));
+        }
+        let Some(score) = self.options.objective.score(&measured) else {
+            let why = message!(en: "the energy it took is not known", zh: "其能耗未知");
+            return Ok((Some(Verdict::Refused { why }), Some(measured)));
+        };
+        let verdict = if proposal.changes_numbers {
+            self.guarded(baseline, &measured)
+        } else {
+            None
+        };
+        let batch = proposal
+            .changes
+            .get("loader.batch_size")
+            .and_then(|value| value.parse::<u64>().ok());
+        if let (true, Some(batch)) = (verdict.is_some(), batch) {
+            self.hurtful_batch = Some(self.hurtful_batch.map_or(batch, |known| known.min(batch)));
+        }
+        let verdict = match verdict {
+            Some(hurts) => hurts,
+            None => self.faster(best, score, proposal.changes_numbers)?,
+        };
+        Ok((Some(verdict), Some(measured)))
+    }
+
+    pub(super) fn guarded(&self, baseline: &Measurement, measured: &Measurement) -> Option<Verdict> {
+        let per_step = |measured: &Measurement| Some(measured.samples? as f64 / measured.steps.max(1) as f64);
+        let updates = per_step(measured)
+            .zip(per_step(baseline))
+            .map_or(1.0, |(now, then)| now / then);
+        match guard::guard(baseline, measured, updates) {
+            Guarded::Hurts { why } => Some(Verdict::Refused { why }),
+            _ => None,
+        }
+    }
+
+    /// Whether a score is better than the best; within the noise the best is measured again.
+    pub(super) fn faster(&mut self, best: &mut Best, score: Rate, numbers: bool) -> Result<Verdict> {
+        let least = if numbers { WORTHWHILE } else { 1.0 };
+        let refused = |score: Rate, best: Rate| Verdict::Refused {
+            why: judge::slower(score, best),
+        };
+        match compare(score, best.score(), least) {
+            Compared::Better => {
+                return Ok(Verdict::Kept {
+                    gain: score.mean / best.score().mean,
+                });
+            }
+            Compared::Worse => return Ok(refused(score, best.score())),
+            Compared::Unclear if self.left() == 0 || score.mean <= best.score().mean => {
+                return Ok(refused(score, best.score()));
+            }
+            Compared::Unclear => {}
+        }
+        let again = self.repeat(&best.settings.clone())?;
+        best.scores.extend(again);
+        Ok(match judge::after_repeat(score, best.score()) {
+            true => Verdict::Kept {
+                gain: score.mean / best.score().mean,
+            },
+            false => refused(score, best.score()),
+        })
+    }
+}

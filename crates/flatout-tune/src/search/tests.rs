@@ -1,0 +1,313 @@
+//! The search on programs whose cost is known by formula, with records as a real run would leave them.
+
+use super::*;
+use flatout_core::Message;
+use flatout_core::cpus::UsableCpus;
+use flatout_telemetry::record::{HostInfo, SCHEMA};
+use flatout_telemetry::{Event, EventKind, Fact, Phase, PhaseTime, RecordWriter, RunInfo, StepTick};
+use serde_json::json;
+
+/// A program: fixed and per-sample compute, per-sample loading, memory; all in milliseconds and samples.
+#[derive(Clone)]
+struct Simulated {
+    folder: std::path::PathBuf,
+    runs: usize,
+    batch: u64,
+    workers: u64,
+    fixed_ms: f64,
+    compute_ms: f64,
+    load_ms: f64,
+    largest_batch: u64,
+    /// Runs in which it fails.
+    fails_from: usize,
+    hurts: bool,
+}
+
+impl Simulated {
+    fn new(folder: &std::path::Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            runs: 0,
+            batch: 32,
+            workers: 0,
+            fixed_ms: 2.0,
+            compute_ms: 0.05,
+            load_ms: 0.5,
+            largest_batch: u64::MAX,
+            fails_from: usize::MAX,
+            hurts: false,
+        }
+    }
+
+    fn number(settings: &Settings, key: &str, own: u64) -> u64 {
+        settings
+            .get(key)
+            .and_then(|value| value.parse().ok())
+            .unwrap_or(own)
+    }
+
+    fn record(&self, batch: u64, workers: u64, step_ms: f64, wait_ms: f64) -> std::path::PathBuf {
+        let folder = self.folder.join(self.runs.to_string());
+        let cpus = UsableCpus {
+            online: 8,
+            affinity: 8,
+            quota: None,
+        };
+        let host = HostInfo {
+            name: "test".into(),
+            kernel: String::new(),
+            cpus,
+            memory_bytes: None,
+        };
+        let info = RunInfo {
+            schema: SCHEMA,
+            host: Some(host),
+            ..RunInfo::default()
+        };
+        let mut writer = RecordWriter::create(&folder, info).unwrap();
+        let facts = [
+            ("loader.num_workers", json!(workers)),
+            ("loader.batch_size", json!(batch)),
+            ("loader.length", json!(1_000_000)),
+            ("loader.persistent_workers", json!(false)),
+        ];
+        for (key, value) in facts {
+            writer.fact(&Fact {
+                t: 0.0,
+                key: key.into(),
+                value,
+                scope: Some("loader.0".into()),
+                place: None,
+            });
+        }
+        writer.fact(&Fact {
+            t: 0.0,
+            key: "device".into(),
+            value: json!("cpu"),
+            scope: None,
+            place: None,
+        });
+        for tick in 1..=10u32 {
+            let steps = (500.0 / step_ms).round().max(1.0);
+            let time = |ms: f64| PhaseTime {
+                ms: ms * steps,
+                ..PhaseTime::default()
+            };
+            let phases = [
+                (Phase::Data, time(wait_ms)),
+                (Phase::Compute, time(step_ms - wait_ms)),
+            ];
+            let t = f64::from(tick) * 0.5;
+            writer.steps(&StepTick {
+                t,
+                dt: 0.5,
+                steps: steps as u64,
+                samples: Some(steps as u64 * batch),
+                phases: phases.into(),
+                ..StepTick::default()
+            });
+            let fetch_ms = self.load_ms * batch as f64 * steps;
+            writer.event(&Event {
+                t,
+                kind: EventKind::Workers {
+                    loader: 0,
+                    fetch_ms,
+                    collate_ms: 0.0,
+                    batches: steps as u64,
+                },
+            });
+            writer.event(&Event {
+                t,
+                kind: EventKind::LoaderUse {
+                    loader: 0,
+                    batches: steps as u64,
+                    wait_ms: wait_ms * steps,
+                    eval: false,
+                },
+            });
+        }
+        folder
+    }
+}
+
+impl Trial for Simulated {
+    fn run(&mut self, settings: &Settings, _: &Plan) -> Result<Outcome> {
+        self.runs += 1;
+        if self.runs >= self.fails_from {
+            return Ok(Outcome::Failed {
+                how: Message::verbatim("exit code 1"),
+                tail: String::new(),
+            });
+        }
+        let batch = Self::number(settings, "loader.batch_size", self.batch);
+        let workers = Self::number(settings, "loader.num_workers", self.workers);
+        if batch > self.largest_batch {
+            return Ok(Outcome::OutOfMemory {
+                message: "full".into(),
+                batch: Some(batch),
+            });
+        }
+        let compute_ms = self.fixed_ms + self.compute_ms * batch as f64;
+        let load_ms = self.load_ms * batch as f64;
+        let step_ms = if workers == 0 {
+            compute_ms + load_ms
+        } else {
+            compute_ms.max(load_ms / workers as f64)
+        };
+        let record = self.record(batch, workers, step_ms, step_ms - compute_ms);
+        let rate = batch as f64 / step_ms * 1e3;
+        let worse = if self.hurts && batch > self.batch {
+            50.0
+        } else {
+            0.0
+        };
+        Ok(Outcome::Measured(Measurement {
+            steps: 40,
+            samples: Some(40 * batch),
+            seconds: 40.0 * step_ms / 1e3,
+            rate: Rate {
+                mean: rate,
+                low: rate * 0.99,
+                high: rate * 1.01,
+            },
+            losses: (1..=40).map(|step| (step * batch, Some(1.0 + worse))).collect(),
+            record,
+            ..Measurement::default()
+        }))
+    }
+}
+
+fn options() -> Options {
+    Options {
+        objective: Objective::SamplesPerSecond,
+        most_trials: 12,
+        budget: Duration::from_secs(60),
+        plan: Plan {
+            warm_up_steps: 10,
+            steps: 40,
+            seconds: 4.0,
+            longest_s: 20.0,
+            beat: None,
+            patience_s: 60.0,
+        },
+        scale_learning_rate: false,
+        limits: Limits::default(),
+        start: Settings::default(),
+    }
+}
+
+fn tune(program: &mut Simulated, options: &Options) -> Result<Found> {
+    let machine = Machine {
+        cpus: UsableCpus {
+            online: 8,
+            affinity: 8,
+            quota: None,
+        },
+        memory_bytes: None,
+        gpus: Vec::new(),
+        cpu_bf16: false,
+    };
+    search(options, &machine, program, &mut |_| {})
+}
+
+#[test]
+fn finds_workers_and_batch_and_takes_the_smallest_that_is_as_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Simulated::new(folder.path());
+    let found = tune(&mut program, &options()).unwrap();
+    let mut best = 0.0f64;
+    for workers in 0..=8u64 {
+        for batch in [32u64, 64, 128, 256, 512, 1024, 2048] {
+            let compute = program.fixed_ms + program.compute_ms * batch as f64;
+            let load = program.load_ms * batch as f64;
+            let step = if workers == 0 {
+                compute + load
+            } else {
+                compute.max(load / workers as f64)
+            };
+            best = best.max(batch as f64 / step * 1e3);
+        }
+    }
+    assert!(
+        found.score.mean >= 0.97 * best,
+        "{} of {best}: {}",
+        found.score.mean,
+        found.settings
+    );
+    assert!(found.rows.len() <= 12 && found.changed);
+    assert!(found.gain().low > 2.0);
+}
+
+#[test]
+fn a_batch_that_hurts_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Simulated {
+        hurts: true,
+        load_ms: 0.0,
+        ..Simulated::new(folder.path())
+    };
+    let found = tune(&mut program, &options()).unwrap();
+    assert!(!found.changed, "{}", found.settings);
+    assert!(
+        found
+            .rows
+            .iter()
+            .any(|row| matches!(&row.verdict, Verdict::Refused { why } if why.en.contains("loss")))
+    );
+}
+
+#[test]
+fn out_of_memory_at_the_start_halves_and_accumulates() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Simulated {
+        largest_batch: 8,
+        ..Simulated::new(folder.path())
+    };
+    let found = tune(&mut program, &options()).unwrap();
+    assert_eq!(found.start.to_string(), "loader.batch_size=8,step.accumulation=4");
+}
+
+#[test]
+fn out_of_memory_later_is_a_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Simulated {
+        largest_batch: 64,
+        load_ms: 0.0,
+        ..Simulated::new(folder.path())
+    };
+    let found = tune(&mut program, &options()).unwrap();
+    assert!(
+        found
+            .rows
+            .iter()
+            .any(|row| matches!(row.verdict, Verdict::OutOfMemory { .. }))
+    );
+    assert_eq!(found.settings.get("loader.batch_size"), Some("64"));
+}
+
+#[test]
+fn failures_end_the_search_and_the_start_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Simulated {
+        fails_from: 3,
+        ..Simulated::new(folder.path())
+    };
+    let found = tune(&mut program, &options()).unwrap();
+    assert!(found.rows.len() <= 6, "{}", found.rows.len());
+    let mut broken = Simulated {
+        fails_from: 1,
+        ..Simulated::new(folder.path())
+    };
+    assert!(tune(&mut broken, &options()).is_err());
+}
+
+#[test]
+fn only_the_knobs_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        limits: Limits::parse(&["num_workers=0..2".into()]).unwrap(),
+        ..options()
+    };
+    let found = tune(&mut Simulated::new(folder.path()), &options).unwrap();
+    assert_eq!(found.settings.to_string(), "loader.num_workers=2");
+}

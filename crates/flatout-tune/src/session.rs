@@ -1,0 +1,170 @@
+//! A search on disk: what every trial gave, so that one that was interrupted can go on, and the lock that keeps two searches from
+//! measuring each other.
+
+use crate::TuneError;
+use crate::trial::{Outcome, Plan, Settings, Trial};
+use flatout_core::Result;
+use flatout_core::error::FileError;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// One line of `trials.jsonl`.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    settings: Settings,
+    outcome: Outcome,
+}
+
+/// Held as long as a search runs.
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// One search a user and set of visible GPUs; the file stays, the lock goes with the process.
+    pub fn take(folder: &Path) -> std::result::Result<Self, TuneError> {
+        // SAFETY: geteuid only reads a number.
+        let user = unsafe { libc::geteuid() };
+        let gpus = std::env::var("CUDA_VISIBLE_DEVICES").unwrap_or_default();
+        let gpus: String = gpus
+            .chars()
+            .filter(|c| c.is_alphanumeric() || *c == ',')
+            .take(64)
+            .collect();
+        let path = folder.join(format!("flatout-tune-{user}-{gpus}.lock"));
+        let open = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path);
+        let mut file = open.map_err(|source| FileError::writing(&path, source))?;
+        match file.try_lock() {
+            Ok(()) => {
+                let _ = file.set_len(0);
+                let _ = write!(file, "{}", std::process::id());
+                Ok(Self { _file: file })
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut process = String::new();
+                let _ = file.read_to_string(&mut process);
+                Err(TuneError::Busy {
+                    process: process.trim().to_owned(),
+                })
+            }
+            Err(TryLockError::Error(source)) => Err(FileError::writing(&path, source).into()),
+        }
+    }
+}
+
+/// A trial that remembers: what was measured before is not measured again.
+pub struct Remembering<'a> {
+    inner: &'a mut dyn Trial,
+    file: PathBuf,
+    known: Vec<Line>,
+}
+
+impl<'a> Remembering<'a> {
+    /// With `resume`, takes up what the folder's file holds; otherwise begins anew.
+    pub fn open(
+        inner: &'a mut dyn Trial,
+        folder: &Path,
+        resume: bool,
+    ) -> std::result::Result<Self, TuneError> {
+        fs::create_dir_all(folder).map_err(|source| FileError::writing(folder, source))?;
+        let file = folder.join("trials.jsonl");
+        let known = if resume { read(&file) } else { Vec::new() };
+        if !resume {
+            File::create(&file).map_err(|source| FileError::writing(&file, source))?;
+        }
+        Ok(Self { inner, file, known })
+    }
+
+    /// Trials that need not be run again.
+    pub fn remembered(&self) -> usize {
+        self.known.len()
+    }
+}
+
+/// Lines that can be read and whose records are still there.
+fn read(file: &Path) -> Vec<Line> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let lines = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    lines.filter(|line| !matches!(&line.outcome, Outcome::Measured(measured) if !measured.record.join("run.json").exists())).collect()
+}
+
+impl Trial for Remembering<'_> {
+    fn run(&mut self, settings: &Settings, plan: &Plan) -> Result<Outcome> {
+        if let Some(at) = self.known.iter().position(|line| line.settings == *settings) {
+            return Ok(self.known.remove(at).outcome);
+        }
+        let outcome = self.inner.run(settings, plan)?;
+        if outcome != Outcome::Interrupted {
+            let line = Line {
+                settings: settings.clone(),
+                outcome: outcome.clone(),
+            };
+            let text = serde_json::to_string(&line).unwrap_or_default() + "\n";
+            let opened = OpenOptions::new().append(true).create(true).open(&self.file);
+            let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+            written.map_err(|source| FileError::writing(&self.file, source))?;
+        }
+        Ok(outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Counting(usize);
+
+    impl Trial for Counting {
+        fn run(&mut self, _: &Settings, _: &Plan) -> Result<Outcome> {
+            self.0 += 1;
+            Ok(Outcome::TooShort {
+                steps: self.0 as u64,
+                tail: String::new(),
+            })
+        }
+    }
+
+    const PLAN: Plan = Plan {
+        warm_up_steps: 1,
+        steps: 1,
+        seconds: 0.0,
+        longest_s: 1.0,
+        beat: None,
+        patience_s: 1.0,
+    };
+
+    #[test]
+    fn what_was_measured_is_not_measured_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = crate::knobs::one("amp", "bf16");
+        let mut counting = Counting(0);
+        let mut first = Remembering::open(&mut counting, folder.path(), false).unwrap();
+        let outcome = first.run(&settings, &PLAN).unwrap();
+        let mut again = Counting(0);
+        let mut resumed = Remembering::open(&mut again, folder.path(), true).unwrap();
+        assert_eq!(resumed.remembered(), 1);
+        assert_eq!(resumed.run(&settings, &PLAN).unwrap(), outcome);
+        // The second time the same is asked, it is a repeat and is measured.
+        resumed.run(&settings, &PLAN).unwrap();
+        assert_eq!(again.0, 1);
+    }
+
+    #[test]
+    fn one_search_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = Lock::take(folder.path()).unwrap();
+        let error = Lock::take(folder.path()).err().unwrap();
+        assert!(matches!(error, TuneError::Busy { process } if process == std::process::id().to_string()));
+        drop(held);
+        assert!(Lock::take(folder.path()).is_ok());
+    }
+}

@@ -1,0 +1,173 @@
+//! `flatout check CONFIG|RUN|-- COMMAND`
+
+use crate::context::Context;
+use crate::output::write_stdout;
+use clap::Args;
+use flatout_core::{Failure, Finding, Message, Result, message};
+use flatout_lint::Settings;
+use flatout_report::text::{Align, Paint, Table, Tone, width};
+use flatout_telemetry::{Sample, Sampler, SamplerOptions, record};
+use flatout_tune::advise::Given;
+use flatout_tune::check::{self, Before, Item, Limits, Status};
+use flatout_tune::config_file::ConfigFile;
+use flatout_tune::machine::Machine;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub const EXAMPLES: &str = "Examples:
+  flatout check config.yaml                           before the start: settings, data, GPU, disk
+  flatout check -- python train.py --num-workers 40   the same from a command's flags, its --config and its source
+  flatout check last                                  after it: utilisation, temperature, memory, epochs
+  flatout check config.yaml && sbatch train.sh        refuse to start what fails
+
+Limits are in the [check] section of the nearest flatout.toml. Exits 1 when an item fails.";
+
+#[derive(Args)]
+pub struct Arguments {
+    /// A configuration file, or a run's folder, name or `last`
+    #[arg(value_name = "CONFIG|RUN", required_unless_present = "command")]
+    what: Option<String>,
+    /// The data that will be read [default: what the configuration names]
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    /// Limits from this file
+    #[arg(long, value_name = "FILE")]
+    limits: Option<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    /// The command that is to be started
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+pub fn about() -> Message {
+    message!(en: "Run the checklist before a training, or on its record", zh: "训练前或对记录运行检查清单")
+}
+
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    let limits = match &arguments.limits {
+        Some(path) => Limits::read(path)?,
+        None => Limits::discover(Path::new("."))?,
+    };
+    let items = match &arguments.what {
+        Some(named) if !Path::new(named).is_file() => check::after(&record::find(named)?.load(), &limits),
+        Some(file) => before(&arguments, Some(Path::new(file)), &limits)?,
+        None => before(&arguments, None, &limits)?,
+    };
+    let shown = if arguments.json { as_json(&items, context) } else { table(&items, context) };
+    write_stdout(shown.as_bytes());
+    Ok(ExitCode::from(u8::from(check::worst(&items) == Status::Fail)))
+}
+
+fn before(arguments: &Arguments, config: Option<&Path>, limits: &Limits) -> Result<Vec<Item>> {
+    let flags = flags(&arguments.command);
+    let named = flags.iter().find(|(name, _)| name == "config").map(|(_, value)| PathBuf::from(value));
+    let config = config.map(Path::to_owned).or(named);
+    let mut given = match &config {
+        Some(path) => Given::from_file(path)?,
+        None => Given::default(),
+    };
+    // What the command says wins over its configuration.
+    given.overlay(&flags);
+    let data = arguments.data.clone().or_else(|| data_in(config.as_deref(), &flags));
+    let source = source(config.as_deref(), &arguments.command)?;
+    let sample = sample();
+    let known = Before { given: &given, machine: &Machine::here(), sample: &sample, source: &source, data: data.as_deref(), folder: Path::new(".") };
+    Ok(check::before(&known, limits))
+}
+
+/// `--num-workers 40`, `--num-workers=40`, `--amp`.
+fn flags(command: &[String]) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for (index, word) in command.iter().enumerate() {
+        let Some(name) = word.strip_prefix("--").filter(|name| !name.is_empty()) else { continue };
+        let following = command.get(index + 1).filter(|next| !next.starts_with("--"));
+        let (name, value) = match name.split_once('=') {
+            Some((name, value)) => (name, value.to_owned()),
+            None => (name, following.cloned().unwrap_or_else(|| "on".into())),
+        };
+        all.push((name.to_owned(), value));
+    }
+    all
+}
+
+const DATA_NAMES: [&str; 6] = ["data", "data_dir", "data_path", "dataset_path", "data_root", "train_data"];
+
+fn data_in(config: Option<&Path>, flags: &[(String, String)]) -> Option<PathBuf> {
+    let is_data = |name: &str| DATA_NAMES.contains(&name.replace('-', "_").as_str());
+    let flag = flags.iter().find(|(name, _)| is_data(name)).map(|(_, value)| PathBuf::from(value));
+    flag.or_else(|| {
+        let file = ConfigFile::read(config?).ok()?;
+        file.values.iter().find(|value| is_data(value.name())).map(|value| PathBuf::from(&value.text))
+    })
+}
+
+/// What the program's own source says about its settings.
+fn source(config: Option<&Path>, command: &[String]) -> Result<Vec<Finding>> {
+    let scripts = command.iter().filter(|word| word.ends_with(".py")).map(PathBuf::from);
+    let mut paths: Vec<PathBuf> = scripts.filter(|path| path.is_file()).collect();
+    if let Some(folder) = paths.first().and_then(|script| script.parent()) {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        paths = vec![folder.to_owned()];
+    }
+    paths.extend(config.map(Path::to_owned));
+    if paths.is_empty() || (config.is_some() && paths.len() == 1 && command.is_empty()) {
+        return Ok(Vec::new());
+    }
+    let outcome = flatout_lint::lint(&paths, &Settings::default()).map_err(Failure::from)?;
+    Ok(outcome.found.into_iter().map(|one| one.finding).collect())
+}
+
+/// The GPUs now.
+fn sample() -> Sample {
+    let options = SamplerOptions { interval: Duration::from_millis(100), host: false, ..SamplerOptions::default() };
+    let Ok(mut sampler) = Sampler::start(&options) else { return Sample::default() };
+    sampler.gpus(Duration::from_secs(3));
+    sampler.wait();
+    sampler.wait().sample
+}
+
+fn mark(status: Status) -> (Message, Tone) {
+    match status {
+        Status::Pass => (message!(en: "pass", zh: "通过"), Tone::Good),
+        Status::Skipped => (message!(en: "skipped", zh: "跳过"), Tone::Quiet),
+        Status::Warn => (message!(en: "warn", zh: "警告"), Tone::Warning),
+        Status::Fail => (message!(en: "fail", zh: "不通过"), Tone::Bad),
+    }
+}
+
+fn table(items: &[Item], context: &Context) -> String {
+    let mut table = Table::new(&[Align::Left, Align::Left, Align::Right, Align::Left, Align::Left]);
+    for item in items {
+        let (word, tone) = mark(item.status);
+        let why = item.why.as_ref().map(|why| context.say(why)).unwrap_or_default();
+        let cells = [context.say(&word), context.say(&item.what), &item.found, &item.limit, why].map(width::printable);
+        let [word, what, found, limit, why] = &cells;
+        table.toned_row([(word, Some(tone)), (what, None), (found, None), (limit, Some(Tone::Quiet)), (why, None)]);
+    }
+    table.render(Paint { colour: context.colour_on_stdout() })
+}
+
+fn as_json(items: &[Item], context: &Context) -> String {
+    let rows: Vec<_> = items
+        .iter()
+        .map(|item| json!({"id": item.id, "status": item.status, "what": context.say(&item.what), "found": item.found, "limit": item.limit, "why": item.why.as_ref().map(|why| context.say(why))}))
+        .collect();
+    let whole = json!({"schema": 1, "status": check::worst(items), "items": rows});
+    format!("{}\n", serde_json::to_string_pretty(&whole).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_as_people_write_them() {
+        let words = ["python", "train.py", "--num-workers", "40", "--amp", "--batch-size=256"].map(str::to_owned);
+        let found = flags(&words);
+        assert_eq!(found, [("num-workers".into(), "40".into()), ("amp".into(), "on".into()), ("batch-size".into(), "256".into())]);
+    }
+}

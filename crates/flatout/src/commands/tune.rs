@@ -1,0 +1,207 @@
+//! `flatout tune -- COMMAND…`
+
+mod show;
+
+use crate::context::Context;
+use crate::output::write_stdout;
+use clap::Args;
+use flatout_core::files::write_atomically;
+use flatout_core::{Failure, Message, Result, message};
+use flatout_report::watch::interrupt::Interrupt;
+use flatout_run::trial::{ProgramTrial, Route, adopt_orphans};
+use flatout_tune::advise::{self, Question};
+use flatout_tune::limits::Limits;
+use flatout_tune::machine::Machine;
+use flatout_tune::objective::Objective;
+use flatout_tune::search::{self, Found, Options};
+use flatout_tune::session::{Lock, Remembering};
+use flatout_tune::trial::{Plan, Settings};
+use flatout_tune::{TuneError, settings};
+use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub const EXAMPLES: &str = "Examples:
+  flatout tune -- python train.py                       any PyTorch program, unchanged
+  flatout tune --knobs num_workers,batch_size=32..2048 -- python train.py
+  flatout tune -- ./train --batch-size {batch_size=64}  any program that says its steps, through placeholders
+  flatout tune --config train.yaml --set train.batch_size --write -- python train.py --config train.yaml
+  flatout tune --resume -- python train.py              go on after Ctrl-C
+  flatout tune -- flatout train --data data/stocks
+
+Nothing of yours is changed without --write. Checkpoints that a trial saves are thrown away.";
+
+#[derive(Args)]
+pub struct Arguments {
+    /// Only these knobs, with a range where wanted: num_workers,batch_size=32..4096,amp
+    #[arg(long, value_name = "KNOBS", value_delimiter = ',')]
+    knobs: Vec<String>,
+    /// What is to become better: samples/s, energy (samples a joule) or cost
+    #[arg(long, value_name = "WHAT", default_value = "samples/s")]
+    objective: String,
+    /// What an hour costs, for --objective cost
+    #[arg(long, value_name = "PRICE")]
+    price: Option<f64>,
+    /// No further trial begins after this time: 90s, 10m, 1h
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_time)]
+    budget: Duration,
+    /// At most so many trials
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=200))]
+    max_trials: u32,
+    /// Measure each trial for at least so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
+    trial_seconds: f64,
+    /// A program that does no step for so many seconds hangs
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0)]
+    patience: f64,
+    /// Scale the learning rate with the batch, in the trials and in the result
+    #[arg(long)]
+    scale_lr: bool,
+    /// The program's configuration file; a copy with changed values takes its place in the command
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A value of that file to tune, by its path [default: all whose names are known]
+    #[arg(long, value_name = "KEY")]
+    set: Vec<String>,
+    /// Write the result into the configuration file; the old one is kept as *.flatout-backup
+    #[arg(long, requires = "config")]
+    write: bool,
+    /// Settings to begin with, under the names of `flatout run --apply`
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
+    start: Vec<String>,
+    /// Go on with the last search of this command
+    #[arg(long)]
+    resume: bool,
+    /// The result as JSON
+    #[arg(long)]
+    json: bool,
+    /// The program and its arguments, as you would type them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub fn about() -> Message {
+    message!(en: "Try better settings on a program and keep what measurably helps", zh: "在程序上试验更好的设置，只保留实测有效的")
+}
+
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    let _lock = Lock::take(&std::env::temp_dir())?;
+    let machine = Machine::here();
+    let route = Route::new(arguments.command.clone(), arguments.config.as_deref(), &arguments.set)?;
+    let options = options(&arguments, &route, &machine)?;
+    let interrupt = Interrupt::catch();
+    adopt_orphans();
+    let stop = || interrupt.came();
+    let folder = session_folder(&arguments.command);
+    if !arguments.resume {
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+    let mut program = ProgramTrial::new(route, &folder.join("trials"), &stop);
+    let mut trial = Remembering::open(&mut program, &folder, arguments.resume)?;
+    if arguments.resume {
+        let known = trial.remembered();
+        eprintln!("{}", context.say(&message!(en: "{known} trials were measured before and are not run again", zh: "已有 {known} 次试验的结果，不再重复")));
+    }
+    let found = search::search(&options, &machine, &mut trial, &mut |progress| show::progress(&progress, &options, context))?;
+    let route = Route::new(arguments.command.clone(), arguments.config.as_deref(), &arguments.set)?;
+    let shown = if arguments.json { show::json(&found, &options, &route) } else { show::text(&found, &options, &route, context) };
+    let kept = folder.join("result.json");
+    write_atomically(&kept, show::json(&found, &options, &route).as_bytes())?;
+    write_stdout(shown.as_bytes());
+    if arguments.write {
+        write(&found, &route, context)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn options(arguments: &Arguments, route: &Route, machine: &Machine) -> Result<Options> {
+    let positive = |value: f64| value.is_finite() && value > 0.0;
+    if !positive(arguments.trial_seconds) || !positive(arguments.patience) {
+        return Err(Failure::new(message!(en: "seconds must be above 0", zh: "秒数必须大于 0")));
+    }
+    // A placeholder without a value begins where advice would.
+    let advice = advise::advise(machine, &Question::default());
+    let ask = |key: &'static str| advice.iter().find(|advice| advice.key == key).map(|advice| advice.value.clone());
+    Ok(Options {
+        objective: Objective::parse(&arguments.objective, arguments.price)?,
+        most_trials: arguments.max_trials as usize,
+        budget: arguments.budget,
+        plan: Plan {
+            warm_up_steps: 10,
+            steps: 40,
+            seconds: arguments.trial_seconds,
+            longest_s: 20f64.max(arguments.trial_seconds),
+            beat: None,
+            patience_s: arguments.patience,
+        },
+        scale_learning_rate: arguments.scale_lr,
+        limits: Limits::parse(&arguments.knobs)?,
+        start: start(&arguments.start, route.start(&ask))?,
+    })
+}
+
+/// The placeholders' first values, with those of `--start` over them.
+fn start(pairs: &[String], mut settings: Settings) -> Result<Settings> {
+    for pair in pairs {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let setting = settings::find(name).filter(|_| !value.is_empty());
+        let setting = setting.ok_or_else(|| TuneError::UnknownKnob { name: pair.clone() })?;
+        settings.set(setting.key, value.trim());
+    }
+    Ok(settings)
+}
+
+/// `$FLATOUT_HOME/tune/<hash>`: one folder for a command in a place, so that --resume finds it.
+fn session_folder(command: &[OsString]) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    command.hash(&mut hasher);
+    std::env::current_dir().ok().hash(&mut hasher);
+    let home = std::env::var_os("FLATOUT_HOME").map_or_else(|| PathBuf::from(".flatout"), PathBuf::from);
+    let name = command.iter().rev().filter_map(|part| Path::new(part).file_stem()?.to_str()).find(|part| !part.starts_with('-'));
+    home.join("tune").join(format!("{}-{:08x}", plain(name.unwrap_or("run")), hasher.finish() as u32))
+}
+
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric() || "_-".contains(*c)).take(40).collect()
+}
+
+fn write(found: &Found, route: &Route, context: &Context) -> Result<()> {
+    let Some((path, before, after)) = route.patched(&found.settings).filter(|(_, before, after)| before != after) else {
+        eprintln!("{}", context.say(&message!(en: "nothing to write: the file says so already", zh: "无需写入：文件中已是这些值")));
+        return Ok(());
+    };
+    let mut backup = path.as_os_str().to_owned();
+    backup.push(".flatout-backup");
+    write_atomically(Path::new(&backup), before.as_bytes())?;
+    write_atomically(path, after.as_bytes())?;
+    let (path, backup) = (path.display(), Path::new(&backup).display());
+    eprintln!("{}", context.say(&message!(en: "wrote {path}; the old one is {backup}", zh: "已写入 {path}；原文件保存为 {backup}")));
+    Ok(())
+}
+
+fn parse_time(text: &str) -> std::result::Result<Duration, String> {
+    let (number, unit) = text.trim().split_at(text.trim().trim_end_matches(|c: char| c.is_ascii_alphabetic()).len());
+    let factor = match unit {
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("`{unit}` is no unit of time: write 90s, 10m or 1h")),
+    };
+    let seconds = number.trim().parse::<f64>().ok().map(|number| number * factor);
+    let seconds = seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0 && *seconds < 1e7);
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| format!("`{text}` is no time: write 90s, 10m or 1h"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        assert_eq!(parse_time("10m"), Ok(Duration::from_secs(600)));
+        assert_eq!(parse_time("90"), Ok(Duration::from_secs(90)));
+        assert!(parse_time("-5s").is_err() && parse_time("soon").is_err() && parse_time("1y").is_err());
+    }
+}

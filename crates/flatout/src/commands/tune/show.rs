@@ -1,0 +1,237 @@
+//! What a search found, for people and for programs.
+
+use crate::context::Context;
+use flatout_core::{Finding, Kind, Message, message, units};
+use flatout_report::text::{Align, Paint, Table, Tone, width};
+use flatout_run::trial::Route;
+use flatout_tune::advise::{self, Advice, Form};
+use flatout_tune::search::{Found, Options, Progress, Row, Verdict};
+use flatout_tune::settings;
+use flatout_tune::trial::{Rate, Settings};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// The version of the JSON form.
+const SCHEMA: u32 = 1;
+
+/// One line when a trial begins, one when it has ended.
+pub fn progress(progress: &Progress, options: &Options, context: &Context) {
+    match progress {
+        Progress::Begins { number, changes, predicted } => {
+            let most = options.most_trials;
+            let what = what(changes, context);
+            let expected = predicted.map(|gain| message!(en: ", expecting {gain:.2}×", zh: "，预期 {gain:.2}×")).unwrap_or_default();
+            let expected = context.say(&expected);
+            eprintln!("{}", context.say(&message!(en: "trial {number} of at most {most}: {what}{expected} …", zh: "试验 {number}（最多 {most}）：{what}{expected} ……")));
+        }
+        Progress::Row(row) => {
+            let (score, verdict) = (score(row, options, context), verdict(row, context).0);
+            eprintln!("    {score}  {verdict}");
+        }
+    }
+}
+
+fn what(changes: &Settings, context: &Context) -> String {
+    if changes.is_empty() {
+        return context.say(&message!(en: "the program as it is", zh: "程序原样")).to_owned();
+    }
+    changes.to_string().replace(',', ", ")
+}
+
+fn samples(row: &Row) -> bool {
+    row.measured.as_ref().is_none_or(|measured| measured.samples.is_some())
+}
+
+fn score(row: &Row, options: &Options, context: &Context) -> String {
+    let Some(score) = row.score else { return "–".into() };
+    let unit = options.objective.unit(samples(row));
+    format!("{} {}", interval(score), context.say(&unit))
+}
+
+/// `12.3k (11.9k–12.7k)`
+fn interval(rate: Rate) -> String {
+    format!("{} ({}–{})", units::count(rate.mean), units::count(rate.low), units::count(rate.high))
+}
+
+fn verdict(row: &Row, context: &Context) -> (String, Tone) {
+    let (words, tone) = match &row.verdict {
+        Verdict::Start => (message!(en: "the start", zh: "起点"), Tone::Name),
+        Verdict::Kept { gain } => (message!(en: "kept: {gain:.2}×", zh: "保留：{gain:.2}×"), Tone::Good),
+        Verdict::Smaller => (message!(en: "kept: a smaller batch, as fast within 3%", zh: "保留：更小的 batch，差距在 3% 以内"), Tone::Good),
+        Verdict::Repeated => (message!(en: "measured again", zh: "重复测量"), Tone::Quiet),
+        Verdict::Refused { why } => (Message { en: format!("refused: {}", why.en), zh: format!("放弃：{}", why.zh) }, Tone::Quiet),
+        Verdict::OutOfMemory { .. } => (message!(en: "out of memory", zh: "内存不足"), Tone::Warning),
+    };
+    (width::printable(context.say(&words)), tone)
+}
+
+/// The table of trials, the result in every form, and what no setting can mend.
+pub fn text(found: &Found, options: &Options, route: &Route, context: &Context) -> String {
+    let paint = Paint { colour: context.colour_on_stdout() };
+    let mut text = table(found, options, context).render(paint);
+    text += "\n";
+    if found.interrupted {
+        let _ = writeln!(text, "{}", context.say(&message!(en: "Interrupted: the best so far. `--resume` goes on.", zh: "已中断：以下是目前最好的结果。加 --resume 可继续。")));
+    }
+    text += &result(found, options, route, context);
+    text += &noisy(found, context);
+    text += &behind(found, context);
+    text += &unmended(&found.findings, context);
+    text
+}
+
+fn table(found: &Found, options: &Options, context: &Context) -> Table {
+    let mut table = Table::new(&[Align::Right, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Left]);
+    let unit = options.objective.unit(found.measured.samples.is_some());
+    let heads = [
+        Message::verbatim("#"),
+        message!(en: "trial", zh: "试验"),
+        unit,
+        message!(en: "predicted", zh: "预测"),
+        message!(en: "memory", zh: "内存"),
+        message!(en: "power", zh: "功率"),
+        message!(en: "verdict", zh: "结论"),
+    ];
+    table.row([0, 1, 2, 3, 4, 5, 6].map(|index: usize| context.say(&heads[index])));
+    for row in &found.rows {
+        let measured = row.measured.as_ref();
+        let number = row.number.to_string();
+        let what = what(&row.changes, context);
+        let score = row.score.map_or("–".into(), interval);
+        let predicted = row.predicted.map_or(String::new(), |gain| format!("{gain:.2}×"));
+        let memory = measured.and_then(|measured| measured.memory_bytes).map_or(String::new(), |bytes| units::bytes(bytes as f64));
+        let power = measured.and_then(|measured| measured.power_w).map_or(String::new(), |watts| format!("{watts:.0} W"));
+        let (words, tone) = verdict(row, context);
+        table.toned_row([(&number, None), (&what, None), (&score, None), (&predicted, None), (&memory, None), (&power, None), (&words, Some(tone))]);
+    }
+    table
+}
+
+fn result(found: &Found, options: &Options, route: &Route, context: &Context) -> String {
+    let trials = found.rows.len();
+    let time = units::duration(found.seconds);
+    if !found.changed {
+        let words = message!(
+            en: "Keep your settings: nothing tried was measurably better ({trials} trials in {time}).",
+            zh: "保持现有设置：没有测到更好的（{time} 内 {trials} 次试验）。"
+        );
+        return format!("{}\n", context.say(&words));
+    }
+    let gain = found.gain();
+    let (mean, low, high, predicted) = (gain.mean, gain.low, gain.high, found.predicted());
+    let unit = options.objective.unit(found.measured.samples.is_some());
+    let (before, after) = (units::count(found.start_score.mean), units::count(found.score.mean));
+    let words = message!(
+        en: "{mean:.2}× ({low:.2}–{high:.2}): {before} → {after}",
+        zh: "{mean:.2}×（{low:.2}–{high:.2}）：{before} → {after}"
+    );
+    let more = message!(en: "; predicted {predicted:.2}×; {trials} trials in {time}", zh: "；预测 {predicted:.2}×；{time} 内 {trials} 次试验");
+    let mut text = format!("{} {}{}\n", context.say(&words), context.say(&unit), context.say(&more));
+    let changes = found.changes();
+    let _ = writeln!(text, "\n  flags    {}", flags(&changes).trim_end());
+    let applied: Settings = changes.0.iter().filter(|(key, _)| !route.carries(key)).map(|(key, value)| (key.clone(), value.clone())).collect();
+    if !applied.is_empty() {
+        let _ = writeln!(text, "  apply    flatout run --apply {applied} -- {}", route.filled(&found.settings).join(" "));
+    } else {
+        let _ = writeln!(text, "  command  {}", route.filled(&found.settings).join(" "));
+    }
+    if let Some((path, before, after)) = route.patched(&found.settings).filter(|(_, before, after)| before != after) {
+        let _ = writeln!(text, "\n{}", diff(&path.display().to_string(), before, &after));
+    }
+    text
+}
+
+fn flags(changes: &Settings) -> String {
+    let advice: Vec<Advice> = changes
+        .0
+        .iter()
+        .filter_map(|(key, value)| Some(Advice { key: settings::find(key)?.key, value: value.clone(), reason: Message::default() }))
+        .collect();
+    advise::render(&advice, Form::Flags, flatout_core::Language::English)
+}
+
+/// Only values changed, so lines stand where they stood.
+fn diff(path: &str, before: &str, after: &str) -> String {
+    let mut text = format!("--- {path}\n+++ {path}\n");
+    for (index, (old, new)) in before.lines().zip(after.lines()).enumerate().filter(|(_, (old, new))| old != new) {
+        let line = index + 1;
+        let _ = writeln!(text, "@@ -{line} +{line} @@\n-{}\n+{}", width::printable(old), width::printable(new));
+    }
+    text
+}
+
+/// A machine that others use measures little.
+fn noisy(found: &Found, context: &Context) -> String {
+    let noise = found.start_score.noise();
+    if noise < 0.25 {
+        return String::new();
+    }
+    let percent = units::percent(noise);
+    let words = message!(
+        en: "The same program varies by ±{percent} here: something else uses this machine. Measure again when it is quiet.",
+        zh: "同一程序在此机器上波动 ±{percent}：有其他任务在占用。请在空闲时重新测量。"
+    );
+    format!("\n{}\n", context.say(&words))
+}
+
+/// A larger batch makes fewer updates: offered, never done in silence.
+fn behind(found: &Found, context: &Context) -> String {
+    let Some(batch) = found.changes().get("loader.batch_size").and_then(|value| value.parse::<f64>().ok()) else { return String::new() };
+    if found.settings.get("optimizer.lr_scale").is_some() {
+        return String::new();
+    }
+    let first = found.rows.iter().find_map(|row| row.measured.as_ref());
+    let Some(before) = first.and_then(|first| Some(first.samples? as f64 / first.steps.max(1) as f64)) else { return String::new() };
+    let factor = units::significant(batch / before);
+    let words = message!(
+        en: "A batch {factor}× as large makes {factor}× fewer updates an epoch: consider a learning rate scaled with it (--scale-lr tries that).",
+        zh: "batch 增大 {factor} 倍，每轮更新次数减少到 1/{factor}：请考虑同比放大学习率（--scale-lr 会这样试）。"
+    );
+    format!("\n{}\n", context.say(&words))
+}
+
+fn unmended(findings: &[Finding], context: &Context) -> String {
+    let causes: Vec<&Finding> = findings.iter().filter(|finding| finding.kind == Kind::Cause).take(3).collect();
+    if causes.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{}\n", context.say(&message!(en: "What is left, and no setting mends:", zh: "设置无法解决的剩余问题：")));
+    for finding in causes {
+        let place = finding.places.first().map(|place| format!(" ({place})")).unwrap_or_default();
+        let _ = writeln!(text, "  {}{place} [flatout explain {}]", width::printable(context.say(&finding.title)), finding.rule);
+    }
+    text
+}
+
+pub fn json(found: &Found, options: &Options, route: &Route) -> String {
+    let rows: Vec<Value> = found
+        .rows
+        .iter()
+        .map(|row| {
+            let mut value = serde_json::to_value(row).unwrap_or_default();
+            if let Some(measured) = &row.measured {
+                value["memory_bytes"] = json!(measured.memory_bytes);
+                value["power_w"] = json!(measured.power_w);
+                value["steps"] = json!(measured.steps);
+                value["samples"] = json!(measured.samples);
+                value["seconds"] = json!(measured.seconds);
+                value["cut"] = json!(measured.cut);
+            }
+            value
+        })
+        .collect();
+    let gain = found.gain();
+    let whole = json!({
+        "schema": SCHEMA,
+        "unit": options.objective.unit(found.measured.samples.is_some()).en,
+        "changed": found.changed,
+        "interrupted": found.interrupted,
+        "seconds": found.seconds,
+        "start": {"settings": found.start, "score": found.start_score},
+        "best": {"settings": found.settings, "score": found.score, "apply": found.changes().to_string(), "flags": flags(&found.changes()).trim_end(), "command": route.filled(&found.settings)},
+        "gain": {"mean": gain.mean, "low": gain.low, "high": gain.high, "predicted": found.predicted()},
+        "trials": rows,
+        "left": found.findings.iter().filter(|finding| finding.kind == Kind::Cause).collect::<Vec<_>>(),
+    });
+    format!("{}\n", serde_json::to_string_pretty(&whole).unwrap_or_default())
+}

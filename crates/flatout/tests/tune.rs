@@ -1,0 +1,13 @@
+//! `flatout tune`, `advise` and their kin on real programs: what they find, what they leave behind, what they say of bad input.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+#[path = "tune/bad_input.rs"]
+mod bad_input;
+#[path = "tune/programs.rs"]
+mod programs;
+#[path = "run/support.rs"]
+#[allow(dead_code, reason = "shared with the tests of run")]
+mod support;
+#[path = "tune/trying.rs"]
+mod trying;

@@ -1,0 +1,165 @@
+//! Searches that find something.
+
+use crate::support::{plain_python, torch_python};
+use crate::trying::{STEPS, Try, json, words};
+use std::path::Path;
+
+/// One of the programs of the benchmark, as a user would tune it, with four trials.
+#[test]
+fn a_program_of_the_benchmark_in_four_trials() {
+    let Some(python) = torch_python() else { return };
+    let place = Try::new();
+    let program =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/tune/programs/sensors_autoencoder.py");
+    let output = place.tune(
+        &["--max-trials", "4", "--json", "--knobs", "batch_size"],
+        &[python.to_str().unwrap(), program.to_str().unwrap()],
+    );
+    assert!(output.status.success(), "{}", words(&output));
+    let found = json(&output);
+    assert_eq!(found["schema"], 1);
+    let trials = found["trials"].as_array().unwrap();
+    assert!(trials.len() <= 4);
+    assert_eq!(found["unit"], "samples/s");
+    // What is faster depends on who else uses the machine; what was tried, and that it was in force, does not.
+    let tried: Vec<&serde_json::Value> = trials
+        .iter()
+        .filter(|trial| trial["settings"]["loader.batch_size"].is_string())
+        .collect();
+    assert!(!tried.is_empty(), "{}", words(&output));
+    for trial in tried.iter().filter(|trial| trial["steps"].is_u64()) {
+        let batch: f64 = trial["settings"]["loader.batch_size"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap();
+        let counted = trial["samples"].as_f64().unwrap() / trial["steps"].as_f64().unwrap();
+        assert!((counted / batch - 1.0).abs() < 0.2, "{counted} of {batch}");
+    }
+    assert!(
+        found["gain"]["mean"].as_f64().unwrap() > 0.99,
+        "{}",
+        words(&output)
+    );
+    assert!(place.left_behind().is_empty(), "{:?}", place.left_behind());
+}
+
+/// Checkpoints of a trial go elsewhere; with them redirected the program's own file stays as it was.
+#[test]
+fn a_trial_never_overwrites_a_checkpoint() {
+    let Some(python) = torch_python() else { return };
+    let place = Try::new();
+    place.script("best.pt", "precious");
+    place.script(
+        "train.py",
+        "import torch
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = torch.utils.data.DataLoader(torch.randn(100000, 8), batch_size=16, shuffle=True)
+for x in loader:
+    optimizer.zero_grad()
+    model(x).pow(2).mean().backward()
+    optimizer.step()
+    torch.save(model.state_dict(), 'best.pt')
+",
+    );
+    let output = place.tune(&["--max-trials", "2"], &[python.to_str().unwrap(), "train.py"]);
+    assert!(output.status.success(), "{}", words(&output));
+    assert_eq!(
+        std::fs::read_to_string(place.folder.path().join("best.pt")).unwrap(),
+        "precious"
+    );
+}
+
+#[test]
+fn placeholders_resume_and_a_second_language() {
+    let Some(python) = plain_python() else { return };
+    let place = Try::new();
+    place.script("steps.py", STEPS);
+    let program = [python.to_str().unwrap(), "steps.py", "{batch_size=8}"];
+    let output = place.tune(
+        &["--max-trials", "4", "--json", "--knobs", "batch_size=8..256"],
+        &program,
+    );
+    assert!(output.status.success(), "{}", words(&output));
+    let found = json(&output);
+    let batch: u64 = found["best"]["settings"]["loader.batch_size"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(batch > 8 && batch <= 256, "{}", words(&output));
+    assert_eq!(found["best"]["command"][2], batch.to_string());
+    // All of it is remembered: nothing is run again.
+    let began = std::time::Instant::now();
+    let again = place.tune(
+        &["--max-trials", "4", "--resume", "--knobs", "batch_size=8..256"],
+        &program,
+    );
+    assert!(
+        again.status.success() && words(&again).contains("4 trials were measured before"),
+        "{}",
+        words(&again)
+    );
+    assert!(began.elapsed().as_secs() < 20);
+    assert!(words(&again).contains("kept"), "{}", words(&again));
+}
+
+#[test]
+fn a_configuration_file_is_patched_only_when_asked() {
+    let Some(python) = plain_python() else { return };
+    let place = Try::new();
+    let read = "import re\nvalues = dict(re.findall(r'(\\w+): (\\S+)', open(sys.argv[1]).read()))\nbatch = int(values['batch_size'])\n";
+    place.script("steps.py", &STEPS.replace("batch = int(sys.argv[1])\n", read));
+    place.script("train.yaml", "train:\n  batch_size: 8  # small\n");
+    let file = place.folder.path().join("train.yaml");
+    let program = [python.to_str().unwrap(), "steps.py", "train.yaml"];
+    let options = [
+        "--max-trials",
+        "3",
+        "--config",
+        "train.yaml",
+        "--set",
+        "train.batch_size",
+    ];
+    let output = place.tune(&options, &program);
+    assert!(output.status.success(), "{}", words(&output));
+    assert!(
+        words(&output).contains("-  batch_size: 8  # small\n+  batch_size: "),
+        "{}",
+        words(&output)
+    );
+    assert_eq!(
+        std::fs::read_to_string(&file).unwrap(),
+        "train:\n  batch_size: 8  # small\n"
+    );
+    let output = place.tune(&[&options[..], &["--resume", "--write"]].concat(), &program);
+    assert!(output.status.success(), "{}", words(&output));
+    assert!(
+        !std::fs::read_to_string(&file).unwrap().contains("batch_size: 8 "),
+        "{}",
+        words(&output)
+    );
+    let backup = place.folder.path().join("train.yaml.flatout-backup");
+    assert!(
+        std::fs::read_to_string(backup)
+            .unwrap()
+            .contains("batch_size: 8 ")
+    );
+}
+
+#[test]
+fn advice_prints_only_what_differs() {
+    let place = Try::new();
+    place.script("train.yaml", "batch_size: 512\nnum_workers: 40\namp: true\n");
+    let arguments = ["advise", "--gpu", "A100", "--cpus", "20", "--from", "train.yaml"];
+    let output = place.command(&arguments).output().unwrap();
+    let text = words(&output);
+    assert!(
+        output.status.success() && text.contains("40 → 8") && !text.contains("512 →"),
+        "{text}"
+    );
+    let output = place.command(&["advise", "--gpu", "abacus"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(words(&output).contains("known are:"), "{}", words(&output));
+}

@@ -1,0 +1,54 @@
+"""Settings that act on the model itself: its memory format, and compiling it. The model is found behind the optimizer once the
+first batch has come: by then the program has built both."""
+
+from . import settings
+from .patches import environment, optimizer
+from .settings import told, values
+
+_torch = None
+_done = False
+
+
+def install(torch):
+    global _torch
+    _torch = torch
+    if "channels_last" in values or "compile" in values:
+        settings.on_batch.append(first_batch)
+
+
+def first_batch():
+    global _done
+    if _done:
+        return
+    _done = True
+    for one in list(optimizer._known):
+        parameters = [parameter for group in one.param_groups for parameter in group["params"]]
+        module = environment.find_model(parameters[0])[0] if parameters else None
+        if module is not None:
+            change(module)
+            return
+
+
+def change(module):
+    nn = _torch.nn
+    inside = list(module.modules())
+    if "channels_last" in values:
+        # Convolutions follow their weights' format, so the input may stay as it comes.
+        convolutions = any(isinstance(part, nn.Conv2d) for part in inside)
+        if convolutions and values["channels_last"]:
+            module.to(memory_format=_torch.channels_last)
+        told("channels_last", None if convolutions else "no-convolution")
+    mode = values.get("compile")
+    if mode is None:
+        return
+    if mode is False:
+        told("compile", "off-needs-edit")
+    elif any(isinstance(part, nn.RNNBase) for part in inside):
+        told("compile", "recurrent")
+    else:
+        import torch._dynamo
+
+        # What cannot be compiled runs as it did before; the compiler's own counters tell of it.
+        torch._dynamo.config.suppress_errors = True
+        module.compile(mode=None if mode is True or mode == "default" else str(mode))
+        told("compile")
