@@ -7,7 +7,7 @@ use flatout_core::{Explain, Failure, Message, Result, message};
 use flatout_telemetry::record::{self, JobInfo, Record, RunEntry};
 use flatout_telemetry::slurm::{self, SlurmError};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Logs of a job shown at most.
 const MOST_LOGS: usize = 16;
@@ -148,6 +148,13 @@ fn logs(job_id: &str, folders: &[PathBuf]) -> Vec<PathBuf> {
             .filter(|path| is_log_of(path, job_id));
         found.extend(matching.filter(|path| path.is_file()));
     }
+    // `././a.log` is `a.log`.
+    let plain = |path: &PathBuf| {
+        path.components()
+            .filter(|part| *part != Component::CurDir)
+            .collect()
+    };
+    let mut found: Vec<PathBuf> = found.iter().map(plain).collect();
     let mut seen = std::collections::BTreeSet::new();
     found.retain(|path| fs::canonicalize(path).is_ok_and(|path| seen.insert(path)));
     found.retain(|path| fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0));
