@@ -1,15 +1,19 @@
 """What `flatout run` costs a training step: the same loop alone and under flatout, block by block in turn, in one run.
 
-    python benches/probe_overhead.py --flatout target/release/flatout [--device cuda] [--blocks 30] [--peer "traceml ..."]
+    python benches/probe_overhead.py --flatout target/release/flatout [--device cuda] [--width 4096] [--blocks 30] [--traceml]
 
-Each arm is a process of its own that runs a block of steps whenever it is asked to; the arms take turns, so that whatever else
-the machine does hits all of them. Printed: the step alone, the difference a step with a 95% interval over the paired blocks.
+Each arm is a process of its own that runs a block of steps whenever it is asked to, through two named pipes, so that any launcher
+can stand before it; the arms take turns, so that whatever else the machine does hits all of them. Arms: alone, `flatout run`,
+`flatout run --no-stacks`, and with `--traceml` TraceML (`traceml run`, its own calls around the step, as its guide asks for).
+Choose `--width` so that a step takes 2 ms alone. Printed: the step alone, the difference a step with a 95% interval over the paired blocks.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
+import select
 import shutil
 import statistics
 import subprocess
@@ -18,7 +22,7 @@ import tempfile
 import time
 
 
-def worker(device, width, steps):
+def worker(device, width, steps, peer, pipes):
     """Trains a block of steps for every line that comes in, and answers with the seconds it took."""
     import torch
     from torch.utils.data import DataLoader, TensorDataset
@@ -30,43 +34,63 @@ def worker(device, width, steps):
     optimizer = torch.optim.Adam(model.parameters())
     loader = DataLoader(TensorDataset(torch.randn(32 * steps, 64), torch.randn(32 * steps, 1)), batch_size=32, shuffle=True)
 
+    if peer == "traceml":
+        import traceml_ai
+
+        traceml_ai.init(mode="auto")
+        around = lambda: traceml_ai.trace_step(model)
+    else:
+        around = contextlib.nullcontext
+
     def block():
         begin = time.perf_counter()
         for number, (x, y) in enumerate(loader):
-            x, y = x.to(device), y.to(device)
-            loss = (model(x) - y).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            with around():
+                x, y = x.to(device), y.to(device)
+                loss = (model(x) - y).square().mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
             if number % 10 == 0:
                 loss.item()
         if device == "cuda":
             torch.cuda.synchronize()
         return time.perf_counter() - begin
 
-    block()
-    print("ready", flush=True)
-    for _ in sys.stdin:
-        print(json.dumps(block()), flush=True)
+    with open(os.path.join(pipes, "answers"), "w") as answers, open(os.path.join(pipes, "asks")) as asks:
+        block()
+        print("ready", file=answers, flush=True)
+        for _ in asks:
+            print(json.dumps(block()), file=answers, flush=True)
 
 
 class Arm:
-    def __init__(self, name, prefix, own):
+    def __init__(self, name, command, own):
         self.name, self.times = name, []
-        command = prefix + [sys.executable, __file__, "--worker"] + own
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        while self.process.stdout.readline().strip() != "ready":
+        self.folder = tempfile.mkdtemp(prefix="flatout-bench-")
+        for pipe in ("asks", "answers"):
+            os.mkfifo(os.path.join(self.folder, pipe))
+        environment = dict(os.environ, FLATOUT_BENCH=json.dumps(dict(own, pipes=self.folder)))
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+        self.process = subprocess.Popen(command, env=environment, cwd=self.folder, **quiet)
+        # Opened for both ways: neither side waits for the other's opening, and a worker that never starts cannot block us.
+        descriptor = os.open(os.path.join(self.folder, "answers"), os.O_RDWR)
+        self.answers = os.fdopen(descriptor)
+        self.asks = os.fdopen(os.open(os.path.join(self.folder, "asks"), os.O_RDWR), "w")
+        while not select.select([descriptor], [], [], 1.0)[0]:
             if self.process.poll() is not None:
                 raise SystemExit("%s did not start" % name)
+        self.answers.readline()
 
     def block(self):
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+        self.asks.write("go\n")
+        self.asks.flush()
+        return float(self.answers.readline())
 
     def end(self):
-        self.process.stdin.close()
+        self.asks.close()
         self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def probe_environment():
@@ -92,17 +116,21 @@ def main():
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--blocks", type=int, default=30)
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--peer", help="a command to put before python, such as another tool's launcher")
-    parser.add_argument("--options", default="", help="options for flatout run")
+    parser.add_argument("--traceml", action="store_true", help="TraceML as a further arm (pip install traceml-ai)")
     arguments = parser.parse_args()
-    own = ["--device", arguments.device, "--width", str(arguments.width), "--steps", str(arguments.steps)]
+    own = {"device": arguments.device, "width": arguments.width, "steps": arguments.steps, "peer": None}
+    script = os.path.abspath(__file__)
+    python = [sys.executable, script]
+    arms = [Arm("alone", python, own)]
     if arguments.flatout:
-        prefix = [arguments.flatout, "run", "--quiet"] + arguments.options.split() + ["--"]
+        flatout = [os.path.abspath(arguments.flatout), "run", "--quiet"]
+        arms.append(Arm("flatout", flatout + ["--"] + python, own))
+        arms.append(Arm("flatout --no-stacks", flatout + ["--no-stacks", "--"] + python, own))
     else:
-        prefix = ["env"] + probe_environment()
-    arms = [Arm("alone", [], own), Arm("flatout", prefix, own)]
-    if arguments.peer:
-        arms.append(Arm("peer", arguments.peer.split(), own))
+        arms.append(Arm("probe", ["env"] + probe_environment() + python, own))
+    if arguments.traceml:
+        launcher = os.path.join(os.path.dirname(sys.executable), "traceml")
+        arms.append(Arm("traceml", [launcher, "run", script], dict(own, peer="traceml")))
     random.seed(1)
     for _ in range(arguments.blocks):
         for arm in random.sample(arms, len(arms)):
@@ -120,13 +148,7 @@ def main():
 
 
 if __name__ == "__main__":
-    if "--worker" in sys.argv:
-        sys.argv.remove("--worker")
-        parser = argparse.ArgumentParser()
-        parser.add_argument("--device", default="cpu")
-        parser.add_argument("--width", type=int)
-        parser.add_argument("--steps", type=int)
-        given = parser.parse_args()
-        worker(given.device, given.width, given.steps)
+    if "FLATOUT_BENCH" in os.environ:
+        worker(**json.loads(os.environ["FLATOUT_BENCH"]))
     else:
         main()
