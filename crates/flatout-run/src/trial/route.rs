@@ -192,12 +192,12 @@ impl Route {
         if self.own {
             for (key, flag) in OWN_FLAGS {
                 if let Some(value) = left.0.remove(key) {
-                    command.extend([flag.into(), value.into()]);
+                    put(&mut command, flag, value.into());
                 }
             }
             let output = scratch.join("out");
             own_record = Some(output.join("run"));
-            command.extend(["--output-dir".into(), output.into_os_string()]);
+            put(&mut command, "--output-dir", output.into_os_string());
         }
         Ok(Prepared {
             command,
@@ -262,6 +262,26 @@ impl Route {
             .map(|part| filled(&part.to_string_lossy(), settings))
             .collect()
     }
+}
+
+/// Gives a flag this value, in the place of what the command says: our trainer takes each flag once.
+fn put(command: &mut Vec<OsString>, flag: &str, value: OsString) {
+    let same = |part: &OsString| {
+        part.to_string_lossy()
+            .split('=')
+            .next()
+            .unwrap_or_default()
+            .replace('_', "-")
+            == flag
+    };
+    while let Some(at) = command.iter().position(same) {
+        let alone = !command[at].to_string_lossy().contains('=');
+        command.remove(at);
+        if alone && at < command.len() {
+            command.remove(at);
+        }
+    }
+    command.extend([flag.into(), value]);
 }
 
 /// A loader that has another size than the one asked for has not heard of it; nor has a program whose steps have another size.
@@ -459,11 +479,24 @@ mod tests {
 
     #[test]
     fn our_own_trainer_takes_flags() {
-        let route = Route::new(command(&["/usr/bin/flatout", "train", "--data", "d"]), None, &[]).unwrap();
+        let words = [
+            "/usr/bin/flatout",
+            "train",
+            "--batch_size=8",
+            "--data",
+            "d",
+            "--output-dir",
+            "mine",
+        ];
+        let route = Route::new(command(&words), None, &[]).unwrap();
         let mut settings = Settings::default();
         settings.set("loader.batch_size", 32);
         let prepared = route.prepare(&settings, Path::new("/scratch")).unwrap();
         assert!(prepared.command.contains(&"--batch-size".into()) && prepared.apply.is_empty());
+        assert!(
+            !prepared.command.contains(&"--batch_size=8".into())
+                && !prepared.command.contains(&"mine".into())
+        );
         assert_eq!(
             prepared.own_record.as_deref(),
             Some(Path::new("/scratch/out/run"))
