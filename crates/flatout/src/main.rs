@@ -3,6 +3,7 @@
 mod commands;
 mod context;
 mod demo;
+mod help;
 mod logging;
 mod output;
 mod questions;
@@ -41,8 +42,8 @@ fn parse_language(tag: &str) -> Result<Language, String> {
 
 /// The whole command tree, with the page of questions as its help.
 pub fn command() -> clap::Command {
-    let language = Language::from_environment();
-    Cli::command().override_help(questions::help(language))
+    let language = help::language(std::env::args());
+    help::localise(Cli::command(), language).override_help(questions::help(language))
 }
 
 fn main() -> ExitCode {
