@@ -94,37 +94,52 @@ fn load(files: Files, roots: &[PathBuf], settings: &Settings) -> Project {
             Err(error) => unreadable.push(error),
         }
     }
-    let documents = documents(&files.config, &modules);
+    let mut documents = Vec::new();
+    for one in read_documents(&files.config, &modules) {
+        match one {
+            Ok(document) => documents.push(document),
+            Err(error) => unreadable.push(error),
+        }
+    }
     Project::new(modules, documents, unreadable, settings.facts)
 }
 
 fn read_python(path: &Path, roots: &[PathBuf]) -> Result<(Source, Parsed), Unreadable> {
-    let unreadable = |why| Unreadable {
-        path: path.to_path_buf(),
-        why,
-    };
     let size = std::fs::metadata(path).map_or(0, |data| data.len());
     if size > LARGEST_PYTHON_BYTES {
         let size = size >> 20;
-        return Err(unreadable(
-            message!(en: "the file has {size} MiB: left out", zh: "文件有 {size} MiB，已跳过"),
-        ));
+        let why = message!(en: "the file has {size} MiB: left out", zh: "文件有 {size} MiB，已跳过");
+        return Err(Unreadable {
+            path: path.to_path_buf(),
+            why,
+        });
     }
-    let bytes = std::fs::read(path).map_err(|error| {
-        unreadable(message!(en: "the file cannot be read: {error}", zh: "无法读取该文件：{error}"))
-    })?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        unreadable(message!(en: "the file is not UTF-8 (byte {at}): left out", zh: "文件不是 UTF-8（第 {at} 字节），已跳过"))
-    })?;
+    let text = read_text(path)?;
     let parsed = python::parse(&text);
     let mut source = Source::new(path.to_path_buf(), text);
     source.is_test = discover::is_test(path, roots);
     Ok((source, parsed))
 }
 
+fn read_text(path: &Path) -> Result<String, Unreadable> {
+    let unreadable = |why| Unreadable {
+        path: path.to_path_buf(),
+        why,
+    };
+    let bytes = std::fs::read(path).map_err(|error| {
+        unreadable(message!(en: "the file cannot be read: {error}", zh: "无法读取该文件：{error}"))
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        unreadable(message!(en: "the file is not UTF-8 (byte {at}): left out", zh: "文件不是 UTF-8（第 {at} 字节），已跳过"))
+    })
+}
+
 /// The configuration files that the code may load: by their names, or named in it.
-fn documents(candidates: &[(PathBuf, config::Format)], modules: &[(Source, Parsed)]) -> Vec<Document> {
+fn read_documents(
+    candidates: &[(PathBuf, config::Format)],
+    modules: &[(Source, Parsed)],
+) -> Vec<Result<Document, Unreadable>> {
     let wanted: Vec<&(PathBuf, config::Format)> = candidates
         .iter()
         .filter(|(path, _)| {
@@ -133,11 +148,10 @@ fn documents(candidates: &[(PathBuf, config::Format)], modules: &[(Source, Parse
                 || modules.iter().any(|(source, _)| source.text.contains(&*name))
         })
         .collect();
-    let read = crate::parallel::map(&wanted, |(path, format)| {
-        let text = std::fs::read_to_string(path).ok()?;
-        Some(config::parse(Source::new(path.clone(), text), *format))
-    });
-    read.into_iter().flatten().collect()
+    crate::parallel::map(&wanted, |(path, format)| {
+        let text = read_text(path)?;
+        Ok(config::parse(Source::new(path.clone(), text), *format))
+    })
 }
 
 fn check(project: &Project, settings: &Settings) -> Vec<Reported> {

@@ -51,7 +51,7 @@ rules! {
         checkpoint_every_epoch, data_parallel_used,
         accumulation_without_scaling;
     configuration: config_value_never_matches, config_key_never_read, option_never_used, optimization_never_called,
-        batch_small_for_gpu, learning_rate_not_scaled;
+        config_key_twice, batch_small_for_gpu, learning_rate_not_scaled;
     source: source_not_parsed;
 }
 

@@ -125,15 +125,28 @@ fn bad_input_is_told_and_the_rest_is_linted() {
     fs::write(folder.path().join("old.py"), "print 'python 2'\n").unwrap();
     fs::write(folder.path().join("latin.py"), b"# caf\xe9\nx = 1\n").unwrap();
     fs::write(folder.path().join("config.yaml"), "a: [1,\nb: {\n").unwrap();
+    fs::write(folder.path().join("config.json"), b"{\"a\": \"\xe9\"}").unwrap();
+    fs::write(folder.path().join("train_config.yaml"), "lr: 1\nlr: 2\n").unwrap();
+    fs::write(folder.path().join("tabs.py"), "if True:\r\n\tx = 1\r\n").unwrap();
+    fs::write(folder.path().join("one.py"), "import two\n").unwrap();
+    fs::write(folder.path().join("two.py"), "import one\n").unwrap();
+    std::os::unix::fs::symlink(".", folder.path().join("again")).unwrap();
     let output = stdout(&flatout(folder.path(), &["lint"]));
     for place in [
         "old.py:1:",
         "latin.py:1:1: source-not-parsed",
         "config.yaml:",
+        "config.json:1:1: source-not-parsed",
+        "train_config.yaml:2:1: config-key-twice",
         "train.py:12:18: item-in-step",
     ] {
         assert!(output.contains(place), "{place} is not in\n{output}");
     }
+    // Good files among them are no finding, and none is linted twice through the link.
+    assert!(
+        !output.contains("tabs.py") && !output.contains("again"),
+        "{output}"
+    );
     let missing = flatout(folder.path(), &["lint", "nowhere"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&missing.stderr).contains("nowhere"));

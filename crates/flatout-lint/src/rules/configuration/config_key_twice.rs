@@ -1,0 +1,78 @@
+//! # config-key-twice
+//!
+//! ## What it detects
+//! A key that stands twice in the same section of a YAML or JSON file.
+//!
+//! ## Why it is slow
+//! Readers keep the last one and say nothing. Who changes the first one (the batch size, the workers, the precision) measures a run in
+//! which nothing changed.
+//!
+//! ## Evidence
+//! Both lines; both values.
+//!
+//! ## Fix
+//! Delete the one that is not meant. flatout cannot know which, so it offers no edit.
+//!
+//! ## When it is wrong
+//! When the file is a template that is filled in before it is read.
+//!
+//! ## References
+//! YAML 1.2, "Mappings": keys are unique. RFC 8259: names within an object should be unique.
+
+use crate::rules::prelude::*;
+use rustc_hash::FxHashMap;
+
+pub const ID: &str = "config-key-twice";
+pub const SEVERITY: Severity = Severity::Warning;
+pub const CHECK: Check = Check::Project(check);
+
+fn check(project: &Project, report: &mut Report<'_>) {
+    for document in &project.documents {
+        let mut first: FxHashMap<&[String], &crate::config::Entry> = FxHashMap::default();
+        for entry in &document.entries {
+            // YAML's merge key may be given several times.
+            if entry.name() == "<<" {
+                continue;
+            }
+            let Some(before) = first.insert(&entry.path, entry) else { continue };
+            let text = &document.source.text;
+            let (key, kept, lost) = (entry.path.join("."), entry.span.text(text), before.span.text(text));
+            let (kept, lost) = (crate::brief(kept), crate::brief(lost));
+            report
+                .at_entry(
+                    &document.source,
+                    entry,
+                    message!(
+                        en: "`{key}` is set twice: `{kept}` counts, `{lost}` is lost",
+                        zh: "`{key}` 设置了两次：`{kept}` 生效，`{lost}` 被忽略"
+                    ),
+                )
+                .see(document.source.place(before.key))
+                .advice(message!(en: "delete the one that is not meant", zh: "删除不需要的那一个"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fires() {
+        let found = findings_of(ID, &[("config.yaml", "train:\n  batch_size: 32\n  lr: 0.1\n  batch_size: 64\n")]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].place().line, 4);
+        assert_eq!(findings_of(ID, &[("config.json", "{\"a\": 1, \"a\": 2}")]).len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(findings_of(ID, &[("config.yaml", "train:\n  batch_size: 32\nval:\n  batch_size: 64\n")]).is_empty());
+    }
+
+    #[test]
+    fn look_alike() {
+        // Items of a list have the same keys each; anchors repeat values, not keys.
+        assert!(findings_of(ID, &[("config.yaml", "a:\n  - lr: 1\n  - lr: 2\nb: &x 3\nc: *x\n")]).is_empty());
+    }
+}
