@@ -3,8 +3,20 @@
 /// English and Chinese, sorted by the English.
 pub static CHINESE: &[(&str, &str)] = &[
     (
+        "A Slurm job: 52098, or 52098_3 for one task of an array",
+        "Slurm 作业：52098，或数组中的一个任务 52098_3",
+    ),
+    (
+        "A checkpoint, or an output folder (its best checkpoint)",
+        "检查点，或输出目录（取其中最佳检查点）",
+    ),
+    (
         "A configuration file, a run's folder or name, or `last`: print only the differences",
         "配置文件、运行的目录或名字，或 `last`：只输出不同之处",
+    ),
+    (
+        "A configuration file, or a run's folder, name or `last`",
+        "配置文件，或运行的目录、名字或 `last`",
     ),
     ("A file, a folder or a quoted glob", "文件、目录或加引号的通配符"),
     (
@@ -12,17 +24,47 @@ pub static CHINESE: &[(&str, &str)] = &[
         "股票面板，每只股票一个 Parquet 文件，次日收益中埋有信号",
     ),
     (
+        "A program that does no step for so many seconds hangs",
+        "多少秒没有一步即视为卡住",
+    ),
+    (
         "A record's folder, a run's name or id, or `last`",
         "记录目录、运行的名字或 id，或 `last`",
+    ),
+    (
+        "A slow training, why it is slow, the fixes and the proof, in a minute",
+        "一分钟演示：慢的训练、慢的原因、修复和证明",
+    ),
+    (
+        "A value of that file to tune, by its path [default: all whose names are known]",
+        "该文件中要调的值，按路径给出 [默认：所有认得名字的值]",
+    ),
+    ("Account", "账户"),
+    (
+        "Also write the first run or GPU log as a page",
+        "同时把第一个运行或 GPU 日志写成页面",
     ),
     (
         "Also write the samples to this file, as CSV",
         "同时把采样以 CSV 写入该文件",
     ),
     ("As JSON", "以 JSON 输出"),
+    ("At most so many trials", "最多试验次数"),
+    (
+        "Before and after: what changed, and whether it is more than noise",
+        "改动前后：变了什么，是否超出噪声",
+    ),
+    (
+        "CPUs for each GPU [default: a GPU's share of the partition's nodes, at most 16]",
+        "每个 GPU 的 CPU 数 [默认：分区节点中一个 GPU 应得的份额，至多 16]",
+    ),
     (
         "CSV rows; the verdict goes to stderr",
         "CSV 行；结论输出到 stderr",
+    ),
+    (
+        "Data as the model was trained on; labels are not needed",
+        "与训练时同样的数据；不需要标签",
     ),
     (
         "Delete old records; without --yes only says which",
@@ -35,6 +77,10 @@ pub static CHINESE: &[(&str, &str)] = &[
     ("End after so many seconds", "多少秒后结束"),
     ("Equal seeds give equal bytes", "种子相同则字节完全相同"),
     (
+        "Exit with 1 when a run lost more throughput than this against the first, beyond noise: slower=3%",
+        "某次运行的吞吐比第一个低得超过该值（且超出噪声）时以 1 退出：slower=3%",
+    ),
+    (
         "Exit with 1 when the verdict has one of these faults",
         "结论中有这些问题之一时以 1 退出",
     ),
@@ -44,13 +90,26 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("Fail when there is no GPU", "没有 GPU 时报错"),
     (
+        "File to write, whole or not at all: .parquet, or anything else for CSV [default: CSV on stdout]",
+        "要写的文件，要么完整写出要么不写：.parquet，其他后缀为 CSV [默认：CSV 输出到 stdout]",
+    ),
+    (
         "Files and folders that make up the project",
         "组成项目的文件和目录",
+    ),
+    (
+        "Files or a folder whose reading is measured; they are only read",
+        "要测量读取速度的文件或目录；只读不写",
     ),
     (
         "Find what will keep the GPU idle, from the source, before a run",
         "运行之前从源码找出会让 GPU 空闲的写法",
     ),
+    (
+        "Folder for data, runs and pages: new, empty, or of an earlier demo",
+        "存放数据、运行和页面的目录：新建、空目录或以前演示用过的",
+    ),
+    ("Folder of the logs [default: here]", "日志目录 [默认：当前目录]"),
     (
         "Folder of the run record [default: a new one in $FLATOUT_HOME/runs, else ./.flatout/runs]",
         "运行记录的目录 [默认：$FLATOUT_HOME/runs 或 ./.flatout/runs 下的新目录]",
@@ -65,8 +124,25 @@ pub static CHINESE: &[(&str, &str)] = &[
         "为装有该 GPU 的机器，而不是本机",
     ),
     (
+        "Further options of sbatch, as in constraint=a100",
+        "sbatch 的其他选项，如 constraint=a100",
+    ),
+    ("GPUs on each node", "每个节点的 GPU 数"),
+    (
+        "Go on with the last search of this command",
+        "继续该命令上一次的搜索",
+    ),
+    (
         "Grey 128×128 pictures of eight shapes, one folder a class",
         "128×128 灰度图，八种形状，每类一个目录",
+    ),
+    (
+        "How a job stands: the queue's word, its record so far, the end of its log",
+        "作业状态：队列状态、目前的记录、日志末尾",
+    ),
+    (
+        "How long to watch; Ctrl-C ends it sooner",
+        "观察多久；Ctrl-C 可提前结束",
     ),
     ("How to print the findings", "结果的输出格式"),
     ("How to print the values", "数值的输出格式"),
@@ -84,6 +160,8 @@ pub static CHINESE: &[(&str, &str)] = &[
         "按打印排版：浅色、全部展开、没有按钮",
     ),
     ("Leave so many of the newest", "保留最新的多少个"),
+    ("Leave the GPUs alone", "不动 GPU"),
+    ("Limits from this file", "从该文件读取限值"),
     (
         "Lines instead of a moving line, also on a terminal",
         "逐行输出而不是刷新同一行，在终端上也如此",
@@ -97,6 +175,10 @@ pub static CHINESE: &[(&str, &str)] = &[
     (
         "Logs of a short-video service in three CSV parts, with user and video tables to join",
         "短视频服务的日志，分三个 CSV，附可连接的用户表和视频表",
+    ),
+    (
+        "Look at a program that runs already: its processes, the GPU, where its Python code stands",
+        "观察已在运行的程序：进程、GPU、Python 代码所在位置",
     ),
     (
         "Look at driver, GPUs, libraries, Python and limits",
@@ -115,14 +197,32 @@ pub static CHINESE: &[(&str, &str)] = &[
         "做不影响结果的修改；旧文件保留在旁边",
     ),
     (
+        "Measure each trial for at least so many seconds",
+        "每次试验至少测量多少秒",
+    ),
+    ("Measure what this machine can do at most", "测量这台机器的上限"),
+    (
+        "Memory of each node, as in 32G [default: the GPUs' share of the partition's nodes]",
+        "每个节点的内存，如 32G [默认：分区节点中这些 GPU 应得的份额]",
+    ),
+    (
         "Memory of the GPU in GiB, to tell whether the data fit",
         "GPU 显存（GiB），用于判断数据是否放得下",
+    ),
+    (
+        "Name of the job and of its run [default: the script's]",
+        "作业及其运行的名字 [默认：脚本名]",
     ),
     ("Name of the run", "运行的名字"),
     (
         "Name of the run [default: the script's]",
         "运行的名字 [默认：脚本名]",
     ),
+    (
+        "No further trial begins after this time: 90s, 10m, 1h",
+        "超过该时间不再开始新的试验：90s、10m、1h",
+    ),
+    ("Nodes", "节点数"),
     (
         "Not these rules or domains, separated by commas",
         "不用这些规则或领域，逗号分隔",
@@ -143,22 +243,37 @@ pub static CHINESE: &[(&str, &str)] = &[
         "一页说清一次运行的情况，可保存可发送",
     ),
     (
+        "Only the first so many entities, files or pictures",
+        "只用前多少个实体、文件或图片",
+    ),
+    (
         "Only these GPUs: indices or UUIDs [default: what the environment leaves visible]",
         "只看这些 GPU：序号或 UUID [默认：环境变量允许的 GPU]",
+    ),
+    (
+        "Only these knobs, with a range where wanted: num_workers,batch_size=32..4096,amp",
+        "只调这些参数，可给范围：num_workers,batch_size=32..4096,amp",
     ),
     (
         "Only these rules or domains, separated by commas",
         "只用这些规则或领域，逗号分隔",
     ),
     ("Only those not used for so many days", "只删除多少天未使用的"),
+    ("Partition", "分区"),
     ("Plain lines also on a terminal", "在终端上也逐行输出"),
     (
         "Play a run's record back, with the same verdict",
         "回放一次运行的记录，给出同样的结论",
     ),
+    ("Print JSON", "输出 JSON"),
+    ("Print Markdown", "输出 Markdown"),
     (
         "Print Markdown; a page is then written only with --html",
         "输出 Markdown；此时只有加 --html 才写页面",
+    ),
+    (
+        "Print a batch script: GPUs, CPUs per GPU, memory, time, the log's name, the command inside `flatout run`",
+        "输出批处理脚本：GPU、每 GPU 的 CPU、内存、时间、日志名，命令放在 `flatout run` 中",
     ),
     ("Print as JSON", "以 JSON 输出"),
     ("Print the completion script of a shell", "输出 shell 的补全脚本"),
@@ -167,6 +282,8 @@ pub static CHINESE: &[(&str, &str)] = &[
         "Print the recipe and the best score as JSON",
         "以 JSON 输出配方和最佳得分",
     ),
+    ("Print what was seen as JSON", "以 JSON 输出看到的情况"),
+    ("Quality of service", "服务质量（QOS）"),
     ("Really delete", "真正删除"),
     (
         "Records that began more than so many days ago",
@@ -177,10 +294,35 @@ pub static CHINESE: &[(&str, &str)] = &[
         "删除准备好的数据集；需要时会重新生成",
     ),
     (
+        "Run a few steps under PyTorch's profiler: kernels, gaps between them and their cause, tensor cores, copies",
+        "用 PyTorch profiler 跑几步：kernel、其间的空隙及原因、tensor core、拷贝",
+    ),
+    (
+        "Run a trained model on other data",
+        "用训练好的模型对其他数据做预测",
+    ),
+    (
         "Run a training program unchanged and say why its GPU idled",
         "原样运行训练程序，并说明 GPU 为何空闲",
     ),
+    (
+        "Run every combination as a task of an array: an option of the command with its values",
+        "把每种组合作为数组的一个任务运行：命令的一个选项及其取值",
+    ),
+    (
+        "Run the checklist before a training, or on its record",
+        "训练前执行检查清单，或对其记录执行",
+    ),
+    (
+        "Runs (`last`, a name, an id, a folder) and logs: nvidia-smi, dmon, gpustat, flatout's CSV, or what a program printed",
+        "运行（`last`、名字、id、目录）和日志：nvidia-smi、dmon、gpustat、flatout 的 CSV，或程序打印的内容",
+    ),
     ("Samples in the data set", "数据集的样本数"),
+    (
+        "Say every few seconds how the run goes and what holds it back",
+        "每隔几秒说明运行情况和拖慢它的原因",
+    ),
+    ("Say how it goes on until it ends", "持续报告直到结束"),
     (
         "Say more about what is done; twice for details",
         "输出更多过程信息；给两次则更详细",
@@ -193,7 +335,16 @@ pub static CHINESE: &[(&str, &str)] = &[
         "Say why the GPU idled in a run, and what to do",
         "说明一次运行中 GPU 为何空闲，以及该怎么做",
     ),
+    (
+        "Scale the learning rate with the batch, in the trials and in the result",
+        "学习率随 batch 缩放，试验和结果都如此",
+    ),
+    (
+        "Seconds between rows, for logs without a time",
+        "没有时间列的日志，各行之间的秒数",
+    ),
     ("Seconds between samples, from 0.05", "采样间隔（秒），最小 0.05"),
+    ("Send that script with sbatch", "用 sbatch 提交该脚本"),
     (
         "Serve the newest sample as a page for Prometheus; a port alone listens on loopback",
         "把最新采样作为 Prometheus 页面提供；只给端口时仅监听本机",
@@ -205,6 +356,10 @@ pub static CHINESE: &[(&str, &str)] = &[
     (
         "Settings to begin with on this machine, each with its reason",
         "适合这台机器的初始设置，每项附理由",
+    ),
+    (
+        "Settings to begin with, under the names of `flatout run --apply`",
+        "起始设置，名字与 `flatout run --apply` 相同",
     ),
     (
         "Settings to put in force without an edit: loader.num_workers=8,amp=bf16,tf32=on,optimizer.fused=on",
@@ -228,9 +383,18 @@ pub static CHINESE: &[(&str, &str)] = &[
         "滑块验证码，缺口和滑块的位置在 labels.csv 中",
     ),
     (
+        "Start one process a GPU with srun, each with its own record, instead of one for all",
+        "用 srun 为每个 GPU 启动一个进程，各有自己的记录，而不是共用一个",
+    ),
+    (
+        "Statistics, times, errors and charts of a job, a run or any log",
+        "作业、运行或任意日志的统计、时间、错误和图表",
+    ),
+    (
         "Stop the program after this many optimizer steps",
         "多少个优化器步之后停止程序",
     ),
+    ("Tasks of the array at once", "数组中同时运行的任务数"),
     (
         "Tell what flatout sees in data files",
         "说明 flatout 在数据文件中看到什么",
@@ -244,19 +408,49 @@ pub static CHINESE: &[(&str, &str)] = &[
         "缓存目录 [默认：$FLATOUT_CACHE，否则 ~/.cache/flatout/prepared]",
     ),
     (
+        "The columns of a GPU log without a header, as given to nvidia-smi --query-gpu=",
+        "没有表头的 GPU 日志的列，与 nvidia-smi --query-gpu= 的写法相同",
+    ),
+    ("The command that is to be started", "将要启动的命令"),
+    (
+        "The data that will be read [default: what the configuration names]",
+        "将要读取的数据 [默认：配置中写明的]",
+    ),
+    (
         "The id of a rule, as findings show it",
         "规则的 id，与结果中显示的一致",
+    ),
+    (
+        "The job: 52098, or 52098_3 for one task of an array",
+        "作业：52098，或数组中的一个任务 52098_3",
+    ),
+    (
+        "The process: the training program's own, not its launcher's",
+        "进程号：训练程序本身，而不是启动器",
     ),
     (
         "The program and its arguments, as you would type them",
         "程序及其参数，与平时输入的一样",
     ),
     (
+        "The program's configuration file; a copy with changed values takes its place in the command",
+        "程序的配置文件；命令中会换成改过值的副本",
+    ),
+    ("The result as JSON", "以 JSON 输出结果"),
+    (
         "The run: `last`, its name or id, or its folder",
         "运行：`last`、名字或 id，或其目录",
     ),
+    (
+        "The runs, the one to compare against first: names, ids, folders, or `last`",
+        "要比较的运行，基准放在最前：名字、id、目录或 `last`",
+    ),
     ("The same as --format json", "等同于 --format json"),
     ("The shell to complete for", "为哪种 shell 补全"),
+    (
+        "Time limit: minutes, hours:minutes:seconds, or days-hours",
+        "时间上限：分钟、时:分:秒 或 天-时",
+    ),
     (
         "Times the pace of the run; 0 waits for nothing [default: 10 on the screen, else 0]",
         "相对原速的倍数；0 表示不等待 [默认：界面上 10，否则 0]",
@@ -267,12 +461,29 @@ pub static CHINESE: &[(&str, &str)] = &[
         "以硬件极限速度训练模型",
     ),
     (
+        "Train every combination of lists of settings",
+        "训练设置列表的每一种组合",
+    ),
+    ("Trainings side by side", "同时进行的训练数"),
+    (
+        "Try better settings on a program and keep what measurably helps",
+        "在程序上试更好的设置，只保留实测有效的",
+    ),
+    (
         "Watch GPUs, host and processes; end with a verdict",
         "监控 GPU、主机和进程，最后给出结论",
     ),
     (
         "Watch this process and its children too; end when it ends",
         "同时监控该进程及其子进程；它结束时一并结束",
+    ),
+    (
+        "What an hour costs, for --objective cost",
+        "每小时的费用，用于 --objective cost",
+    ),
+    (
+        "What is to become better: samples/s, energy (samples a joule) or cost",
+        "优化目标：samples/s、energy（每焦耳样本数）或 cost",
     ),
     (
         "What is trained: lstm, mlp, cnn, transformer, resnet50 …",
@@ -286,37 +497,77 @@ pub static CHINESE: &[(&str, &str)] = &[
         "With --fix or --diff: also edits that may change results (precision, memory, the order of sums)",
         "与 --fix 或 --diff 合用：也做可能影响结果的修改（精度、内存、求和顺序）",
     ),
+    ("Write a page", "写成页面"),
     ("Write no run record", "不写运行记录"),
     (
         "Write the findings as JSON to this file",
         "把诊断结果以 JSON 写入该文件",
     ),
     (
+        "Write the result into the configuration file; the old one is kept as *.flatout-backup",
+        "把结果写入配置文件；旧文件保存为 *.flatout-backup",
+    ),
+    (
         "Write what -v would say, and more, to this file",
         "把 -v 的内容（更详细）写入该文件",
+    ),
+    (
+        "Write, send and follow Slurm jobs that record themselves",
+        "编写、提交和跟踪会自我记录的 Slurm 作业",
     ),
     (
         "YAML file with settings; flags win over it",
         "含设置的 YAML 文件；命令行参数优先",
     ),
     (
+        "YAML file; settings that are lists are combined",
+        "YAML 文件；写成列表的设置会被组合",
+    ),
+    (
+        "a Slurm job: records, logs with its number, what sacct knows",
+        "一个 Slurm 作业：记录、带作业号的日志、sacct 的数据",
+    ),
+    ("a batch script that records itself", "会自我记录的批处理脚本"),
+    (
+        "after it: utilisation, temperature, memory, epochs",
+        "之后：利用率、温度、内存、epoch",
+    ),
+    (
         "all of it as lines, then the verdict",
         "全部逐行输出，然后给出结论",
     ),
     ("all records, oldest first", "全部记录，最旧的在前"),
+    (
+        "and how fast these files can be read, cold and warm",
+        "以及这些文件冷读和热读的速度",
+    ),
+    ("any PyTorch program, unchanged", "任意 PyTorch 程序，不改代码"),
+    (
+        "any program that says its steps, through placeholders",
+        "任意会报告步数的程序，用占位符",
+    ),
+    ("auto, cpu, cuda or cuda:N", "auto、cpu、cuda 或 cuda:N"),
+    (
+        "before the start: settings, data, GPU, disk",
+        "启动前：设置、数据、GPU、磁盘",
+    ),
     ("delete it", "真正删除"),
     ("every rule", "全部规则"),
+    ("exit 1 when it became slower", "变慢时以 1 退出"),
     (
         "five minutes as lines, then the verdict",
         "逐行输出五分钟，然后给出结论",
     ),
     ("for a program", "供程序读取"),
+    ("for a pull request", "用于 pull request"),
     ("for an issue or a pull request", "用于 issue 或 pull request"),
     ("for another machine", "为另一台机器"),
+    ("go on after Ctrl-C", "Ctrl-C 之后继续"),
     (
         "mend what can be mended; old files are kept as *.flatout-backup",
         "修复可以修复的；旧文件保存为 *.flatout-backup",
     ),
+    ("one process and one record a GPU", "每个 GPU 一个进程、一份记录"),
     (
         "only what differs from a configuration file",
         "只列出与配置文件不同之处",
@@ -325,6 +576,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "only what differs from a recorded run",
         "只列出与一次运行记录不同之处",
     ),
+    ("refuse to start what fails", "不合格就不启动"),
     ("remove all prepared data sets", "删除全部准备好的数据集"),
     (
         "report.html beside the record, the headline here",
@@ -332,9 +584,14 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("show what --fix would change", "显示 --fix 会改什么"),
     ("the folder you are in", "当前目录"),
+    ("the newest run", "最新的一次运行"),
     ("the newest run, ten times as fast", "最新的一次运行，十倍速"),
     ("the same as a DataLoader call", "同上，写成 DataLoader 调用"),
     ("the same for a program", "同上，供程序读取"),
+    (
+        "the same from a command's flags, its --config and its source",
+        "同上，依据命令的参数、其 --config 和源码",
+    ),
     (
         "the screen; q ends it with the verdict",
         "监控界面；按 q 结束并给出结论",
@@ -349,10 +606,15 @@ pub static CHINESE: &[(&str, &str)] = &[
         "这条规则检测什么、为何慢、怎么办",
     ),
     (
+        "what this machine can do at most, in under a minute",
+        "一分钟内测出这台机器的上限",
+    ),
+    (
         "what this machine has, what is missing, and what that costs",
         "这台机器有什么、缺什么、代价是什么",
     ),
     ("what would be deleted", "看会删除哪些"),
+    ("when it has ended", "结束之后"),
     (
         "where to begin on this machine, each value with its reason",
         "在这台机器上从哪里开始，每个值附理由",
