@@ -1,5 +1,7 @@
 //! `flatout slurm` and `flatout analyze --job-id` against a real Slurm with its accounting.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 #[path = "slurm/cluster.rs"]
 mod cluster;
 

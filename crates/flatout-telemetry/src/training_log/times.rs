@@ -381,7 +381,9 @@ fn bare(line: &[u8], found: &Duration, word: &[u8]) -> Meaning {
 }
 
 fn part_of(word: &[u8]) -> Option<Part> {
-    const PARTS: [(Part, &[&str], &[&str], &[&str]); 5] = [
+    type Words = &'static [&'static str];
+    /// A part, the words that name it, beginnings of words that do, and Chinese that holds it.
+    const PARTS: [(Part, Words, Words, Words); 5] = [
         (
             Part::Eval,
             &["val", "test"],
