@@ -30,7 +30,7 @@ anonymous() { # record: nothing in it may tell whose machine it was
     local root
     root=$(cd "$here/.." && pwd)
     find "$1" -type f -name '*.json*' ! -name '*.zst' -exec sed -i \
-        -e "s#$root/##g; s#\"$root\"#\".\"#g; s#$(dirname "$(command -v "$PYTHON")")/##g; s#$(hostname)#host#g" \
+        -e "s#$root/##g; s#\"$root\"#\".\"#g; s#$(dirname "$(command -v "$PYTHON")")/##g; s#\"$(hostname)\"#\"host\"#g" \
         -e 's#GPU-[0-9a-f-]\{36\}#GPU-0#g; s#"/tmp/[^"]*/#"/tmp/#g' {} +
     # Stacks: where libraries lie is nobody's business, and what was imported before the first step fills most of the file.
     [ -f "$1/stacks.jsonl" ] || return 0
