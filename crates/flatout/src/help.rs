@@ -127,10 +127,12 @@ fn with_values(argument: Arg, mut text: String) -> Arg {
     if takes_value && !choices.is_empty() {
         text += &format!(" [可选：{}]", choices.join(", "));
     }
-    argument
-        .help(text)
-        .hide_default_value(true)
-        .hide_possible_values(true)
+    let argument = argument.help(text);
+    if takes_value {
+        argument.hide_default_value(true).hide_possible_values(true)
+    } else {
+        argument
+    }
 }
 
 /// Of an example the command stays, what it is for is translated: the two stand apart by two spaces or more.
@@ -216,6 +218,13 @@ mod tests {
             assert!(!help.contains(english), "{english} in\n{help}");
         }
         assert!(help.contains("[默认：1]"), "{help}");
+    }
+
+    #[test]
+    fn the_tree_is_sound_in_both_languages() {
+        for language in [Language::English, Language::Chinese] {
+            localise(crate::Cli::command(), language).debug_assert();
+        }
     }
 
     #[test]

@@ -42,11 +42,13 @@ fn waiting_is_charged_to_the_programs_own_line() {
     // Where the machine allows no tracing at all the record says so instead.
     if !found.is_empty() {
         assert!(slow * 2 > all, "{slow} of {all}: {found:?}");
-        assert!(
-            found
-                .iter()
-                .all(|stack| !stands_in(stack, "phase") || stack.frames.len() > 1)
-        );
+        // The program is not stopped to be read, so that now and then a stack is torn; as a rule it is whole.
+        let torn: u64 = found
+            .iter()
+            .filter(|stack| stands_in(stack, "phase") && stack.frames.len() == 1)
+            .map(|stack| stack.count)
+            .sum();
+        assert!(torn * 10 <= all, "{torn} of {all}: {found:?}");
     } else {
         let told = data
             .events
