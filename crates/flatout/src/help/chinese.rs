@@ -546,7 +546,6 @@ pub static CHINESE: &[(&str, &str)] = &[
         "any program that says its steps, through placeholders",
         "任意会报告步数的程序，用占位符",
     ),
-    ("auto, cpu, cuda or cuda:N", "auto、cpu、cuda 或 cuda:N"),
     (
         "before the start: settings, data, GPU, disk",
         "启动前：设置、数据、GPU、磁盘",

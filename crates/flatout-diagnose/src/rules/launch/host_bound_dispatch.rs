@@ -29,8 +29,16 @@ const GPU_BUSY: f64 = 0.7;
 /// Share of the window in which the host launches.
 const COMPUTE_SHARE: f64 = 0.4;
 
+/// With so many reads of the device in a step the queue of launches is drained again and again: the host can never run ahead,
+/// and the gaps are the reads' doing.
+const READS_THAT_DRAIN: f64 = 4.0;
+
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
+    let reads: f64 = analysis.syncs.iter().map(|site| site.per_step()).sum();
+    if reads >= READS_THAT_DRAIN {
+        return None;
+    }
     if analysis.device() != Device::Cuda || window.share(Phase::Compute) < COMPUTE_SHARE {
         return None;
     }
