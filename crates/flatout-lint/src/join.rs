@@ -218,6 +218,8 @@ mod tests {
             .iter_mut()
             .for_each(|one| one.finding.places[0].file = "train.py".into());
         sync.gain = Some(Gain::estimate(1.2, 1.4));
+        let blocked = flatout_core::Evidence::new(Message::verbatim("time blocked"), 25.4, "%");
+        sync.evidence.push(blocked);
         let run = Run {
             findings: vec![sync],
             facts: BTreeMap::from([("optimizer.fused".to_owned(), vec!["true".to_owned()])]),
@@ -240,6 +242,9 @@ mod tests {
             ("item-in-step", 6)
         );
         assert!(outcome.found[0].finding.gain.is_some());
+        let language = flatout_core::Language::English;
+        let text = crate::format::text(&outcome, language, crate::format::Paint(false));
+        assert!(text.contains("measured: time blocked 25.4%"), "{text}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::lint::Outcome;
 use crate::report::Reported;
-use flatout_core::{Fix, Language, Message, Severity, message};
+use flatout_core::{Evidence, Fix, Language, Message, Severity, message};
 use std::fmt::Write;
 
 /// Whether to colour.
@@ -55,6 +55,9 @@ fn finding(out: &mut String, outcome: &Outcome, one: &Reported, language: Langua
     if !finding.detail.is_empty() {
         let _ = writeln!(out, "  {}", finding.detail.get(language));
     }
+    if let Some(measured) = measured(&finding.evidence, language) {
+        let _ = writeln!(out, "  {measured}");
+    }
     for place in finding.places.iter().skip(1) {
         let see = message!(en: "see", zh: "参见");
         let _ = writeln!(out, "  {}: {place}", see.get(language));
@@ -63,6 +66,17 @@ fn finding(out: &mut String, outcome: &Outcome, one: &Reported, language: Langua
         let _ = writeln!(out, "  {}", fix_line(fix, paint, language));
     }
     out.push('\n');
+}
+
+/// What a recorded run measured of it; nothing without one.
+fn measured(evidence: &[Evidence], language: Language) -> Option<String> {
+    let shown: Vec<String> = evidence
+        .iter()
+        .take(3)
+        .map(|one| format!("{} {:.1}{}", one.what.get(language), one.value, one.unit))
+        .collect();
+    let head = message!(en: "measured", zh: "实测");
+    (!shown.is_empty()).then(|| format!("{}: {}", head.get(language), shown.join(" · ")))
 }
 
 fn fix_line(fix: &Fix, paint: Paint, language: Language) -> String {
