@@ -18,8 +18,18 @@ pub fn epoch_of(call: Code<'_>) -> Option<Code<'_>> {
     None
 }
 
+/// From this many epochs on, what is done after each of them can be afforded an interval.
+const MANY_EPOCHS: i64 = 20;
+
+/// The number of epochs after each of which a call runs, where there are many.
+pub fn many_epochs_of(call: Code<'_>) -> Option<i64> {
+    epoch_of(call)
+        .and_then(epochs_of)
+        .filter(|epochs| *epochs >= MANY_EPOCHS)
+}
+
 /// The number of epochs, where it can be read off: `for epoch in range(30)`, `range(start, args.epochs)`.
-pub fn epochs_of(around: Code<'_>) -> Option<i64> {
+fn epochs_of(around: Code<'_>) -> Option<i64> {
     let mut iterator = around.iterator()?;
     let wraps = iterator.callee().and_then(Code::as_name) == Some("tqdm");
     if wraps {

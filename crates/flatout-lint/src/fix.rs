@@ -1,11 +1,13 @@
 //! Choosing, applying and writing the edits of findings. Edits never overlap; a file is written whole or not at all, and its
 //! old text is kept beside it.
 
+use crate::lint::Outcome;
 use crate::report::Reported;
+use crate::source::Source;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
 use flatout_core::{Edit, Finding, Fix};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The first fix of a finding that edits source and may be applied; empty if there is none.
@@ -24,7 +26,7 @@ pub struct Plan {
     pub edits: BTreeMap<PathBuf, Vec<Edit>>,
     /// Findings that these edits mend.
     pub mended: usize,
-    /// Findings whose edits would overlap with others: a second run mends them.
+    /// Findings whose edits would overlap with others: the next round mends them.
     pub postponed: usize,
 }
 
@@ -87,9 +89,8 @@ pub fn backup_path(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Keeps the old text in the backup, then puts the new text in place.
-pub fn write(path: &Path, old: &str, new: &str) -> Result<(), FileError> {
-    write_atomically(&backup_path(path), old.as_bytes())?;
+/// Puts the new text in place.
+fn write(path: &Path, new: &str) -> Result<(), FileError> {
     let mode = std::fs::metadata(path).map(|data| data.permissions());
     write_atomically(path, new.as_bytes())?;
     if let Ok(mode) = mode {
@@ -99,43 +100,77 @@ pub fn write(path: &Path, old: &str, new: &str) -> Result<(), FileError> {
     Ok(())
 }
 
-/// What [`mend`] did, or would do.
+/// What was mended, or would be.
 #[derive(Debug, Default)]
 pub struct Mended {
     pub diff: String,
-    pub files: usize,
+    pub files: BTreeSet<PathBuf>,
     pub findings: usize,
     pub postponed: usize,
     pub written: bool,
 }
 
-/// Plans the edits, makes their diff and, with `write`, puts the new files in place.
-pub fn mend(outcome: &crate::Outcome, with_unsafe: bool, write: bool) -> Result<Mended, FileError> {
-    let plan = plan(&outcome.found, with_unsafe);
+/// More rounds than edits can wait for each other; an end in any case.
+const MOST_ROUNDS: usize = 8;
+
+/// What a first round would change. Nothing is written.
+pub fn preview(outcome: &Outcome, with_unsafe: bool) -> Mended {
+    let mut mended = Mended::default();
+    mended.take(outcome, &plan(&outcome.found, with_unsafe));
+    mended
+}
+
+/// Mends until nothing is left to mend: one edit makes room for the next (a loader that pins, then copies that need not block), and
+/// two at the same place follow each other. `again` lints what is there now. The text of before the first round is what is kept.
+pub fn mend<E: From<FileError>>(
+    first: Outcome,
+    with_unsafe: bool,
+    mut again: impl FnMut() -> Result<Outcome, E>,
+) -> Result<Mended, E> {
     let mut mended = Mended {
-        findings: plan.mended,
-        postponed: plan.postponed,
-        written: write,
+        written: true,
         ..Mended::default()
     };
-    for (path, edits) in &plan.edits {
-        let Some(source) = outcome.source(path) else {
-            continue;
-        };
-        let new = apply(&source.text, edits);
-        mended.diff += &crate::format::unified(path, &source.text, &new, edits);
-        mended.files += 1;
-        if write {
-            self::write(path, &source.text, &new)?;
+    let mut outcome = first;
+    for _ in 0..MOST_ROUNDS {
+        let plan = plan(&outcome.found, with_unsafe);
+        let kept = mended.files.clone();
+        let texts = mended.take(&outcome, &plan);
+        if texts.is_empty() {
+            break;
         }
+        for (source, new) in texts {
+            if !kept.contains(&source.path) {
+                write_atomically(&backup_path(&source.path), source.text.as_bytes())?;
+            }
+            write(&source.path, &new)?;
+        }
+        outcome = again()?;
     }
     Ok(mended)
 }
 
 impl Mended {
+    /// Counts a round in, with its diff; gives the files of it with their new texts.
+    fn take<'o>(&mut self, outcome: &'o Outcome, plan: &Plan) -> Vec<(&'o Source, String)> {
+        self.findings += plan.mended;
+        self.postponed = plan.postponed;
+        let mut texts = Vec::new();
+        for (path, edits) in &plan.edits {
+            let Some(source) = outcome.source(path) else {
+                continue;
+            };
+            let new = apply(&source.text, edits);
+            self.diff += &crate::format::unified(path, &source.text, &new, edits);
+            self.files.insert(path.clone());
+            texts.push((source, new));
+        }
+        texts
+    }
+
     pub fn summary(&self) -> flatout_core::Message {
         use flatout_core::message;
-        let (findings, files, postponed) = (self.findings, self.files, self.postponed);
+        let (findings, files, postponed) = (self.findings, self.files.len(), self.postponed);
         let mut say = match (findings, self.written) {
             (0, _) => message!(en: "Nothing to mend by itself.", zh: "没有可以自动修复的问题。"),
             (_, true) => message!(
@@ -148,8 +183,8 @@ impl Mended {
             ),
         };
         if postponed > 0 {
-            say.en += &format!(" {postponed} more touch the same lines: run it again.");
-            say.zh += &format!("另有 {postponed} 处涉及相同的行：请再运行一次。");
+            say.en += &format!(" {postponed} more touch the same lines and come in the next round.");
+            say.zh += &format!("另有 {postponed} 处涉及相同的行，将在下一轮修复。");
         }
         say
     }

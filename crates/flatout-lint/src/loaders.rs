@@ -47,6 +47,16 @@ fn passed_to<'p>(code: Code<'p>, function: &str) -> Option<Code<'p>> {
     (parent.callee()?.as_name() == Some(function)).then_some(parent)
 }
 
+/// Whether a loader is known to have workers.
+pub fn has_workers(call: Code<'_>) -> bool {
+    let Some(workers) = call.argument("num_workers", 5) else {
+        return false;
+    };
+    let values = workers.values();
+    let some = |value: &Value| matches!(value, Value::Integer(count) if *count > 0);
+    values.complete && !values.list.is_empty() && values.list.iter().all(|known| some(&known.value))
+}
+
 /// Whether a loader pins its batches; `None` when that cannot be seen.
 pub fn pins_memory(call: Code<'_>) -> Option<bool> {
     match call.argument("pin_memory", 7) {

@@ -60,10 +60,10 @@ rules! {
 pub(crate) mod prelude {
     pub use super::Check;
     pub use crate::config::Value;
-    pub use crate::epochs::{epoch_of, epochs_of};
+    pub use crate::epochs::{epoch_of, many_epochs_of};
     pub use crate::hot::{cuda_hot_calls, cuda_step_loop, from_host, head, tell_hot};
     pub use crate::loaders::{
-        dataset_getitems, gives_one_batch, loader_calls, moves_to_device, pins_memory, transfers,
+        dataset_getitems, gives_one_batch, has_workers, loader_calls, moves_to_device, pins_memory, transfers,
     };
     pub use crate::project::{Code, Hot, LoopRole, ModuleId, Origin, Project, Use};
     pub use crate::python::{Bound, Kind, NodeId, Operator};

@@ -25,6 +25,11 @@ impl Source {
         }
     }
 
+    /// Code, as against a configuration file.
+    pub fn is_python(&self) -> bool {
+        self.path.extension().is_some_and(|ending| ending == "py")
+    }
+
     fn line_starts(&self) -> &[u32] {
         self.line_starts.get_or_init(|| {
             let breaks = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');

@@ -94,7 +94,13 @@ fn fixes_keep_a_backup_and_happen_once() {
         fs::read_to_string(folder.path().join("train.py.flatout-backup")).unwrap(),
         TRAIN
     );
-    // Edits that could not be made together are made in the next rounds; then nothing is left to do.
+    flatout(folder.path(), &["lint", "--fix", "--unsafe"]);
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        once,
+        "a second --fix changed something"
+    );
+    // Nor do more rounds find anything to do.
     for _ in 0..3 {
         flatout(folder.path(), &["lint", "--fix", "--unsafe"]);
     }

@@ -65,12 +65,29 @@ pub fn about() -> Message {
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let settings = settings(&arguments)?;
-    let mut outcome = flatout_lint::lint(&arguments.paths, &settings)?;
-    if let Some(run) = &arguments.run {
-        join_run(run, &mut outcome, context)?;
+    let run = arguments.run.as_deref().map(recorded).transpose()?;
+    let look = || -> Result<(Outcome, Option<join::Joined>)> {
+        let mut outcome = flatout_lint::lint(&arguments.paths, &settings)?;
+        let joined = run.as_ref().map(|run| join::join(&mut outcome, run));
+        Ok((outcome, joined))
+    };
+    let (outcome, joined) = look()?;
+    if let Some(join::Joined { proved, dropped }) = joined {
+        let say = message!(
+            en: "the run proves {proved} findings, which come first, and disproves {dropped}, which are left out",
+            zh: "这次运行证实了 {proved} 处（排在前面），排除了 {dropped} 处"
+        );
+        eprintln!("{}", context.say(&say));
     }
     if arguments.diff || arguments.fix {
-        return mend(&arguments, &outcome, context);
+        let mended = if arguments.fix {
+            fix::mend(outcome, arguments.with_unsafe, || Ok::<_, Failure>(look()?.0))?
+        } else {
+            fix::preview(&outcome, arguments.with_unsafe)
+        };
+        write_stdout(mended.diff.as_bytes());
+        eprintln!("{}", context.say(&mended.summary()));
+        return Ok(ExitCode::from(u8::from(arguments.diff && !mended.diff.is_empty())));
     }
     let format = if arguments.json { OutputFormat::Json } else { arguments.format };
     let text = match format {
@@ -83,8 +100,8 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     Ok(exit_code(&outcome))
 }
 
-/// Reads the record and its diagnosis, and joins them to what the source says.
-fn join_run(named: &str, outcome: &mut Outcome, context: &Context) -> Result<()> {
+/// What a record and its diagnosis say of the source.
+fn recorded(named: &str) -> Result<join::Run> {
     let data = record::find(named)?.load();
     let mut run = join::Run {
         findings: flatout_diagnose::diagnose(&data).findings,
@@ -101,13 +118,7 @@ fn join_run(named: &str, outcome: &mut Outcome, context: &Context) -> Result<()>
             run.host_reads.push(place);
         }
     }
-    let join::Joined { proved, dropped } = join::join(outcome, &run);
-    let say = message!(
-        en: "the run proves {proved} findings, which come first, and disproves {dropped}, which are left out",
-        zh: "这次运行证实了 {proved} 处（排在前面），排除了 {dropped} 处"
-    );
-    eprintln!("{}", context.say(&say));
-    Ok(())
+    Ok(run)
 }
 
 fn settings(arguments: &Arguments) -> Result<Settings> {
@@ -131,12 +142,4 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
 fn exit_code(outcome: &Outcome) -> ExitCode {
     let fails = outcome.found.iter().any(|one| one.finding.severity > Severity::Information);
     ExitCode::from(u8::from(fails))
-}
-
-/// Shows the edits, and with `--fix` makes them.
-fn mend(arguments: &Arguments, outcome: &Outcome, context: &Context) -> Result<ExitCode> {
-    let mended = fix::mend(outcome, arguments.with_unsafe, arguments.fix)?;
-    write_stdout(mended.diff.as_bytes());
-    eprintln!("{}", context.say(&mended.summary()));
-    Ok(ExitCode::from(u8::from(arguments.diff && !mended.diff.is_empty())))
 }

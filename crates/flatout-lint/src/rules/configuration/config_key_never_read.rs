@@ -61,8 +61,7 @@ fn is_unread(project: &Project, source: &Source, entries: &[Entry], entry: &Entr
         return false;
     }
     // A field of a class is mentioned where it is declared; that reads nothing.
-    let is_field = source.path.extension().is_some_and(|extension| extension == "py");
-    let mentioned = if is_field { project.mentions().uses(name) } else { project.mentions().has(name) };
+    let mentioned = if source.is_python() { project.mentions().uses(name) } else { project.mentions().has(name) };
     if mentioned || in_sequence(entry) || project.reads().section_is_passed(entry) {
         return false;
     }

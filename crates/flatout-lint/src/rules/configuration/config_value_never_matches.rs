@@ -66,7 +66,7 @@ fn check(project: &Project, report: &mut Report<'_>) {
             );
             found.see(first.place());
             let quoted = quote(&wanted, is, &source.path);
-            if source.path.extension().is_some_and(|extension| extension == "py") {
+            if source.is_python() {
                 // The field has a declared type too, which a person has to change with it.
                 found.advice(message!(
                     en: "set it to {quoted}, which is what the code asks for, and its type with it",

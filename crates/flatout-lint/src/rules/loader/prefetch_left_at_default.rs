@@ -67,14 +67,6 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     }
 }
 
-fn has_workers(call: Code<'_>) -> bool {
-    let Some(workers) = call.argument("num_workers", 5) else { return false };
-    let values = workers.values();
-    values.complete
-        && !values.list.is_empty()
-        && values.list.iter().all(|known| matches!(known.value, Value::Integer(count) if count > 0))
-}
-
 /// The read of a file in a `__getitem__` of the program.
 fn item_reader(project: &Project, module: ModuleId) -> Option<Code<'_>> {
     let modules = project.program(module).iter();

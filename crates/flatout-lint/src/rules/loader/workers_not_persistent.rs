@@ -30,12 +30,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         if call.splats() || call.keyword("persistent_workers").is_some() {
             continue;
         }
-        let Some(workers) = call.argument("num_workers", 5) else { continue };
-        let values = workers.values();
-        let some = values.complete
-            && !values.list.is_empty()
-            && values.list.iter().all(|known| matches!(known.value, Value::Integer(count) if count > 0));
-        if !some || !has_epochs(project, module) || used_up_here(call) {
+        if !has_workers(call) || !has_epochs(project, module) || used_up_here(call) {
             continue;
         }
         let found = report.at(

@@ -25,12 +25,9 @@ pub const ID: &str = "checkpoint-every-epoch";
 pub const SEVERITY: Severity = Severity::Information;
 pub const CHECK: Check = Check::Module(check);
 
-/// From this many epochs on an interval can be afforded.
-const MANY_EPOCHS: i64 = 20;
-
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for call in project.torch_calls(module).filter(|call| call.calls("torch.save")) {
-        let Some(epochs) = epoch_of(call).and_then(epochs_of).filter(|epochs| *epochs >= MANY_EPOCHS) else { continue };
+        let Some(epochs) = many_epochs_of(call) else { continue };
         report
             .at(
                 call,

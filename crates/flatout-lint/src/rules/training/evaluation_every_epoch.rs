@@ -25,16 +25,13 @@ pub const ID: &str = "evaluation-every-epoch";
 pub const SEVERITY: Severity = Severity::Information;
 pub const CHECK: Check = Check::Module(check);
 
-/// From this many epochs on an interval can be afforded.
-const MANY_EPOCHS: i64 = 20;
-
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for call in project.torch_calls(module) {
         let Some(function) = call.target().filter(|target| target.as_function().is_some()) else { continue };
         if !project.flow().evaluates(function) || is_needed(call) {
             continue;
         }
-        let Some(epochs) = epoch_of(call).and_then(epochs_of).filter(|epochs| *epochs >= MANY_EPOCHS) else { continue };
+        let Some(epochs) = many_epochs_of(call) else { continue };
         let text = call.callee().map_or("", Code::text);
         report
             .at(
