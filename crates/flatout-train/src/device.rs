@@ -101,11 +101,16 @@ fn within_limit(limit: Option<u64>, wanted_bytes: u64) -> Result<(), EngineError
     }
 }
 
-fn threads(settings: &Settings) -> usize {
-    let usable = UsableCpus::here().count();
+/// The CPUs that this program may use.
+pub fn usable_threads() -> usize {
+    UsableCpus::here().count()
+}
+
+/// Those that a session of these settings has.
+pub fn threads(settings: &Settings) -> usize {
     match settings.threads {
         _ if settings.naive => 1,
-        Some(threads) => threads.min(usable),
-        None => usable,
+        Some(threads) => threads.min(usable_threads()),
+        None => usable_threads(),
     }
 }

@@ -10,6 +10,7 @@
 //! | [`models`] | data and settings to a plan, one file a model |
 //! | [`device`] | the session: CPU or CUDA |
 //! | [`batch_size`], [`memory`] | how many samples a step is of, and what fits |
+//! | [`threads`], [`speed`] | how many CPUs a step is fastest on, measured |
 //! | [`schedule`], [`metrics`] | learning rate over time; scores of an evaluation |
 //! | [`trainer`] | the loop |
 //! | [`grid`] | every combination of lists, one training each |
@@ -34,7 +35,9 @@ pub mod recipe;
 pub mod recorder;
 pub mod schedule;
 pub mod settings;
+pub mod speed;
 pub mod target;
+pub mod threads;
 pub mod trainer;
 
 pub use configuration::Configuration;

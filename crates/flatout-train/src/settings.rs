@@ -77,7 +77,7 @@ settings! {
     early_stopping [patience]: Kind::Count, "0", "stop after so many evaluations without a better score; 0: never", "连续多少次评估无提升即停止；0 表示不停";
     limit: Kind::Count, "0", "only the first so many entities or files; 0: all", "只用前多少个实体或文件；0 表示全部";
     memory_limit: Kind::Text, "", "memory the model may take, such as 8GiB [default: what is free]", "模型可用的内存上限，例如 8GiB [默认：空闲内存]";
-    threads: Kind::Count, "0", "threads on the CPU; 0: all usable CPUs", "CPU 线程数；0 表示全部可用 CPU";
+    threads: Kind::Count, "0", "threads on the CPU; 0: all usable CPUs, or fewer where short steps are faster so", "CPU 线程数；0 表示全部可用 CPU，步骤很短时实测选用更少的线程";
     deterministic: Kind::Flag, "false", "a rerun gives the same bits: a measured batch size is taken from the run before", "重跑结果逐位相同：沿用上次实测选定的 batch 大小";
     seed: Kind::Count, "42", "seed of everything random", "随机种子";
     output_dir [out, output]: Kind::Text, "out", "folder for checkpoints, metrics and the run record", "保存检查点、指标与运行记录的文件夹";

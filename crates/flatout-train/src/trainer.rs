@@ -14,11 +14,11 @@ use crate::batch_size::{self, Batch, fitting};
 use crate::checkpoint::{self, Progress, Snapshot};
 use crate::configuration::{Configuration, Phase};
 use crate::data::TrainingData;
-use crate::device::Opened;
+use crate::device::{self, Opened};
 use crate::metric_files::MetricFiles;
 use crate::metrics::Scores;
 use crate::recorder::Recorder;
-use crate::{Settings, TrainError, models};
+use crate::{Settings, TrainError, models, threads};
 use epochs::PhaseRun;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
@@ -50,6 +50,8 @@ pub struct Trainer<'a> {
     trained_samples: u64,
     trained_s: f64,
     last_scores: Option<Scores>,
+    /// Notes that were told: a second phase does not repeat them.
+    told: Vec<Message>,
     begun: Instant,
     opener: fitting::Opener,
 }
@@ -123,6 +125,7 @@ impl<'a> Trainer<'a> {
             trained_samples: 0,
             trained_s: 0.0,
             last_scores: None,
+            told: Vec::new(),
             begun,
             opener: fitting::open_once,
         })
@@ -135,7 +138,7 @@ impl<'a> Trainer<'a> {
         Ok(Outcome {
             scores: self.last_scores,
             best_loss: self.progress.best,
-            samples_s: self.trained_samples as f64 / self.trained_s.max(1e-9),
+            samples_s: (self.trained_s > 0.0).then(|| self.trained_samples as f64 / self.trained_s),
             seconds: self.begun.elapsed().as_secs_f64(),
             output_dir: self.configuration.settings.output_dir.clone(),
             interrupted,
@@ -165,22 +168,25 @@ impl<'a> Trainer<'a> {
 
     /// Runs a phase to its end, with smaller parts where memory runs out on the way; true when it was interrupted.
     fn run_phase(&mut self, phase: &Phase, mut begin: Begin) -> Result<bool, TrainError> {
-        let settings = &phase.settings;
+        let mut settings = phase.settings.clone();
         let (mut batch, mut notes) = self.batch_of(phase)?;
         self.in_force = self.in_force.with_batch(self.progress.phase, batch);
         write_atomically(&self.output("config.yaml"), self.in_force.yaml().as_bytes())?;
         loop {
-            let Self {
-                data, report, opener, ..
-            } = self;
-            let mut say = |message: Message| report(&Report::Warning { message });
-            let mut opened = fitting::open(*opener, settings, data, &mut batch, &mut say)?;
+            let mut opened = self.open(&settings, &mut batch)?;
+            if threads::is_open(&settings, &opened) {
+                drop(opened);
+                let chosen = threads::choose(&settings, &self.data, batch.micro)?;
+                settings.threads = Some(chosen.threads);
+                notes.extend(chosen.told());
+                opened = self.open(&settings, &mut batch)?;
+            }
             begin.put(&mut *opened.session)?;
             self.position = opened.session.position();
             self.progress.batch = Some(batch);
             let run = PhaseRun {
                 name: &phase.name,
-                settings,
+                settings: &settings,
                 batch,
                 order: EpochOrder::new(
                     self.data.train.clone(),
@@ -201,8 +207,16 @@ impl<'a> Trainer<'a> {
             drop(opened);
             let Self { data, report, .. } = self;
             let mut say = |message: Message| report(&Report::Warning { message });
-            batch = fitting::make_smaller(settings, data, batch, wanted_bytes, &mut say)?;
+            batch = fitting::make_smaller(&settings, data, batch, wanted_bytes, &mut say)?;
         }
+    }
+
+    fn open(&mut self, settings: &Settings, batch: &mut Batch) -> Result<Opened, TrainError> {
+        let Self {
+            data, report, opener, ..
+        } = self;
+        let mut say = |message: Message| report(&Report::Warning { message });
+        fitting::open(*opener, settings, data, batch, &mut say)
     }
 
     /// A resumed phase goes on with the batch it had, unless another one is asked for.
@@ -226,6 +240,11 @@ impl<'a> Trainer<'a> {
     }
 
     fn start_report(&mut self, opened: &Opened, run: &PhaseRun, notes: Vec<Message>) {
+        let all = opened.notes.iter().chain(&self.configuration.notes);
+        let all = all.chain(&self.data.notes).chain(&notes);
+        let mut new: Vec<Message> = all.cloned().chain(streamed(&*opened.session)).collect();
+        new.retain(|note| !self.told.contains(note));
+        self.told.extend(new.iter().cloned());
         let report = Report::Start {
             device: opened.session.device(),
             precision: opened.precision.to_owned(),
@@ -240,15 +259,7 @@ impl<'a> Trainer<'a> {
             data_bytes: self.data.bytes,
             memory_bytes: opened.session.memory_bytes(),
             seconds: self.begun.elapsed().as_secs_f64(),
-            notes: opened
-                .notes
-                .iter()
-                .chain(&self.configuration.notes)
-                .chain(&self.data.notes)
-                .chain(&notes)
-                .chain(&streamed(&*opened.session))
-                .cloned()
-                .collect(),
+            notes: new,
         };
         (self.report)(&report);
     }
@@ -268,6 +279,9 @@ impl<'a> Trainer<'a> {
         recorder.fact("optimizer.fused", true);
         recorder.fact("model.class", model);
         recorder.fact("model.parameters", opened.session.plan().parameter_count());
+        if opened.device == "cpu" {
+            recorder.fact("threads", device::threads(run.settings));
+        }
         recorder.fact("pipeline", if *naive { "naive" } else { "auto" });
     }
 

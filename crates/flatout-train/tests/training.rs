@@ -159,3 +159,52 @@ fn every_phase_has_a_schedule_of_its_own() {
         assert!(pair[0].1 > 0.45 * 0.005 && pair[1].1 < 0.1 * 0.005, "{rates:?}");
     }
 }
+
+#[test]
+fn the_number_of_threads_is_said_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    stocks(&data);
+    let mut ends = Vec::new();
+    for (name, more) in [
+        ("measured", vec![("batch_size", "4")]),
+        ("one", vec![("batch_size", "4"), ("threads", "1")]),
+    ] {
+        let output = folder.path().join(name);
+        train(
+            &values(&data, &output, &[&more[..], &[("epochs", "1")]].concat()),
+            None,
+        )
+        .unwrap();
+        let loaded = Record::open(&output.join("run")).unwrap().load();
+        let fact = loaded.facts.iter().find(|fact| fact.key == "threads").unwrap();
+        assert!(fact.value.as_u64().unwrap() >= 1);
+        ends.push(tensors(&output));
+    }
+    assert!(
+        ends[0] == ends[1],
+        "the number of threads changed what was learnt"
+    );
+}
+
+#[test]
+fn a_second_phase_repeats_no_note() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, output) = (folder.path().join("data"), folder.path().join("out"));
+    stocks(&data);
+    let text = "num_workers: 4\npretrain:\n  epochs: 1\nglobal:\n  epochs: 1\n";
+    let mut flags = values(&data, &output, &[("threads", "1")]);
+    flags.remove("epochs");
+    let configuration = Configuration::of(Path::new("phases.yaml"), text, &flags).unwrap();
+    let (interrupted, mut notes) = (AtomicBool::new(false), Vec::new());
+    let mut report = |report: &Report| {
+        if let Report::Start { notes: said, .. } = report {
+            notes.push(said.len());
+        }
+    };
+    Trainer::new(&configuration, &interrupted, &mut report)
+        .unwrap()
+        .run()
+        .unwrap();
+    assert_eq!(notes, [1, 0]);
+}

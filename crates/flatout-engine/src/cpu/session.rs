@@ -174,7 +174,11 @@ impl<T: Real> Session for CpuSession<T> {
     }
 
     fn device(&self) -> String {
-        format!("CPU, {} threads, {:?}", self.pool.workers(), level())
+        let threads = match self.pool.workers() {
+            1 => "1 thread".to_owned(),
+            several => format!("{several} threads"),
+        };
+        format!("CPU, {threads}, {:?}", level())
     }
 
     fn attach(&mut self, name: &str, table: Table) -> Result<(), EngineError> {

@@ -33,7 +33,8 @@ pub struct PointResult {
     pub best_loss: Option<f64>,
     /// Of the last evaluation.
     pub scores: Option<Scores>,
-    pub samples_s: f64,
+    /// `None` where nothing was trained.
+    pub samples_s: Option<f64>,
     pub seconds: f64,
     pub output_dir: PathBuf,
     /// Why it failed.
@@ -117,7 +118,7 @@ impl Point {
                 .collect(),
             best_loss: outcome.as_ref().and_then(|outcome| outcome.best_loss),
             scores: outcome.as_ref().and_then(|outcome| outcome.scores),
-            samples_s: outcome.as_ref().map_or(0.0, |outcome| outcome.samples_s),
+            samples_s: outcome.as_ref().and_then(|outcome| outcome.samples_s),
             seconds: outcome.as_ref().map_or(0.0, |outcome| outcome.seconds),
             output_dir: self.output_dir(),
             error,

@@ -26,7 +26,8 @@ pub fn write_csv(grid: &Grid, results: &[PointResult]) -> Result<(), FileError> 
         let mut cells: Vec<String> = result.values.iter().map(|(_, value)| value.clone()).collect();
         cells.extend(figures.iter().map(figure));
         cells.push(result.best_loss.map(|loss| loss.to_string()).unwrap_or_default());
-        cells.extend([result.samples_s, result.seconds].map(|value| value.to_string()));
+        cells.push(result.samples_s.map(|rate| rate.to_string()).unwrap_or_default());
+        cells.push(result.seconds.to_string());
         cells.push(result.output_dir.display().to_string());
         cells.push(result.error.clone().unwrap_or_default());
         let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();

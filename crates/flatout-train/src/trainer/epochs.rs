@@ -60,10 +60,12 @@ impl Trainer<'_> {
         let settings = run.settings;
         while self.progress.epoch < settings.epochs {
             let (began, samples_before) = (Instant::now(), self.trained_samples);
-            let interrupted = self.train_epoch(run, session)?;
+            let ended = self.train_epoch(run, session);
+            // What was trained before memory ran out took time as well.
+            self.trained_s += began.elapsed().as_secs_f64();
+            let interrupted = ended?;
             self.take_loss(session)?;
             let seconds = began.elapsed().as_secs_f64();
-            self.trained_s += seconds;
             if interrupted {
                 self.save(session, "last.safetensors", false)?;
                 return Ok(true);

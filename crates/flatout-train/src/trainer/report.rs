@@ -76,7 +76,8 @@ pub enum Report {
 pub struct Outcome {
     pub scores: Option<Scores>,
     pub best_loss: Option<f64>,
-    pub samples_s: f64,
+    /// `None` where nothing was trained.
+    pub samples_s: Option<f64>,
     pub seconds: f64,
     pub output_dir: PathBuf,
     /// Ctrl-C: saved, to be resumed.

@@ -143,7 +143,7 @@ fn summary(grid: &Grid, results: &[PointResult], context: &Context) -> String {
         cells.push(result.best_loss.map_or_else(|| "-".to_owned(), |loss| format!("{loss:.6}")));
         cells.extend(more.iter().map(figure));
         match &result.error {
-            None => cells.extend([units::count(result.samples_s), units::duration(result.seconds)]),
+            None => cells.extend([result.samples_s.map_or_else(|| "-".to_owned(), units::count), units::duration(result.seconds)]),
             Some(_) => cells.extend([context.say(&message!(en: "failed", zh: "失败")).to_owned(), "-".to_owned()]),
         }
         table.toned_cells(cells.into_iter().map(|cell| (cell, None)));

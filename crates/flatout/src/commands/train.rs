@@ -82,8 +82,11 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     } else if outcome.interrupted {
         eprintln!("{}", trainer::resume_hint(&outcome.output_dir).get(context.language));
     } else {
-        let (rate, time, folder) = (units::count(outcome.samples_s), units::duration(outcome.seconds), outcome.output_dir.display());
-        let text = message!(en: "done in {time}, {rate} samples/s; checkpoints, metrics and the run record are in {folder}", zh: "完成，用时 {time}，{rate} 样本/秒；检查点、指标和运行记录位于 {folder}");
+        let (time, folder) = (units::duration(outcome.seconds), outcome.output_dir.display());
+        let text = match outcome.samples_s.map(units::count) {
+            Some(rate) => message!(en: "done in {time}, {rate} samples/s; checkpoints, metrics and the run record are in {folder}", zh: "完成，用时 {time}，{rate} 样本/秒；检查点、指标和运行记录位于 {folder}"),
+            None => message!(en: "nothing left to train: {folder} is at its last epoch; --epochs N goes on", zh: "没有需要继续的训练：{folder} 已到最后一轮；用 --epochs N 继续"),
+        };
         eprintln!("{}", text.get(context.language));
     }
     Ok(if outcome.interrupted { ExitCode::from(130) } else { ExitCode::SUCCESS })

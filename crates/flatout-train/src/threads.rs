@@ -1,0 +1,130 @@
+//! How many threads a step runs on. The steps of a small model are too short to be shared out: handing the work over costs more than
+//! it saves. A short measurement finds out. What a training computes does not depend on it, to the last bit.
+
+use crate::batch_size::fitting;
+use crate::data::TrainingData;
+use crate::device::{self, Opened};
+use crate::{Settings, TrainError, speed};
+use flatout_core::{Message, message, units};
+use std::time::Instant;
+
+/// A step of more work than this is worth all threads: nothing is measured.
+const SMALL_STEP_FLOPS: f64 = 1e9;
+/// Of one number of threads. Threads that share their CPUs with other programs wait for one another, so the mean counts.
+const MEASURED_S: f64 = 0.04;
+/// For all numbers together.
+const LONGEST_S: f64 = 0.3;
+/// Fewer threads are better only if they are by this much.
+const GAIN_RATIO: f64 = 0.03;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chosen {
+    pub threads: usize,
+    pub samples_s: f64,
+    /// With all usable CPUs.
+    pub all: usize,
+    pub all_samples_s: f64,
+}
+
+/// Whether the number of threads is left to us, and matters.
+pub fn is_open(settings: &Settings, opened: &Opened) -> bool {
+    opened.device == "cpu"
+        && settings.threads.is_none()
+        && !settings.naive
+        && device::usable_threads() > 1
+        && opened.session.plan().flops_per_step() < SMALL_STEP_FLOPS
+}
+
+/// The fastest number of threads for steps of a size.
+pub fn choose(settings: &Settings, data: &TrainingData, size: usize) -> Result<Chosen, TrainError> {
+    let all = with(settings, data, size, device::usable_threads())?;
+    fastest(settings, data, size, all)
+}
+
+/// The same where it is known how fast all threads are.
+pub fn fastest(
+    settings: &Settings,
+    data: &TrainingData,
+    size: usize,
+    all_samples_s: f64,
+) -> Result<Chosen, TrainError> {
+    let (begun, all) = (Instant::now(), device::usable_threads());
+    let mut best = Chosen {
+        threads: all,
+        samples_s: all_samples_s,
+        all,
+        all_samples_s,
+    };
+    let mut without_gain = 0;
+    for threads in halves(all) {
+        let samples_s = with(settings, data, size, threads)?;
+        if samples_s > best.samples_s * (1.0 + GAIN_RATIO) {
+            (best.threads, best.samples_s) = (threads, samples_s);
+            without_gain = 0;
+        } else {
+            without_gain += 1;
+        }
+        if without_gain == 2 || begun.elapsed().as_secs_f64() > LONGEST_S {
+            break;
+        }
+    }
+    Ok(best)
+}
+
+/// Half of all, a quarter, … one.
+fn halves(all: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(all / 2), |threads| Some(threads / 2)).take_while(|threads| *threads > 0)
+}
+
+fn with(settings: &Settings, data: &TrainingData, size: usize, threads: usize) -> Result<f64, TrainError> {
+    let settings = Settings {
+        device: "cpu".to_owned(),
+        threads: Some(threads),
+        ..settings.clone()
+    };
+    let mut session = fitting::open_once(&settings, data, size)?.session;
+    Ok(speed::measure(&mut *session, data, size, settings.seed, MEASURED_S)?.mean)
+}
+
+impl Chosen {
+    /// Nothing is said of what everybody expects.
+    pub fn told(&self) -> Option<Message> {
+        let (threads, all) = (self.threads, self.all);
+        let (rate, all_rate) = (units::count(self.samples_s), units::count(self.all_samples_s));
+        (threads < all).then(|| {
+            message!(
+                en: "threads {threads}: steps this short are faster on fewer CPUs ({rate} samples/s against {all_rate} on {all}; --threads N fixes it)",
+                zh: "线程数 {threads}：步骤太短，用更少的 CPU 反而更快（{rate} 样本/秒，用 {all} 个时为 {all_rate}；--threads N 可固定）"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_threads_are_halved_down_to_one() {
+        assert_eq!(halves(12).collect::<Vec<_>>(), [6, 3, 1]);
+        assert_eq!(halves(1).count(), 0);
+    }
+
+    #[test]
+    fn only_a_smaller_number_is_told() {
+        let chosen = |threads| Chosen {
+            threads,
+            samples_s: 2e4,
+            all: 2,
+            all_samples_s: 1e4,
+        };
+        assert!(chosen(2).told().is_none());
+        assert!(
+            chosen(1)
+                .told()
+                .unwrap()
+                .en
+                .contains("20k samples/s against 10k on 2")
+        );
+    }
+}
