@@ -2,31 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "../../../tests/support/counting.rs"]
+mod counting;
+
+use counting::allocator_calls;
 use flatout_data::*;
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: hands everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 #[test]
 fn a_steady_stream_allocates_nothing() {
@@ -50,10 +31,10 @@ fn a_steady_stream_allocates_nothing() {
     for _ in 0..100 {
         batches.next_batch().unwrap();
     }
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocator_calls();
     // Several epochs: a new order each, the short last batch, the controller's windows.
     for _ in 0..400 {
         batches.next_batch().unwrap();
     }
-    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
+    assert_eq!(allocator_calls() - before, 0);
 }

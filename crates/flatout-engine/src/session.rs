@@ -1,7 +1,7 @@
 //! What every back end offers: fill the batch, run a step, read what was asked for. The trainer speaks to this alone.
 
 use crate::EngineError;
-use crate::plan::Plan;
+use crate::plan::{BufferId, Plan, Role};
 use std::fmt;
 use std::sync::Arc;
 
@@ -28,6 +28,29 @@ impl Table {
             Self::I32(values) => (**values).as_ref().len(),
             Self::U8(values) => (**values).as_ref().len(),
         }
+    }
+
+    /// The table of a plan that these values are for; an error where type or width do not fit.
+    pub(crate) fn place_in(&self, plan: &Plan, name: &str) -> Result<BufferId, EngineError> {
+        let id = plan.find(name)?;
+        let buffer = plan.buffer(id);
+        let expected = buffer.data_type.name();
+        if buffer.role != Role::Table || expected != self.type_name() {
+            return Err(EngineError::ValueType {
+                name: name.to_owned(),
+                expected,
+                found: self.type_name(),
+            });
+        }
+        let width = buffer.len().max(1);
+        if !self.len().is_multiple_of(width) {
+            return Err(EngineError::Length {
+                name: name.to_owned(),
+                expected: self.len() / width * width,
+                found: self.len(),
+            });
+        }
+        Ok(id)
     }
 
     pub fn is_empty(&self) -> bool {

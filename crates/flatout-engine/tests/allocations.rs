@@ -2,35 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../tests/support/counting.rs"]
+mod counting;
+
+use counting::allocator_calls;
 use flatout_engine::{
     Activation, CpuSession, DataType, Model, Optimizer, Plan, Recurrent, SequenceOutput, Session, Table,
     Window,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-struct Counting;
-
-static CALLS: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise, passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise, passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const BATCH: usize = 8;
 
@@ -129,8 +109,8 @@ fn a_steady_step_allocates_nothing() {
             assert!(session.take_loss().unwrap().is_finite());
         };
         (0..3).for_each(|_| step(&mut session));
-        let before = CALLS.load(Ordering::SeqCst);
+        let before = allocator_calls();
         (0..20).for_each(|_| step(&mut session));
-        assert_eq!(CALLS.load(Ordering::SeqCst), before, "{kind} allocates in a step");
+        assert_eq!(allocator_calls(), before, "{kind} allocates in a step");
     }
 }

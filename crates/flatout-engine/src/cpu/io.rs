@@ -4,9 +4,10 @@ use super::aligned::Aligned;
 use super::gemm::GemmSpace;
 use super::guarded::{Guarded, Reading, Writing};
 use super::memory::Memory;
-use super::pool::Pool;
+use super::pool::{Parts, Pool};
 use super::real::Real;
 use crate::EngineError;
+use crate::activation::Activation;
 use crate::plan::Node;
 use crate::random::Stream;
 use crate::session::Table;
@@ -68,6 +69,18 @@ impl<T: Real> Io<'_, T> {
     /// What forward wrote.
     pub fn result(&self, position: usize) -> Reading<'_, [T]> {
         self.context.memory.read(self.node.outputs[position])
+    }
+
+    /// The gradient before an activation that follows the operation, out of the one behind it.
+    pub fn gradient_before(&self, activation: Activation, gradient: &[T], before: &mut [T]) {
+        let result = self.result(0);
+        let target = Parts::new(before);
+        self.pool().run(&|worker| {
+            let range = self.pool().share(worker, gradient.len(), 64);
+            // SAFETY: shares do not overlap.
+            let target = unsafe { target.part(range.clone()) };
+            activation.gradient(target, &gradient[range.clone()], &result[range]);
+        });
     }
 
     pub fn parameter(&self, position: usize) -> Reading<'_, [T]> {

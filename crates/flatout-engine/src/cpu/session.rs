@@ -182,24 +182,7 @@ impl<T: Real> Session for CpuSession<T> {
     }
 
     fn attach(&mut self, name: &str, table: Table) -> Result<(), EngineError> {
-        let id = self.plan.find(name)?;
-        let buffer = self.plan.buffer(id);
-        let expected = buffer.data_type.name();
-        if buffer.role != Role::Table || expected != table.type_name() {
-            return Err(EngineError::ValueType {
-                name: name.to_owned(),
-                expected,
-                found: table.type_name(),
-            });
-        }
-        let width = buffer.len().max(1);
-        if !table.len().is_multiple_of(width) {
-            return Err(EngineError::Length {
-                name: name.to_owned(),
-                expected: table.len() / width * width,
-                found: table.len(),
-            });
-        }
+        let id = table.place_in(&self.plan, name)?;
         self.memory.attach(id, table);
         Ok(())
     }

@@ -1,98 +1,22 @@
 //! How a setting reaches the program: `{batch_size}` in its command, a value of its configuration file, a flag of our own trainer,
 //! or else the probe. And whether it arrived.
 
+mod config;
+mod error;
+mod placeholders;
+
+pub use error::RouteError;
+
 use crate::applied::reason_for;
-use flatout_core::error::FileError;
-use flatout_core::files::write_atomically;
-use flatout_core::{Explain, Message, explained, message};
+use config::Config;
+use flatout_core::{Message, message};
 use flatout_diagnose::Analysis;
 use flatout_telemetry::record::RunData;
-use flatout_tune::TuneError;
-use flatout_tune::config_file::ConfigFile;
 use flatout_tune::settings;
 use flatout_tune::trial::{Measurement, Settings};
+use placeholders::{filled, names};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-
-#[derive(Debug)]
-pub enum RouteError {
-    /// `{colour}` is nothing that can be tuned.
-    Placeholder {
-        name: String,
-    },
-    /// `--set` names a value that the file does not have, or that is no setting.
-    NoValue {
-        path: PathBuf,
-        key: String,
-        known: String,
-    },
-    /// The command does not name the configuration file.
-    NotNamed {
-        path: PathBuf,
-    },
-    /// `--set` without `--config`.
-    NoFile,
-    Config(TuneError),
-}
-
-impl Explain for RouteError {
-    fn message(&self) -> Message {
-        match self {
-            Self::Placeholder { name } => {
-                message!(en: "`{{{name}}}` is no setting that can be tuned", zh: "`{{{name}}}` 不是可调的设置")
-            }
-            Self::NoValue { path, key, .. } => {
-                let path = path.display();
-                message!(en: "`{path}` has no setting `{key}`", zh: "`{path}` 中没有设置 `{key}`")
-            }
-            Self::NotNamed { path } => {
-                let path = path.display();
-                message!(en: "the command does not name `{path}`", zh: "命令中没有出现 `{path}`")
-            }
-            Self::NoFile => {
-                message!(en: "--set needs the file: --config FILE", zh: "--set 需要配置文件：--config FILE")
-            }
-            Self::Config(error) => error.message(),
-        }
-    }
-
-    fn hint(&self) -> Option<Message> {
-        match self {
-            Self::Placeholder { .. } => {
-                let known = settings::SETTINGS
-                    .iter()
-                    .map(|setting| setting.name)
-                    .collect::<Vec<_>>()
-                    .join(", ");
-                Some(
-                    message!(en: "placeholders are: {known}; write {{{{ for a brace of the program's own", zh: "占位符有：{known}；程序自身的花括号请写成 {{{{"),
-                )
-            }
-            Self::NoValue { known, .. } => Some(message!(en: "it has: {known}", zh: "文件中有：{known}")),
-            Self::NotNamed { .. } => Some(
-                message!(en: "put the file, as given to --config, or {{config}} into the command", zh: "请在命令中写上 --config 给出的文件，或 {{config}}"),
-            ),
-            Self::Config(error) => error.hint(),
-            Self::NoFile => None,
-        }
-    }
-
-    fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Config(error) => error.cause(),
-            _ => None,
-        }
-    }
-}
-explained!(RouteError);
-
-/// A configuration file whose values are settings.
-struct Config {
-    path: PathBuf,
-    file: ConfigFile,
-    /// The setting's key, and the value's path in the file.
-    values: Vec<(&'static str, String)>,
-}
 
 pub struct Route {
     command: Vec<OsString>,
@@ -297,119 +221,6 @@ fn ignored(key: &str, value: &str, analysis: &Analysis, measured: &Measurement) 
     };
     (has.to_string() != value)
         .then(|| message!(en: "the program was given {value} and used {has}", zh: "给程序的值是 {value}，它用的是 {has}"))
-}
-
-impl Config {
-    fn new(path: &Path, set: &[String], command: &[OsString]) -> Result<Self, RouteError> {
-        let file = ConfigFile::read(path).map_err(RouteError::Config)?;
-        let named = path.to_string_lossy();
-        if !command.iter().any(|part| {
-            part.to_string_lossy().contains(&*named) || part.to_string_lossy().contains("{config}")
-        }) {
-            return Err(RouteError::NotNamed {
-                path: path.to_owned(),
-            });
-        }
-        let missing = |key: &str| RouteError::NoValue {
-            path: path.to_owned(),
-            key: key.to_owned(),
-            known: file
-                .values
-                .iter()
-                .filter(|value| settings::find(value.name()).is_some())
-                .map(|value| value.path.clone())
-                .collect::<Vec<_>>()
-                .join(", "),
-        };
-        let mut values = Vec::new();
-        if set.is_empty() {
-            // Everything in the file that is a setting by its name.
-            for value in &file.values {
-                if let Some(setting) = settings::find(value.name())
-                    .filter(|setting| !values.iter().any(|(key, _)| *key == setting.key))
-                {
-                    values.push((setting.key, value.path.clone()));
-                }
-            }
-        }
-        for key in set {
-            let value = file.get(key).ok_or_else(|| missing(key))?;
-            let setting = settings::find(value.name()).ok_or_else(|| missing(key))?;
-            values.push((setting.key, key.clone()));
-        }
-        Ok(Self {
-            path: path.to_owned(),
-            file,
-            values,
-        })
-    }
-
-    fn has(&self, key: &str) -> bool {
-        self.values.iter().any(|(known, _)| *known == key)
-    }
-
-    fn changes(&self, settings: &Settings) -> Vec<(String, String)> {
-        let quoted = self
-            .path
-            .extension()
-            .is_some_and(|end| end == "json" || end == "toml");
-        let spelt = |value: &str| match value {
-            "on" => "true".to_owned(),
-            "off" => "false".to_owned(),
-            text if quoted && text.parse::<f64>().is_err() => format!("\"{text}\""),
-            text => text.to_owned(),
-        };
-        self.values
-            .iter()
-            .filter_map(|(key, path)| Some((path.clone(), spelt(settings.get(key)?))))
-            .collect()
-    }
-
-    /// A copy with the settings in it, beside the other things of the trial; what it carries is taken out of `left`.
-    fn write(&self, left: &mut Settings, scratch: &Path) -> Result<PathBuf, RouteError> {
-        let text = self.file.with(&self.changes(left));
-        let copy = scratch.join(self.path.file_name().unwrap_or_default());
-        write_atomically(&copy, text.as_bytes())
-            .map_err(|error: FileError| RouteError::Config(error.into()))?;
-        left.0.retain(|key, _| !self.has(key));
-        Ok(copy)
-    }
-}
-
-/// The names in `{name}` and `{name=value}`; `{{` is a brace.
-fn names(text: &str) -> Vec<(String, Option<String>)> {
-    let text = text.replace("{{", "");
-    let inside = text
-        .split('{')
-        .skip(1)
-        .filter_map(|rest| rest.split_once('}'))
-        .map(|(inside, _)| inside);
-    let plain = inside.filter(|inside| {
-        !inside.is_empty()
-            && inside
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "_-.=".contains(c))
-    });
-    plain
-        .map(|inside| {
-            inside
-                .split_once('=')
-                .map_or((inside.to_owned(), None), |(name, value)| {
-                    (name.to_owned(), Some(value.to_owned()))
-                })
-        })
-        .collect()
-}
-
-fn filled(text: &str, settings: &Settings) -> String {
-    let mut text = text.to_owned();
-    for (name, value) in names(&text.clone()) {
-        let mark = value.map_or_else(|| format!("{{{name}}}"), |value| format!("{{{name}={value}}}"));
-        if let Some(value) = settings::find(&name).and_then(|setting| settings.get(setting.key)) {
-            text = text.replace(&mark, value);
-        }
-    }
-    text.replace("{{", "{").replace("}}", "}")
 }
 
 #[cfg(test)]

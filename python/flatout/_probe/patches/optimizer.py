@@ -43,7 +43,7 @@ def _before(self):
                 info.feeds = True
             loader.newly_fed.clear()
         sync.stepping = True
-        for function in settings.on_optimizer:
+        for function in tuple(settings.on_optimizer):
             function()
         if clock.resting >= 0:
             clock.resume()

@@ -3,7 +3,6 @@
 use super::CudaSession;
 use super::streaming::Streaming;
 use crate::EngineError;
-use crate::plan::Role;
 use crate::session::Table;
 
 /// What tables leave free on the card, for libraries and for plans that are made anew.
@@ -11,25 +10,8 @@ const RESERVE_BYTES: u64 = 1 << 30;
 
 impl CudaSession {
     pub(super) fn attach_table(&mut self, name: &str, table: Table) -> Result<(), EngineError> {
-        let id = self.plan.find(name)?;
-        let buffer = self.plan.buffer(id);
-        let expected = buffer.data_type.name();
-        if buffer.role != Role::Table || expected != table.type_name() {
-            return Err(EngineError::ValueType {
-                name: name.to_owned(),
-                expected,
-                found: table.type_name(),
-            });
-        }
-        let width = buffer.len().max(1);
-        if !table.len().is_multiple_of(width) {
-            let expected = table.len() / width * width;
-            return Err(EngineError::Length {
-                name: name.to_owned(),
-                expected,
-                found: table.len(),
-            });
-        }
+        let id = table.place_in(&self.plan, name)?;
+        let width = self.plan.buffer(id).len().max(1);
         self.check_table(id, &table)?;
         self.machine.device.bind()?;
         self.wait()?;

@@ -57,14 +57,8 @@ impl<T: Real> CpuOperation<T> for Conv2d {
         if self.activation == Activation::None {
             return self.backward_from(io, &gradient);
         }
-        let (mut before, result) = (io.scratch(BEFORE), io.result(0));
-        let target = Parts::new(&mut before);
-        io.pool().run(&|worker| {
-            let range = io.pool().share(worker, gradient.len(), 64);
-            // SAFETY: shares do not overlap.
-            let target = unsafe { target.part(range.clone()) };
-            self.activation.gradient(target, &gradient[range.clone()], &result[range]);
-        });
+        let mut before = io.scratch(BEFORE);
+        io.gradient_before(self.activation, &gradient, &mut before);
         self.backward_from(io, &before);
     }
 }

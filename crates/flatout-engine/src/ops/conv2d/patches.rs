@@ -61,6 +61,30 @@ struct Lines {
     apart: usize,
 }
 
+impl Lines {
+    /// A line a pixel, for the side whose rows are packed.
+    fn of_rows(first: usize, rows: usize, start: usize, depth: usize) -> Self {
+        Self {
+            first,
+            count: rows,
+            start,
+            length: depth,
+            apart: PANEL_STRIDE,
+        }
+    }
+
+    /// A line a pixel of the depth, for the side whose columns are packed.
+    fn of_columns(first: usize, columns: usize, start: usize, depth: usize, width: usize) -> Self {
+        Self {
+            first: start,
+            count: depth,
+            start: first,
+            length: columns,
+            apart: width,
+        }
+    }
+}
+
 /// `[pixels, size · size · channels]` out of the input images.
 pub struct Patches<'a, T> {
     pub images: &'a [T],
@@ -129,25 +153,11 @@ impl<T: Real> Operand<T> for Patches<'_, T> {
     }
 
     fn pack_rows(&self, first: usize, rows: usize, start: usize, depth: usize, _width: usize, panel: &mut [T]) {
-        let lines = Lines {
-            first,
-            count: rows,
-            start,
-            length: depth,
-            apart: PANEL_STRIDE,
-        };
-        self.pack(&lines, panel);
+        self.pack(&Lines::of_rows(first, rows, start, depth), panel);
     }
 
     fn pack_columns(&self, first: usize, columns: usize, start: usize, depth: usize, width: usize, panel: &mut [T]) {
-        let lines = Lines {
-            first: start,
-            count: depth,
-            start: first,
-            length: columns,
-            apart: width,
-        };
-        self.pack(&lines, panel);
+        self.pack(&Lines::of_columns(first, columns, start, depth, width), panel);
         pad(panel, depth, columns, width);
     }
 }
@@ -215,25 +225,11 @@ impl<T: Real> Operand<T> for Reached<'_, T> {
     }
 
     fn pack_rows(&self, first: usize, rows: usize, start: usize, depth: usize, _width: usize, panel: &mut [T]) {
-        let lines = Lines {
-            first,
-            count: rows,
-            start,
-            length: depth,
-            apart: PANEL_STRIDE,
-        };
-        self.pack(&lines, panel);
+        self.pack(&Lines::of_rows(first, rows, start, depth), panel);
     }
 
     fn pack_columns(&self, first: usize, columns: usize, start: usize, depth: usize, width: usize, panel: &mut [T]) {
-        let lines = Lines {
-            first: start,
-            count: depth,
-            start: first,
-            length: columns,
-            apart: width,
-        };
-        self.pack(&lines, panel);
+        self.pack(&Lines::of_columns(first, columns, start, depth, width), panel);
         pad(panel, depth, columns, width);
     }
 }

@@ -43,14 +43,7 @@ impl<T: Real> CpuOperation<T> for Linear {
         if self.activation == Activation::None {
             return self.backward_from(io, &gradient);
         }
-        let result = io.result(0);
-        let target = Parts::new(&mut scratch);
-        io.pool().run(&|worker| {
-            let range = io.pool().share(worker, gradient.len(), 64);
-            // SAFETY: shares do not overlap.
-            let target = unsafe { target.part(range.clone()) };
-            self.activation.gradient(target, &gradient[range.clone()], &result[range]);
-        });
+        io.gradient_before(self.activation, &gradient, &mut scratch);
         self.backward_from(io, &scratch);
     }
 }
