@@ -1,11 +1,13 @@
 //! Configuration files as rules see them: every key with its path, place and value. YAML, JSON and TOML look the same.
 
 mod json;
+mod lost;
 mod toml;
 mod yaml;
 
 use crate::python::Span;
 use crate::source::Source;
+pub use lost::Lost;
 use std::path::Path;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +54,9 @@ pub struct ConfigError {
 #[derive(Debug)]
 pub struct Document {
     pub source: Source,
+    /// The entries that count.
     pub entries: Vec<Entry>,
+    pub lost: Vec<Lost>,
     pub error: Option<ConfigError>,
 }
 
@@ -80,9 +84,11 @@ pub fn parse(source: Source, format: Format) -> Document {
         Format::Json => json::entries(&source.text),
         Format::Toml => toml::entries(&source.text),
     };
+    let (entries, lost) = lost::sort_out(entries);
     Document {
         source,
         entries,
+        lost,
         error,
     }
 }

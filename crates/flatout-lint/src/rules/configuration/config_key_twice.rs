@@ -20,7 +20,6 @@
 //! YAML 1.2, "Mappings": keys are unique. RFC 8259: names within an object should be unique.
 
 use crate::rules::prelude::*;
-use rustc_hash::FxHashMap;
 
 pub const ID: &str = "config-key-twice";
 pub const SEVERITY: Severity = Severity::Warning;
@@ -28,13 +27,8 @@ pub const CHECK: Check = Check::Project(check);
 
 fn check(project: &Project, report: &mut Report<'_>) {
     for document in &project.documents {
-        let mut first: FxHashMap<&[String], &crate::config::Entry> = FxHashMap::default();
-        for entry in &document.entries {
-            // YAML's merge key may be given several times.
-            if entry.name() == "<<" {
-                continue;
-            }
-            let Some(before) = first.insert(&entry.path, entry) else { continue };
+        for before in &document.lost {
+            let (entry, before) = (&document.entries[before.by], &before.entry);
             let text = &document.source.text;
             let (key, kept, lost) = (entry.path.join("."), entry.span.text(text), before.span.text(text));
             let (kept, lost) = (crate::brief(kept), crate::brief(lost));
@@ -63,6 +57,16 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].place().line, 4);
         assert_eq!(findings_of(ID, &[("config.json", "{\"a\": 1, \"a\": 2}")]).len(), 1);
+    }
+
+    #[test]
+    fn only_the_value_that_counts_is_judged() {
+        let code = ("train.py", "import yaml\ncfg = yaml.safe_load(open('config.yaml'))\nif cfg['amp'] == 'bf16':\n    pass\n");
+        let of = |config| findings_of("config-value-never-matches", &[code, ("config.yaml", config)]).len();
+        assert_eq!(of("amp: bf16\namp: true\n"), 1);
+        assert_eq!(of("amp: true\namp: bf16\n"), 0);
+        let nested = "train:\n  amp: true\ntrain:\n  lr: 1\n";
+        assert_eq!(findings_of(ID, &[("config.yaml", nested)]).len(), 1);
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         }
         // Evaluation waits too, but not at every step.
         let trains = call.argument("shuffle", 2).and_then(Code::as_boolean) == Some(true);
-        if !trains || !project.uses_cuda(module) {
+        if !trains || gives_one_batch(call) || !project.uses_cuda(module) {
             continue;
         }
         let Some(reader) = item_reader(project, module) else { continue };
@@ -100,5 +100,8 @@ mod tests {
         // Items that lie in memory take the same time each.
         let memory = FIRES.replace("Image.open(self.paths[index])", "self.images[index]");
         assert!(findings_of(ID, &[("train.py", &memory)]).is_empty());
+        // Of a loader that shows one batch now and then nothing is ever taken ahead.
+        let shown = format!("{FIRES}def show():\n    return next(iter(loader))\n");
+        assert!(findings_of(ID, &[("train.py", &shown)]).is_empty());
     }
 }
