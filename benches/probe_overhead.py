@@ -1,11 +1,17 @@
-"""What `flatout run` costs a training step: the same loop alone and under flatout, block by block in turn, in one run.
+"""What `flatout run` costs a training step: the same loop alone and under flatout, block by block in turn.
 
-    python benches/probe_overhead.py --flatout target/release/flatout [--device cuda] [--width 4096] [--blocks 30] [--traceml]
+    python benches/probe_overhead.py --flatout target/release/flatout [--device cuda] [--traceml] [--rounds 4] [--keep FILE]
+    python benches/probe_overhead.py --show FILE [FILE…]
 
 Each arm is a process of its own that runs a block of steps whenever it is asked to, through two named pipes, so that any launcher
-can stand before it; the arms take turns, so that whatever else the machine does hits all of them. Arms: alone, `flatout run`,
-`flatout run --no-stacks`, and with `--traceml` TraceML (`traceml run`, its own calls around the step, as its guide asks for).
-Choose `--width` so that a step takes 2 ms alone. Printed: the step alone, the difference a step with a 95% interval over the paired blocks.
+can stand before it. The arms take turns in random order, so that whatever else the machine does hits all of them; all of them
+run on the same CPU, one at a time. Two processes of the very same program differ by more than the probe costs (where their
+memory lies, what the allocator did), so a round starts all of them anew, and `alone again` shows what is left of that. Arms: alone,
+alone again, `flatout run`, `flatout run --no-stacks`, and with `--traceml` TraceML (`traceml run`, its own calls around the
+step, as its guide asks for). The width is chosen so that a step alone takes 2 ms.
+
+Printed: the step alone, then per arm the median over rounds of the median difference of paired blocks, with a 95% interval
+by bootstrap over rounds and the blocks in them. `--keep` appends the rounds to a file, `--show` counts several files together.
 """
 
 import argparse
@@ -21,18 +27,23 @@ import sys
 import tempfile
 import time
 
+WARM_STEPS = 10
 
-def worker(device, width, steps, peer, pipes):
+
+def worker(device, width, steps, peer, pipes, cpu):
     """Trains a block of steps for every line that comes in, and answers with the seconds it took."""
+    if cpu is not None:
+        os.sched_setaffinity(0, {cpu})
     import torch
     from torch.utils.data import DataLoader, TensorDataset
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    model = torch.nn.Sequential(torch.nn.Linear(64, width), torch.nn.ReLU(), torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 1))
-    model.to(device)
+    layers = [torch.nn.Linear(64, width), torch.nn.ReLU(), torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 1)]
+    model = torch.nn.Sequential(*layers).to(device)
     optimizer = torch.optim.Adam(model.parameters())
-    loader = DataLoader(TensorDataset(torch.randn(32 * steps, 64), torch.randn(32 * steps, 1)), batch_size=32, shuffle=True)
+    rows = 32 * (WARM_STEPS + steps)
+    loader = DataLoader(TensorDataset(torch.randn(rows, 64), torch.randn(rows, 1)), batch_size=32, shuffle=True)
 
     if peer == "traceml":
         import traceml_ai
@@ -42,9 +53,17 @@ def worker(device, width, steps, peer, pipes):
     else:
         around = contextlib.nullcontext
 
+    def wait():
+        if device == "cuda":
+            torch.cuda.synchronize()
+
     def block():
-        begin = time.perf_counter()
+        begin = 0.0
         for number, (x, y) in enumerate(loader):
+            if number == WARM_STEPS:
+                # Another arm had the CPU's caches until now.
+                wait()
+                begin = time.perf_counter()
             with around():
                 x, y = x.to(device), y.to(device)
                 loss = (model(x) - y).square().mean()
@@ -53,8 +72,7 @@ def worker(device, width, steps, peer, pipes):
                 optimizer.step()
             if number % 10 == 0:
                 loss.item()
-        if device == "cuda":
-            torch.cuda.synchronize()
+        wait()
         return time.perf_counter() - begin
 
     with open(os.path.join(pipes, "answers"), "w") as answers, open(os.path.join(pipes, "asks")) as asks:
@@ -77,9 +95,11 @@ class Arm:
         descriptor = os.open(os.path.join(self.folder, "answers"), os.O_RDWR)
         self.answers = os.fdopen(descriptor)
         self.asks = os.fdopen(os.open(os.path.join(self.folder, "asks"), os.O_RDWR), "w")
-        while not select.select([descriptor], [], [], 1.0)[0]:
+
+    def ready(self):
+        while not select.select([self.answers], [], [], 1.0)[0]:
             if self.process.poll() is not None:
-                raise SystemExit("%s did not start" % name)
+                raise SystemExit("%s did not start" % self.name)
         self.answers.readline()
 
     def block(self):
@@ -93,58 +113,110 @@ class Arm:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def probe_environment():
-    """The probe alone, laid out as `flatout run` does it."""
-    folder = tempfile.mkdtemp(prefix="flatout-bench-", dir="/dev/shm")
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python", "flatout")
-    shutil.copytree(source, os.path.join(folder, "python", "flatout"))
-    shutil.copy(os.path.join(source, "_probe", "sitecustomize.py"), os.path.join(folder, "python"))
-    os.mkdir(os.path.join(folder, "rings"))
-    return ["PYTHONPATH=" + os.path.join(folder, "python"), "FLATOUT_RING=" + os.path.join(folder, "rings")]
-
-
-def interval(differences, rounds=4000):
-    """The median's 95% interval by bootstrap."""
-    picks = sorted(statistics.median(random.choices(differences, k=len(differences))) for _ in range(rounds))
-    return picks[int(rounds * 0.025)], picks[int(rounds * 0.975)]
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--flatout", help="the binary; without it only the probe itself is put in, and nobody reads its rings")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--width", type=int, default=512)
-    parser.add_argument("--blocks", type=int, default=30)
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--traceml", action="store_true", help="TraceML as a further arm (pip install traceml-ai)")
-    arguments = parser.parse_args()
-    own = {"device": arguments.device, "width": arguments.width, "steps": arguments.steps, "peer": None}
-    script = os.path.abspath(__file__)
-    python = [sys.executable, script]
-    arms = [Arm("alone", python, own)]
-    if arguments.flatout:
-        flatout = [os.path.abspath(arguments.flatout), "run", "--quiet"]
-        arms.append(Arm("flatout", flatout + ["--"] + python, own))
-        arms.append(Arm("flatout --no-stacks", flatout + ["--no-stacks", "--"] + python, own))
-    else:
-        arms.append(Arm("probe", ["env"] + probe_environment() + python, own))
-    if arguments.traceml:
-        launcher = os.path.join(os.path.dirname(sys.executable), "traceml")
-        arms.append(Arm("traceml", [launcher, "run", script], dict(own, peer="traceml")))
-    random.seed(1)
-    for _ in range(arguments.blocks):
+def round_of(commands, own, blocks):
+    """Every arm anew, then blocks in turn: seconds by arm."""
+    arms = [Arm(name, command, dict(own, peer=peer)) for name, command, peer in commands]
+    for arm in arms:
+        arm.ready()
+    for _ in range(blocks):
         for arm in random.sample(arms, len(arms)):
             arm.times.append(arm.block())
     for arm in arms:
         arm.end()
-    base = arms[0].times
-    result = {"device": arguments.device, "blocks": arguments.blocks, "steps": arguments.steps}
-    result["alone_ms"] = statistics.median(base) / arguments.steps * 1e3
-    for arm in arms[1:]:
-        differences = [(b - a) / arguments.steps * 1e3 for a, b in zip(base, arm.times)]
-        low, high = interval(differences)
-        result[arm.name] = {"added_ms": statistics.median(differences), "low": low, "high": high}
-    print(json.dumps(result))
+    return {arm.name: arm.times for arm in arms}
+
+
+def fitting_width(own, wanted_ms):
+    """The width at which a step alone takes as long as wanted."""
+    width, command = own["width"], [sys.executable, os.path.abspath(__file__)]
+    for _ in range(6):
+        times = round_of([("alone", command, None)], dict(own, width=width), 3)["alone"]
+        step_ms = min(times) / own["steps"] * 1e3
+        if abs(step_ms - wanted_ms) < wanted_ms * 0.1:
+            break
+        # Most of a step grows with the square of the width.
+        width = max(64, min(16384, int(width * (wanted_ms / step_ms) ** 0.5 / 32) * 32))
+    return width
+
+
+def differences(rounds, arm, steps):
+    """Per round, the paired blocks' differences from the arm alone, in milliseconds a step."""
+    return [[(b - a) / steps * 1e3 for a, b in zip(times["alone"], times[arm])] for times in rounds if arm in times]
+
+
+def middle(groups):
+    return statistics.median(statistics.median(group) for group in groups)
+
+
+def interval(groups, picks=2000):
+    """The 95% interval of `middle`: rounds are drawn again, and blocks within each."""
+    found = sorted(
+        middle([random.choices(group, k=len(group)) for group in random.choices(groups, k=len(groups))]) for _ in range(picks)
+    )
+    return found[int(picks * 0.025)], found[int(picks * 0.975)]
+
+
+def summary(kept):
+    rounds, steps = kept["rounds"], kept["steps"]
+    result = {key: kept[key] for key in ("device", "width", "steps")}
+    result["rounds"], result["blocks"] = len(rounds), sum(len(times["alone"]) for times in rounds)
+    result["alone_ms"] = statistics.median(time for times in rounds for time in times["alone"]) / steps * 1e3
+    for arm in rounds[0]:
+        if arm != "alone":
+            groups = differences(rounds, arm, steps)
+            low, high = interval(groups)
+            result[arm] = {"added_ms": round(middle(groups), 4), "low": round(low, 4), "high": round(high, 4)}
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--flatout", help="the binary")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--width", type=int, help="[default: so that a step takes --step-ms alone]")
+    parser.add_argument("--step-ms", type=float, default=2.0)
+    parser.add_argument("--rounds", type=int, default=4, help="each with processes of its own")
+    parser.add_argument("--blocks", type=int, default=20, help="of each arm a round")
+    parser.add_argument("--steps", type=int, default=50, help="a block")
+    parser.add_argument("--cpu", type=int, help="run every arm on this CPU")
+    parser.add_argument("--traceml", action="store_true", help="TraceML as a further arm (pip install traceml-ai)")
+    parser.add_argument("--keep", metavar="FILE", help="append the rounds to this file")
+    parser.add_argument("--show", nargs="+", metavar="FILE", help="only count kept rounds together")
+    arguments = parser.parse_args()
+    random.seed(1)
+    if arguments.show:
+        files = [json.load(open(name)) for name in arguments.show]
+        files[0]["rounds"] = [times for kept in files for times in kept["rounds"]]
+        print(json.dumps(summary(files[0])))
+        return
+    if not arguments.flatout:
+        parser.error("--flatout names the binary to measure")
+    own = {"device": arguments.device, "width": arguments.width or 512, "steps": arguments.steps, "cpu": arguments.cpu}
+    kept = None
+    if arguments.keep and os.path.exists(arguments.keep):
+        kept = json.load(open(arguments.keep))
+        own["width"] = kept["width"]
+    elif not arguments.width:
+        own["width"] = fitting_width(own, arguments.step_ms)
+    kept = kept or {"device": arguments.device, "width": own["width"], "steps": arguments.steps, "rounds": []}
+    script = os.path.abspath(__file__)
+    python, flatout = [sys.executable, script], [os.path.abspath(arguments.flatout), "run", "--quiet"]
+    commands = [
+        ("alone", python, None),
+        ("alone again", python, None),
+        ("flatout", flatout + ["--"] + python, None),
+        ("flatout --no-stacks", flatout + ["--no-stacks", "--"] + python, None),
+    ]
+    if arguments.traceml:
+        # As its `traceml` command does it, wherever the package lies.
+        launcher = [sys.executable, "-c", "import sys; from traceml_ai.launcher.cli import main; sys.exit(main())"]
+        commands.append(("traceml", launcher + ["run", script], "traceml"))
+    for _ in range(arguments.rounds):
+        kept["rounds"].append(round_of(commands, own, arguments.blocks))
+        if arguments.keep:
+            with open(arguments.keep, "w") as file:
+                json.dump(kept, file)
+    print(json.dumps(summary(kept)))
 
 
 if __name__ == "__main__":

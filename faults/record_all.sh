@@ -6,6 +6,7 @@
 # Programs that need no GPU run on two CPUs each, several side by side; those that need one run alone on the other CPUs.
 # FLATOUT: the binary (target/release/flatout). PYTHON: a Python with PyTorch (python3). RECORDS: where `<name>/record`
 # goes (this folder). A program whose record is there already is passed over; FORCE=1 runs it again.
+# A program with a `machine.sh` beside it runs under that: it makes the machine what the fault needs, then runs its arguments.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 FLATOUT=${FLATOUT:-$here/../target/release/flatout}
@@ -56,12 +57,13 @@ PYTHON_END
 }
 
 record() { # name, CPU list
-    local target=$RECORDS/$1/record home
+    local target=$RECORDS/$1/record machine=$here/$1/machine.sh home
     [ -z "${FORCE:-}" ] && [ -f "$target/run.json" ] && return
     home=$(mktemp -d)
+    [ -x "$machine" ] || machine=env
     # The record's own paths are relative to the repository's root, wherever that is.
-    (cd "$here/.." && FLATOUT_HOME=$home timeout 120 taskset -c "$2" "$FLATOUT" run --quiet --name "$(basename "$1")" \
-        -- "$PYTHON" "faults/$1/train.py") >"$home/out" 2>&1
+    (cd "$here/.." && FLATOUT_HOME=$home PYTHON=$PYTHON timeout 120 taskset -c "$2" "$machine" "$FLATOUT" run --quiet \
+        --name "$(basename "$1")" -- "$PYTHON" "faults/$1/train.py") >"$home/out" 2>&1
     local code=$? run
     run=$(ls -d "$home"/runs/*/ 2>/dev/null | head -1)
     if [ -n "$run" ] && [ -s "$run/steps.jsonl" ]; then

@@ -58,8 +58,14 @@ fn settle(candidate: Candidate, left: &mut BTreeMap<Stretch, f64>, wall_s: f64) 
 
 /// Takes what the claim explains out of its stretches; nothing when less than half of it is there.
 fn take(claim: &Claim, left: &mut BTreeMap<Stretch, f64>) -> f64 {
-    let there: f64 = claim
-        .stretches
+    // Where the device is the host itself, launching and computing are the same seconds.
+    let one = !left.contains_key(&Stretch::Device);
+    let merged = |stretch: &Stretch| match stretch {
+        Stretch::Device if one => Stretch::Dispatch,
+        other => *other,
+    };
+    let stretches: Vec<Stretch> = claim.stretches.iter().map(merged).collect();
+    let there: f64 = stretches
         .iter()
         .map(|stretch| left.get(stretch).copied().unwrap_or(0.0))
         .sum();
@@ -68,7 +74,7 @@ fn take(claim: &Claim, left: &mut BTreeMap<Stretch, f64>) -> f64 {
         return 0.0;
     }
     let mut wanted = granted;
-    for stretch in &claim.stretches {
+    for stretch in &stretches {
         let pool = left.entry(*stretch).or_insert(0.0);
         let taken = wanted.min(*pool);
         *pool -= taken;
@@ -89,11 +95,10 @@ fn available(analysis: &Analysis) -> BTreeMap<Stretch, f64> {
         Device::Cuda => analysis.dispatch_idle_s().unwrap_or(compute_s),
         _ => compute_s,
     };
-    BTreeMap::from([
+    let mut all = BTreeMap::from([
         (Stretch::Data, window.seconds(Phase::Data)),
         (Stretch::Transfer, window.seconds(Phase::Transfer)),
         (Stretch::Dispatch, dispatch_s),
-        (Stretch::Device, busy_s.unwrap_or(compute_s)),
         (Stretch::Sync, window.seconds(Phase::Sync)),
         (Stretch::Eval, window.seconds(Phase::Eval)),
         (Stretch::Checkpoint, window.seconds(Phase::Checkpoint)),
@@ -101,7 +106,9 @@ fn available(analysis: &Analysis) -> BTreeMap<Stretch, f64> {
             Stretch::Other,
             window.seconds(Phase::Other) + window.unexplained_s(),
         ),
-    ])
+    ]);
+    all.extend(busy_s.map(|busy_s| (Stretch::Device, busy_s)));
+    all
 }
 
 fn order(finding: &Finding) -> (u8, std::cmp::Reverse<Severity>) {
@@ -190,6 +197,25 @@ mod tests {
         wanted.claim.as_mut().unwrap().stretches[0] = Stretch::Other;
         let findings = rank(&analysis, vec![wanted]);
         assert!((findings[0].gain.unwrap().high - 2.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn on_the_cpu_launching_and_computing_are_the_same_seconds() {
+        let data = Build::steady(21)
+            .phase(Phase::Compute, 1.0)
+            .fact("device", "cpu")
+            .done();
+        let analysis = Analysis::new(&data);
+        let all = analysis.window.as_ref().unwrap().seconds(Phase::Compute);
+        let mut launching = candidate("launching", Reach::Specific, all * 0.8);
+        launching.claim.as_mut().unwrap().stretches[0] = Stretch::Dispatch;
+        let mut computing = candidate("computing", Reach::Likely, all * 0.8);
+        computing.claim.as_mut().unwrap().stretches[0] = Stretch::Device;
+        let kinds: Vec<Kind> = rank(&analysis, vec![computing, launching])
+            .iter()
+            .map(|f| f.kind)
+            .collect();
+        assert_eq!(kinds, [Kind::Cause, Kind::Symptom]);
     }
 
     #[test]

@@ -46,6 +46,7 @@ files![
     "_probe/patches/optimizer.py",
     "_probe/patches/sync.py",
     "_probe/patches/worker.py",
+    "_probe/patches/zeroing.py",
 ];
 
 /// The private folder of one run: `python/` with the probe, `rings/` where its processes report.

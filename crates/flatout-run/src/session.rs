@@ -79,7 +79,8 @@ pub fn run(options: &Options, live: &mut dyn FnMut(Live)) -> Result<Outcome, Run
     let signals = Signals::block();
     let runtime = Runtime::create()?;
     let job = job_from_environment().map(|job| job_name(&job));
-    let folder = record::new_folder(&options.runs, &run_name(options), job.as_deref());
+    let folder =
+        record::new_folder(&options.runs, &run_name(options), job.as_deref()).map_err(RunError::Record)?;
     let mut writer = RecordWriter::create(&folder, info(options, &folder)).map_err(RunError::Record)?;
     let trace = std::path::absolute(folder.join(profile::TRACE)).ok();
     let trace = trace.as_deref().filter(|_| options.profile);

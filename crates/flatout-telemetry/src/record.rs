@@ -28,7 +28,7 @@ mod writer;
 
 pub use event::{Event, EventKind};
 pub use fact::{Fact, StackCount, StackTick};
-pub use home::{RunEntry, find, list, new_folder, runs_folder, utc};
+pub use home::{RunEntry, find, folder_name, list, new_folder, runs_folder, utc};
 pub use profile::{Copy, DeviceProfile, Idle, NamedTime, Profile};
 pub use prune::{PruneOptions, delete, prunable, size_bytes};
 pub use reader::{Items, ReadError, Record, RunData, Skipped};

@@ -14,6 +14,8 @@ from time import perf_counter_ns
 from . import guard
 from .ring import (
     BUCKETS,
+    L_NUMBER,
+    LOADER_WORDS,
     STEP_HIST,
     W_BATCHES,
     W_CLOSED,
@@ -189,6 +191,14 @@ def sums():
 
 def eval_batch():
     words[W_EVAL_BATCHES] += 1
+
+
+def claim_slot(at, number):
+    """A loader takes a slot over that another one used: what that one counted is not its own. Nobody's while it is emptied."""
+    words[at + L_NUMBER] = 0
+    for index in range(LOADER_WORDS):
+        words[at + index] = 0
+    words[at + L_NUMBER] = number
 
 
 def flush(now, last=False):

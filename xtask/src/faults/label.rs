@@ -11,6 +11,8 @@ pub struct Label {
     pub needs_gpu: bool,
     pub causes: Vec<String>,
     pub also: Vec<String>,
+    /// The code the program ends with.
+    pub exit: i32,
     /// It shows the same on any machine, also a loaded one with two CPUs.
     pub anywhere: bool,
 }
@@ -52,7 +54,7 @@ pub fn find(faults: &Path) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// Lines `key = value` whose values are strings, lists of strings or `true`, as JSON writes them too.
+/// Lines `key = value` whose values are strings, numbers, lists of strings or `true`, as JSON writes them too.
 fn parse(text: &str) -> Result<Label> {
     let known = rule_ids();
     let mut fields = BTreeMap::new();
@@ -92,6 +94,7 @@ fn parse(text: &str) -> Result<Label> {
         needs_gpu: needs == "gpu",
         causes: rules("causes")?,
         also: rules("also")?,
+        exit: fields.get("exit").and_then(Value::as_i64).unwrap_or(0) as i32,
         anywhere: fields.get("anywhere").and_then(Value::as_bool).unwrap_or(false),
     })
 }

@@ -75,7 +75,13 @@ fn once(program: &Program, python: &Path) -> Result<Run> {
 }
 
 fn one(program: &Program, python: &Path, home: &Path) -> Result<Verdict> {
-    let mut command = Command::new(root().join("target/debug/flatout"));
+    let flatout = root().join("target/debug/flatout");
+    let machine = program.folder.join("machine.sh");
+    let mut command = Command::new(&flatout);
+    if machine.exists() {
+        command = Command::new(machine);
+        command.arg(&flatout).env("PYTHON", python);
+    }
     if !program.label.needs_gpu {
         // As in the records: no GPU in sight.
         command.env("CUDA_VISIBLE_DEVICES", "");
@@ -89,7 +95,7 @@ fn one(program: &Program, python: &Path, home: &Path) -> Result<Verdict> {
         .stdout(Stdio::null())
         .status()
         .map_err(|error| format!("flatout could not be started: {error}"))?;
-    if !status.success() {
+    if status.code() != Some(program.label.exit) {
         return Err(format!("{} ended with {status}", program.name));
     }
     let runs =

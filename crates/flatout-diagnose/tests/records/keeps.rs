@@ -146,6 +146,11 @@ fn gains_stay_within_the_time_that_was_lost_and_no_second_is_sold_twice() {
                 "{name}: only causes gain"
             );
         }
+        let together: f64 = causes(diagnosis).map(promised).sum();
+        assert!(
+            together <= 1.0,
+            "{name}: all together promise {together} of the time"
+        );
         let Some(window) = &analysis.window else { return };
         let share = |phases: &[Phase]| phases.iter().map(|phase| window.share(*phase)).sum::<f64>();
         let domain_of = |finding: &Finding| {
@@ -159,6 +164,8 @@ fn gains_stay_within_the_time_that_was_lost_and_no_second_is_sold_twice() {
             ("sync", &[Phase::Sync][..]),
             ("launch", &[Phase::Compute, Phase::Sync][..]),
             ("interruptions", &Phase::ALL[..]),
+            // Half of the arithmetic at most, by whichever way.
+            ("precision", &[Phase::Compute, Phase::Sync][..]),
         ] {
             let sold: f64 = causes(diagnosis)
                 .filter(|finding| domain_of(finding) == Some(domain))

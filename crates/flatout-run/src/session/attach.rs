@@ -49,7 +49,8 @@ pub fn attach(pid: u32, duration: Duration, runs: &Path, stacks: bool) -> Result
         ..Options::new(command_of(pid))
     };
     let runtime = Runtime::create()?;
-    let folder = record::new_folder(&options.runs, &format!("attach-{pid}"), None);
+    let folder =
+        record::new_folder(&options.runs, &format!("attach-{pid}"), None).map_err(RunError::Record)?;
     let mut writer = RecordWriter::create(&folder, info(&options, &folder)).map_err(RunError::Record)?;
     let mut recording = Recording::start(&runtime, pid, &options, &mut writer);
     let begun = Instant::now();

@@ -7,15 +7,17 @@ use flatout_telemetry::Record;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Seconds after the first step at which the record is looked at: a verdict within 15 s, with enough to rest on.
-const LOOKS_S: [f64; 4] = [8.0, 13.0, 30.0, 60.0];
+/// Seconds after the first step at which the record is looked at.
+const LOOKS_S: [f64; 4] = [8.0, 14.8, 30.0, 60.0];
+/// The look at which something is said in any case, within 15 s of the first step: that nothing was found is an answer too.
+const SAID_BY: usize = 2;
 /// With `--live` the record is judged again this often, and never so often that it costs more than a hundredth of a CPU.
 const LIVE_S: f64 = 5.0;
 const LIVE_COST: f64 = 100.0;
 
 /// A word during the run.
 pub enum Live<'a> {
-    /// The first cause that was found.
+    /// The first cause that was found; after 15 s without one, what can be said so far.
     First(&'a Finding),
     /// The state of things, as often as `--live` asks for it.
     State(&'a Diagnosis, Progress),
@@ -54,16 +56,16 @@ impl EarlyFinding {
             return;
         }
         self.looked += 1;
-        let found = self.diagnose();
-        let cause = found.and_then(|found| {
-            found
-                .findings
-                .into_iter()
-                .find(|finding| finding.kind == Kind::Cause)
-        });
+        let findings = self.diagnose().map(|found| found.findings).unwrap_or_default();
+        let cause = findings.iter().find(|finding| finding.kind == Kind::Cause);
         if let Some(finding) = cause {
             self.looked = LOOKS_S.len();
-            say(Live::First(&finding));
+            say(Live::First(finding));
+        } else if self.looked == SAID_BY {
+            findings
+                .last()
+                .into_iter()
+                .for_each(|verdict| say(Live::First(verdict)));
         }
     }
 

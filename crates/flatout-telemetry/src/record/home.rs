@@ -1,7 +1,9 @@
 //! Where records lie and how a person names one: a path, a run's name or id, or `last`.
 
 use super::{ReadError, Record, RunInfo};
+use flatout_core::error::FileError;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -12,8 +14,8 @@ pub fn runs_folder() -> PathBuf {
         .join("runs")
 }
 
-/// A folder name for a new run: `<time>-<name>[-job<ID>]`, made unique. The folder itself is not made yet.
-pub fn new_folder(runs: &Path, name: &str, job: Option<&str>) -> PathBuf {
+/// A new run's name among all: `<time>-<name>[-job<ID>]`.
+pub fn folder_name(name: &str, job: Option<&str>) -> String {
     let safe = |text: &str| -> String {
         text.chars()
             .map(|c| {
@@ -33,12 +35,26 @@ pub fn new_folder(runs: &Path, name: &str, job: Option<&str>) -> PathBuf {
     if let Some(job) = job {
         base += &format!("-job{}", safe(job));
     }
-    let first = runs.join(&base);
-    let others = (2..).map(|index| runs.join(format!("{base}-{index}")));
-    std::iter::once(first)
-        .chain(others)
-        .find(|path| !path.exists())
-        .unwrap_or_default()
+    base
+}
+
+/// Makes a folder for a new run, with a number where another one of the same second has its name. Making it is claiming it: of
+/// several runs that begin at once each gets its own.
+pub fn new_folder(runs: &Path, name: &str, job: Option<&str>) -> Result<PathBuf, FileError> {
+    let base = folder_name(name, job);
+    fs::create_dir_all(runs).map_err(|source| FileError::writing(runs, source))?;
+    let mut index = 1;
+    loop {
+        let folder = match index {
+            1 => runs.join(&base),
+            _ => runs.join(format!("{base}-{index}")),
+        };
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => index += 1,
+            Err(source) => return Err(FileError::writing(&folder, source)),
+        }
+    }
 }
 
 /// `20261115-031200`, in UTC.
@@ -145,9 +161,25 @@ mod tests {
     #[test]
     fn names_of_folders_are_safe_and_unique() {
         let runs = tempfile::tempdir().unwrap();
-        let first = new_folder(runs.path(), "../evil name", Some("12"));
-        assert!(first.starts_with(runs.path()) && first.parent() == Some(runs.path()));
-        fs::create_dir(&first).unwrap();
-        assert_ne!(new_folder(runs.path(), "../evil name", Some("12")), first);
+        let first = new_folder(runs.path(), "../evil name", Some("12")).unwrap();
+        assert!(first.starts_with(runs.path()) && first.parent() == Some(runs.path()) && first.is_dir());
+        assert_ne!(
+            new_folder(runs.path(), "../evil name", Some("12")).unwrap(),
+            first
+        );
+    }
+
+    #[test]
+    fn runs_that_begin_at_once_have_folders_of_their_own() {
+        let runs = tempfile::tempdir().unwrap();
+        let path = &runs.path().join("not made yet");
+        let folders: Vec<PathBuf> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..16)
+                .map(|_| scope.spawn(|| new_folder(path, "train", None).unwrap()))
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let different: std::collections::BTreeSet<&PathBuf> = folders.iter().collect();
+        assert_eq!(different.len(), 16);
     }
 }

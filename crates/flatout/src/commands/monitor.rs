@@ -89,13 +89,19 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     }
     let job = job_from_environment().map(|job| job.id);
     let runs = record::runs_folder();
-    let folder = arguments.record.clone().unwrap_or_else(|| record::new_folder(&runs, &arguments.name, job.as_deref()));
+    let recorded = arguments.record.is_some() || !(arguments.no_record || arguments.serve_only);
+    let folder = match &arguments.record {
+        Some(folder) => folder.clone(),
+        None if recorded => record::new_folder(&runs, &arguments.name, job.as_deref())?,
+        None => record::folder_name(&arguments.name, job.as_deref()).into(),
+    };
     let mut feed = Live::new(sampler, info(&arguments, &folder));
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    if let Some(server) = serve(&arguments, context)? {
+    // Without a server nothing is watched: an empty folder is not left behind.
+    let server = serve(&arguments, context).inspect_err(|_| drop(std::fs::remove_dir(&folder)))?;
+    if let Some(server) = server {
         sinks.push(Box::new(Served::new(server, feed.info())));
     }
-    let recorded = arguments.record.is_some() || !(arguments.no_record || arguments.serve_only);
     if recorded {
         sinks.push(Box::new(RecordSink::create(&folder, feed.info().clone(), context.language)?));
     }

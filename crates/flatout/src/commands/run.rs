@@ -3,7 +3,7 @@
 use crate::context::Context;
 use clap::Args;
 use flatout_core::files::write_atomically;
-use flatout_core::{Finding, Message, Result, message, units};
+use flatout_core::{Finding, Kind, Message, Result, message, units};
 use flatout_diagnose::Diagnosis;
 use flatout_report::text;
 use flatout_run::{Ended, Live, Options, Outcome, program};
@@ -118,7 +118,12 @@ fn state(diagnosis: &Diagnosis, steps: u64, context: &Context) -> String {
 
 /// One line, while the program runs: what is wrong, and where to read on.
 fn early(finding: &Finding, context: &Context) -> String {
-    let title = context.say(&finding.title);
+    let (en, zh) = (&finding.title.en, &finding.title.zh);
+    let title = match finding.kind {
+        Kind::Verdict => Message { en: format!("so far: {en}"), zh: format!("目前：{zh}") },
+        Kind::Cause | Kind::Symptom => finding.title.clone(),
+    };
+    let title = context.say(&title);
     let place = finding.places.first().map(|place| format!(" ({place})")).unwrap_or_default();
     let rule = &finding.rule;
     format!("flatout: {title}{place} [flatout explain {rule}]\n")

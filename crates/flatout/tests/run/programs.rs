@@ -167,6 +167,41 @@ fn forked_and_spawned_workers_tell_what_preparing_costs() {
     }
 }
 
+/// More loaders than the ring has places for: each takes over the place of one that is used no more.
+const MANY_LOADERS: &str = "
+import sys, torch
+from torch.utils.data import DataLoader, TensorDataset
+weight = torch.nn.Parameter(torch.zeros(1))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+loaders = [DataLoader(TensorDataset(torch.randn(16, 1)), batch_size=4, num_workers=int(sys.argv[1])) for _ in range(40)]
+import time
+for loader in loaders:
+    for (x,) in loader:
+        (x * weight).sum().backward()
+        optimizer.step()
+    time.sleep(0.1)
+";
+
+#[test]
+fn loaders_that_share_a_place_are_not_counted_twice() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script("train.py", MANY_LOADERS);
+    let (output, data) = place.run(&python, &["--quiet", "--no-stacks"], &["train.py", "0"]);
+    assert_eq!(output.status.code(), Some(0));
+    let (mut taken, mut prepared) = (0, 0);
+    for event in &data.events {
+        match event.kind {
+            EventKind::LoaderUse { batches, .. } => taken += batches,
+            EventKind::Workers { batches, .. } => prepared += batches,
+            _ => {}
+        }
+    }
+    // A loader that came and went between two looks is lost; none is told more than once.
+    assert!((100..=160).contains(&taken), "{taken} of 160 batches");
+    assert!((100..=160).contains(&prepared), "{prepared} of 160 batches");
+}
+
 /// Evaluation as HF's Trainer does it: gradients are switched off inside the loop only, and `train()` does not come back.
 const EVALUATES: &str = "
 import time, torch

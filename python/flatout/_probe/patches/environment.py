@@ -110,6 +110,9 @@ def describe_training(optimizer, scope):
     tell("model.memory_format", memory_format(every))
     for part in modules + inside:
         name = type(part).__name__
+        if name == "DataParallel" and len(getattr(part, "device_ids", ())) < 2:
+            # On one device, or none, it hands the batch through.
+            continue
         if name in ("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel"):
             tell("parallel.class", name)
 

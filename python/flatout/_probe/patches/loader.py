@@ -190,7 +190,8 @@ def took(state, begin, evaluating):
     number = state[0].number + 1
     words = clock.words
     at = W_LOADERS + (number % LOADER_SLOTS) * LOADER_WORDS
-    words[at + L_NUMBER] = number
+    if words[at + L_NUMBER] != number:
+        clock.claim_slot(at, number)
     words[at + (L_EVAL_BATCHES if evaluating else L_BATCHES)] += 1
     words[at + (L_EVAL_WAIT if evaluating else L_WAIT)] += state[3] - begin
 

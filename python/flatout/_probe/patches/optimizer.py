@@ -3,7 +3,7 @@
 import weakref
 
 from .. import clock, guard, places, settings
-from . import evaluation, loader, sync
+from . import evaluation, loader, sync, zeroing
 
 _known = weakref.WeakKeyDictionary()
 _primary = 0
@@ -30,7 +30,7 @@ def install(torch):
     optimizer.register_optimizer_step_pre_hook(before)
     optimizer.register_optimizer_step_post_hook(after)
     _patch_init(optimizer.Optimizer)
-    _patch_zero_grad(optimizer.Optimizer)
+    zeroing.install(torch, optimizer.Optimizer)
 
 
 def _before(self):
@@ -112,35 +112,6 @@ def describe(self):
             clock.fact("optimizer." + key, group[key], scope, place)
     clock.fact("optimizer.lr", float(group["lr"]) if isinstance(group.get("lr"), (int, float)) else None, scope, place)
     environment.describe_training(self, scope)
-
-
-def _patch_zero_grad(cls):
-    original = cls.zero_grad
-    compiling = guard.compiling
-    left = 20
-
-    @guard.like(original)
-    def zero_grad(self, set_to_none=True):
-        nonlocal left
-        if compiling():
-            return original(self, set_to_none)
-        if not guard.off:
-            set_to_none = settings.values.get("zero_grad.set_to_none", set_to_none)
-            if left > 0:
-                left -= 1
-                if left == 19:
-                    tell_zero_grad(set_to_none)
-                elif left == 0 and "zero_grad.set_to_none" not in settings.values and cls.zero_grad is zero_grad:
-                    # It has told all it can: the program gets its own function back.
-                    cls.zero_grad = original
-        return original(self, set_to_none)
-
-    cls.zero_grad = zero_grad
-
-
-@guard.quietly
-def tell_zero_grad(set_to_none):
-    clock.fact("zero_grad.set_to_none", bool(set_to_none), None, places.user_place(2))
 
 
 def after_fork():

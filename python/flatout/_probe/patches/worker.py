@@ -66,11 +66,15 @@ def _patch_fetch(cls):
 
 
 def count(loader, total, collate):
+    if loader == 0:
+        # Nobody said whose fetch it is.
+        return
     if not clock.ring.is_open:
         clock.begin()
     words = clock.words
     at = W_LOADERS + (loader % LOADER_SLOTS) * LOADER_WORDS
+    if words[at + L_NUMBER] != loader:
+        clock.claim_slot(at, loader)
     words[at + L_FETCH] += max(total - collate, 0)
     words[at + L_COLLATE] += collate
     words[at + L_PREPARED] += 1
-    words[at + L_NUMBER] = loader

@@ -26,8 +26,11 @@ pub const WORST: Severity = Severity::Warning;
 
 /// A tick with fewer steps than this part of the usual is a dip.
 const DIP: f64 = 0.6;
-/// Fewer may fall into line by chance.
+/// As many make a rhythm; with fewer it may be chance, and is said with less confidence.
 const DIPS: usize = 4;
+/// Fewer are no rhythm, and so many only when they fill the window: a beginning and an end without one speak against it.
+const FEWEST_DIPS: usize = 3;
+const SILENCE: f64 = 1.5;
 /// With fewer steps in a tick, a dip may be one step that ended a moment later.
 const STEPS_A_TICK: f64 = 5.0;
 /// The spread of the gaps between dips, of their mean: a ticking clock has little.
@@ -51,9 +54,14 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     }
     let starts = starts(&dips);
     let gaps: Vec<f64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    if starts.len() < DIPS || deviation(&gaps, mean(&gaps)) > mean(&gaps) * REGULAR {
+    if starts.len() < FEWEST_DIPS || deviation(&gaps, mean(&gaps)) > mean(&gaps) * REGULAR {
         return None;
     }
+    let silent_s = (starts.first()? - start_s).max(end_s - starts.last()?);
+    if starts.len() < DIPS && silent_s > mean(&gaps) * SILENCE {
+        return None;
+    }
+    let confidence = if starts.len() < DIPS { Confidence::Low } else { Confidence::Medium };
     let lost_s: f64 = dips.iter().map(|tick| tick.dt * (1.0 - rate(tick) / usual)).sum();
     let share = lost_s / window.wall_s();
     if share < SHARE {
@@ -73,7 +81,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             en: format!("What grows in the stalls: {en}."),
             zh: format!("停顿时增加的是：{zh}。"),
         })
-        .confidence(Confidence::Medium)
+        .confidence(confidence)
         .evidence(analysis.in_window(
             Evidence::new(message!(en: "time lost in the stalls", zh: "停顿损失的时间"), share * 100.0, "%")
                 .against(SHARE * 100.0),
@@ -160,6 +168,20 @@ mod tests {
     fn fires() {
         assert!(check(&Analysis::new(&dipping())).is_some());
         assert_eq!(crate::diagnose(&dipping()).findings[0].rule, ID);
+    }
+
+    #[test]
+    fn three_are_said_early_with_less_confidence_unless_they_stopped() {
+        let mut early = dipping();
+        early.steps.truncate(17);
+        let said = check(&Analysis::new(&early));
+        assert_eq!(said.map(|candidate| candidate.finding.confidence), Some(Confidence::Low));
+        let mut over = dipping();
+        let usual = over.steps[1].clone();
+        for tick in &mut over.steps[17..] {
+            *tick = StepTick { t: tick.t, ..usual.clone() };
+        }
+        assert!(check(&Analysis::new(&over)).is_none());
     }
 
     #[test]

@@ -1,19 +1,20 @@
 //! # out-of-memory
 //!
 //! ## What it detects
-//! The program ran out of device memory.
+//! The program ran out of memory, the device's or the machine's.
 //! ## Why it is slow
 //! The run ends, or the program catches it and pays for the freed cache and the repeated step.
 //! ## Evidence
 //! The error, when, and the line.
 //! ## Fix
-//! Halve the batch and double gradient accumulation: the same step in two parts. Mixed precision halves activations.
+//! Halve the batch and double gradient accumulation: the same step in two parts. Mixed precision halves activations. Where steps
+//! fitted for a while, something is kept from each: `total += loss` keeps every graph.
 //! ## When it is wrong
 //! A batch finder that tries until it fails.
 //! ## References
 //! Lightning issues 8028 and 9625: out of memory after tuning the batch.
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
 use flatout_core::{Evidence, Message, Severity, message};
 use flatout_telemetry::EventKind;
@@ -35,19 +36,36 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let (times, second) = (events.len(), t.round());
     let line = text.lines().next().unwrap_or_default();
     let batch = analysis.window.as_ref().and_then(|window| window.samples_per_step()).map(f64::round);
+    let on_host = text.contains("CPUAllocator") || analysis.device() == Device::Cpu;
     let candidate = Candidate::new(
         ID,
         Severity::Critical,
-        message!(
-            en: "Out of device memory {times} time(s), last at {second} s",
-            zh: "显存不足 {times} 次，最后一次在第 {second} 秒"
-        ),
+        match on_host {
+            true => message!(
+                en: "Out of the machine's memory {times} time(s), last at {second} s",
+                zh: "内存不足 {times} 次，最后一次在第 {second} 秒"
+            ),
+            false => message!(
+                en: "Out of device memory {times} time(s), last at {second} s",
+                zh: "显存不足 {times} 次，最后一次在第 {second} 秒"
+            ),
+        },
     )
     .detail(Message::verbatim(line))
     .evidence(analysis.in_run(
-        Evidence::new(message!(en: "times out of memory", zh: "显存不足次数"), times as f64, "").against(1.0),
+        Evidence::new(message!(en: "times out of memory", zh: "内存或显存不足次数"), times as f64, "").against(1.0),
     ))
     .place(place.as_ref());
+    let candidate = match analysis.window.as_ref().map(|window| window.steps) {
+        Some(steps) => candidate.code(
+            place.as_ref(),
+            message!(
+                en: "{steps} steps fitted before: look for what is kept from step to step (`total += loss` keeps every graph, `loss.detach()` does not)",
+                zh: "之前已有 {steps} 步正常运行：检查每一步留下了什么（`total += loss` 会保留全部计算图，`loss.detach()` 不会）"
+            ),
+        ),
+        None => candidate,
+    };
     Some(match batch.filter(|batch| *batch >= 2.0) {
         Some(batch) => {
             let half = (batch / 2.0).floor();

@@ -65,6 +65,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         let possible_s = busy * window.wall_s() * GOES;
         if busy * GOES >= crate::candidate::WARNING_SHARE {
             candidate = candidate.claims(Stretch::Device, Reach::Specific, 0.0, possible_s);
+            candidate = candidate.explains(busy * window.wall_s());
         }
     }
     Some(candidate)

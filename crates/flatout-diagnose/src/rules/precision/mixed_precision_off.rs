@@ -67,6 +67,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             "",
         ))
         .claims(Stretch::Device, Reach::Likely, 0.0, possible_s)
+        .explains(busy * window.wall_s())
         .place(place.as_ref())
         .setting(
             "amp",

@@ -60,6 +60,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ))
         .place(facts.place("matmul.precision").as_ref())
         .claims(Stretch::Device, Reach::Specific, 0.0, busy * window.wall_s() * GOES)
+        // All of the arithmetic: mixed precision would speed up the same products, not others.
+        .explains(busy * window.wall_s())
         .setting(
             "tf32",
             Some("off".into()),
@@ -92,6 +94,15 @@ mod tests {
     fn fires() {
         assert!(run(check, products(false)).is_some());
         assert_eq!(causes(products(false)), [ID]);
+    }
+
+    #[test]
+    fn mixed_precision_promises_nothing_on_top() {
+        let diagnosis = crate::diagnose(&products(false).fact("amp.dtype", "off").done());
+        let gains: f64 = diagnosis.findings.iter().filter_map(|f| f.gain).map(|gain| 1.0 - 1.0 / gain.high).sum();
+        assert!(gains <= 0.98 * GOES + 1e-9, "{gains} of the time would go");
+        let other = diagnosis.findings.iter().find(|f| f.rule == "mixed-precision-off");
+        assert!(other.is_some_and(|f| f.kind == flatout_core::Kind::Symptom && f.gain.is_none()));
     }
 
     #[test]
