@@ -3,8 +3,8 @@
     python benches/tune/compare.py --flatout target/release/flatout --program interactions_mlp --out result.json
     python benches/tune/compare.py --flatout … --program stocks_lstm --only tune,grid --grid workers=0,1,2 --grid batch=64,256
 
-Every point, whoever chose it, is measured in the same way: `flatout tune --max-trials 1 --start …`. The first one of a program is
-thrown away: it warms the page cache.
+Every point, whoever chose it, is measured in the same way: `flatout tune --max-trials 1 --start …`. The programs make their data
+themselves, so there is nothing to warm.
 """
 
 import argparse
@@ -83,7 +83,6 @@ def main():
     whole = []
     for name in arguments.program:
         program = HERE / "programs" / f"{name}.py"
-        point(arguments, program, {})
         result = {"program": name}
         if "tune" in steps:
             knobs = ["--knobs", arguments.knobs] if arguments.knobs else []

@@ -219,6 +219,10 @@ fn probe_plan(plan: &Plan, folder: &Path, saved: &Path) -> String {
         "seconds": plan.seconds,
         "longest": plan.longest_s,
         "beat": plan.beat,
+        "noise": plan.noise,
+        "settle": plan.settle_s,
+        "best": plan.best.map(|best| (best.low, best.high)),
+        "smaller": plan.smaller,
         "folder": folder,
         "saved": saved,
     })

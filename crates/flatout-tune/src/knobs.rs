@@ -5,6 +5,7 @@
 
 mod batch_size;
 mod compile;
+mod cost;
 mod loader;
 mod precision;
 mod switches;
@@ -93,13 +94,21 @@ impl Situation<'_> {
             .reduce(f64::max)
     }
 
+    /// A setting that the search has turned already, as a number.
+    pub fn number(&self, key: &str) -> Option<u64> {
+        self.settings.get(key).and_then(|value| value.parse().ok())
+    }
+
+    /// Workers of the loader, now.
+    pub fn workers(&self) -> u64 {
+        let own = self.analysis.train_loader().and_then(|loader| loader.num_workers);
+        self.number("loader.num_workers").or(own).unwrap_or(0)
+    }
+
     /// Samples in a batch of the loader, now.
     pub fn batch(&self) -> Option<u64> {
         let own = self.analysis.train_loader().and_then(|loader| loader.batch_size);
-        let set = self
-            .settings
-            .get("loader.batch_size")
-            .and_then(|value| value.parse().ok());
+        let set = self.number("loader.batch_size");
         let counted = self.best.samples.map(|samples| samples / self.best.steps.max(1));
         set.or(own).or(counted).filter(|batch| *batch > 0)
     }

@@ -1,6 +1,8 @@
 //! The search: diagnose, then try what can act on the causes found, the largest expected gain first; look again after every
 //! change that was kept. At most a dozen trials. It knows nothing of how a trial is run.
 
+mod beginning;
+mod choosing;
 mod ending;
 mod judge;
 mod judging;
@@ -11,7 +13,7 @@ mod tests;
 pub use report::{Found, Row, Verdict};
 
 use crate::TuneError;
-use crate::knobs::{self, Done, Proposal, Situation};
+use crate::knobs::{Done, Proposal};
 use crate::limits::Limits;
 use crate::machine::Machine;
 use crate::objective::Objective;
@@ -32,8 +34,6 @@ const FAILURES: usize = 3;
 const CUT: f64 = 0.8;
 /// A noise above this asks for a second measurement of start and best at the end, and trials are kept for it.
 const NOISY: f64 = 0.05;
-/// The first run is longer: the diagnosis needs a steady window.
-const BASELINE_S: f64 = 5.0;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -143,147 +143,30 @@ impl Search<'_> {
         })
     }
 
-    /// The program as it is. Out of memory is mended by halving the batch and keeping what a step adds up to.
-    fn baseline(&mut self) -> Result<Option<Best>> {
-        let mut settings = self.options.start.clone();
-        let mut parts = 1u64;
-        loop {
-            let plan = Plan {
-                seconds: self.options.plan.seconds.max(BASELINE_S),
-                ..self.options.plan
-            };
-            let outcome = self.measure(&settings, &plan, &Settings::default(), None)?;
-            match outcome {
-                Outcome::Measured(measured) => {
-                    let score = self
-                        .options
-                        .objective
-                        .score(&measured)
-                        .ok_or(TuneError::NoEnergy)?;
-                    let data = load(&measured)?;
-                    self.row(
-                        &settings,
-                        &settings,
-                        None,
-                        None,
-                        Verdict::Start,
-                        Some(measured.clone()),
-                    );
-                    return Ok(Some(Best {
-                        settings,
-                        measured,
-                        scores: vec![score],
-                        data,
-                    }));
-                }
-                Outcome::OutOfMemory {
-                    batch: Some(batch),
-                    message,
-                } if batch > 1 && self.left() > 0 => {
-                    self.row(
-                        &settings,
-                        &settings,
-                        None,
-                        None,
-                        Verdict::OutOfMemory { message },
-                        None,
-                    );
-                    parts *= 2;
-                    settings.set("loader.batch_size", batch.div_ceil(2));
-                    settings.set("step.accumulation", parts);
-                }
-                Outcome::Interrupted => return Ok(None),
-                other => return Err(TuneError::Start(Box::new(other)).into()),
-            }
-        }
-    }
-
-    /// What to try next; `None` when it is over.
-    fn next(&self, best: &Best, kept: usize) -> Option<Proposal> {
-        if self.interrupted || self.left() <= kept || self.failures >= FAILURES {
-            return None;
-        }
-        let analysis = Analysis::new(&best.data);
-        let findings = flatout_diagnose::diagnose(&best.data).findings;
-        let situation = Situation {
-            analysis: &analysis,
-            findings: &findings,
-            settings: &best.settings,
-            best: &best.measured,
-            trials: &self.done,
-            limits: &self.options.limits,
-            machine: self.machine,
-            hurtful_batch: self.hurtful_batch,
-        };
-        let score = best.score().mean;
-        knobs::proposals(&situation)
-            .into_iter()
-            .filter(|proposal| proposal.gain >= WORTHWHILE)
-            .map(|proposal| self.scaled(proposal, best))
-            .find(|proposal| self.may(&proposal.changes, score))
-    }
-
-    /// Trials that the last comparison needs, where the machine is not quiet.
-    fn kept_for_the_end(&self, best: &Best) -> usize {
-        if best.score().noise() > NOISY {
-            (self.options.most_trials / 4).min(2)
-        } else {
-            0
-        }
-    }
-
-    /// Neither dead nor refused a moment ago.
-    fn may(&self, changes: &Settings, score: f64) -> bool {
-        let dead = changes.0.keys().any(|key| self.dead.contains(key));
-        let refused = self
-            .refused
-            .iter()
-            .any(|(refused, then)| refused == changes && score < then * AGAIN);
-        !dead && !refused
-    }
-
-    /// With the learning rate scaled along with the batch, where that was asked for.
-    fn scaled(&self, mut proposal: Proposal, best: &Best) -> Proposal {
-        let batch = proposal
-            .changes
-            .get("loader.batch_size")
-            .and_then(|value| value.parse::<f64>().ok());
-        if let (true, Some(batch)) = (self.options.scale_learning_rate, batch) {
-            let first = self.rows.iter().find_map(|row| row.measured.as_ref());
-            let first = first.unwrap_or(&best.measured);
-            if let Some(samples) = first.samples.filter(|_| first.steps > 0) {
-                proposal.changes.set(
-                    "optimizer.lr_scale",
-                    batch / (samples as f64 / first.steps as f64),
-                );
-            }
-        }
-        proposal
-    }
-
     fn attempt(&mut self, proposal: &Proposal, baseline: &Measurement, best: &mut Best) -> Result<()> {
         let settings = best.settings.with(&proposal.changes);
         let energy = self.options.objective == Objective::Energy;
-        let beat = (!energy).then_some(best.measured.rate.mean * CUT);
         let plan = Plan {
-            beat,
+            beat: (!energy).then_some(best.measured.rate.mean * CUT),
+            best: (!energy).then_some(best.measured.rate),
             ..self.options.plan
         };
         let outcome = self.measure(&settings, &plan, &proposal.changes, Some(proposal.gain))?;
+        let number = self.done.len();
         let (verdict, measured) = self.judge(proposal, baseline, best, outcome)?;
         let Some(verdict) = verdict else { return Ok(()) };
         let kept = matches!(verdict, Verdict::Kept { .. });
         if !kept {
             self.refused.push((proposal.changes.clone(), best.score().mean));
         }
-        self.row(
-            &settings,
-            &proposal.changes,
-            Some(proposal),
-            Some(best.score().mean),
-            verdict,
-            measured.clone(),
-        );
+        let row = Row {
+            number,
+            knob: Some(proposal.knob.to_owned()),
+            why: proposal.why.clone(),
+            predicted: Some(proposal.gain),
+            ..Row::new(&settings, &proposal.changes, verdict)
+        };
+        self.row(row, measured.clone(), Some(best.score().mean));
         if let (true, Some(measured)) = (kept, measured) {
             self.take(best, settings, measured);
         }
@@ -333,30 +216,19 @@ impl Search<'_> {
         Ok(outcome)
     }
 
-    fn row(
-        &mut self,
-        settings: &Settings,
-        changes: &Settings,
-        proposal: Option<&Proposal>,
-        against: Option<f64>,
-        verdict: Verdict,
-        measured: Option<Measurement>,
-    ) {
-        let score = measured
+    /// Adds a row, with what was measured held against the score of the best then.
+    fn row(&mut self, mut row: Row, measured: Option<Measurement>, against: Option<f64>) {
+        if row.number == 0 {
+            row.number = self.done.len();
+        }
+        row.score = measured
             .as_ref()
             .and_then(|measured| self.options.objective.score(measured));
-        let row = Row {
-            number: self.done.len(),
-            knob: proposal.map(|proposal| proposal.knob.to_owned()),
-            settings: settings.clone(),
-            changes: changes.clone(),
-            why: proposal.map(|proposal| proposal.why.clone()).unwrap_or_default(),
-            predicted: proposal.map(|proposal| proposal.gain),
-            gain: score.zip(against).map(|(score, against)| score.mean / against),
-            score,
-            verdict,
-            measured,
-        };
+        row.gain = row
+            .score
+            .zip(against)
+            .map(|(score, against)| score.mean / against);
+        row.measured = measured;
         (self.tell)(Progress::Row(&row));
         self.rows.push(row);
     }

@@ -138,6 +138,10 @@ mod tests {
         steps: 1,
         seconds: 0.0,
         longest_s: 1.0,
+        noise: 0.03,
+        settle_s: 1.0,
+        best: None,
+        smaller: false,
         beat: None,
         patience_s: 1.0,
     };

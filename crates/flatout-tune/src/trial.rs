@@ -70,6 +70,14 @@ pub struct Plan {
     pub seconds: f64,
     /// Measured no longer than this, once five steps are done.
     pub longest_s: f64,
+    /// The rate's interval is to be no wider than this share of it, either side; beside a clearly different best, three times that.
+    pub noise: f64,
+    /// Measured no longer than this for a narrower interval.
+    pub settle_s: f64,
+    /// The best rate so far, with its interval.
+    pub best: Option<Rate>,
+    /// Take some steps with a part of each batch as well.
+    pub smaller: bool,
     /// Give up when it is clearly below this rate.
     pub beat: Option<f64>,
     /// A program that does no step for so long hangs.
@@ -84,6 +92,12 @@ pub struct Measurement {
     pub samples: Option<u64>,
     pub seconds: f64,
     pub rate: Rate,
+    /// Of those seconds, waiting for batches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_s: Option<f64>,
+    /// Steps with a part of each batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smaller: Option<Smaller>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,6 +113,15 @@ pub struct Measurement {
     pub not_in_force: Vec<(String, Message)>,
     /// The trial's run record.
     pub record: PathBuf,
+}
+
+/// Steps with a part of each batch: what a step takes beside waiting for its batch, and the memory it would need.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Smaller {
+    pub samples: u64,
+    pub own_s: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
 }
 
 /// A rate a second, with the range that holds it.

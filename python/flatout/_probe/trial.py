@@ -1,4 +1,6 @@
-"""One trial of `flatout tune`: some steps to warm up, then steps timed over the whole loop, then the program is stopped.
+"""One trial of `flatout tune`: some steps to warm up, then steps timed over the whole loop until their rate is known well enough,
+then the program is stopped. The first trial also takes some steps with a part of each batch: two sizes tell how much of a step
+does not depend on its samples.
 
 Nothing is read from the device in between: the losses stay there until the end. What the program saves goes to the trial's own
 folder, so that a trial never overwrites a checkpoint.
@@ -9,9 +11,13 @@ import os
 from time import perf_counter_ns
 
 from . import clock, guard
-from .ring import W_SAMPLES, W_STEPS
+from .ring import W_SAMPLES, W_STEPS, W_SUMS
 
 LOSSES = 4096
+# The rate's interval is of so many pieces; the factor is Student's for 95% and so many.
+PIECES, STUDENT = 8, 2.365
+# The part of a batch that the smaller steps get, the fewest samples worth it, and how long they may take.
+PART, LEAST_SAMPLES, SMALLER_S = 4, 8, 2.0
 _torch = None
 _plan = None
 _begun = 0
@@ -21,6 +27,10 @@ _samples = []
 _losses = []
 _first = 0
 _written = False
+_data_ns = 0
+_look_again = 0
+_smaller = None
+_result = None
 
 
 def install(torch=None):
@@ -64,8 +74,11 @@ def warm_up():
 
 
 def stepped(now):
-    global _begun, _base, _first
+    global _begun, _base, _first, _data_ns
     if _written:
+        return
+    if _smaller is not None:
+        _smaller.stepped(now)
         return
     steps = clock.words[W_STEPS]
     _first = _first or now
@@ -73,13 +86,13 @@ def stepped(now):
         slow = steps >= 3 and (now - _first) / 1e9 > _plan["longest"] / 2
         if steps >= warm_up() or slow:
             wait()
-            _begun, _base = perf_counter_ns(), clock.words[W_SAMPLES]
+            _begun, _base, _data_ns = perf_counter_ns(), clock.words[W_SAMPLES], waited_ns()
         return
     _times.append(now)
     _samples.append(clock.words[W_SAMPLES] - _base)
     count, seconds = len(_times), (now - _begun) / 1e9
     alone = int(os.environ.get("WORLD_SIZE") or 1) == 1
-    if count >= _plan["steps"] and (seconds >= _plan["seconds"] or not alone):
+    if count >= _plan["steps"] and (not alone or seconds >= _plan["seconds"] and settled(now, seconds)):
         finish(False)
     elif alone and count >= 5 and seconds >= _plan["longest"]:
         finish(False)
@@ -89,15 +102,84 @@ def stepped(now):
             finish(True)
 
 
+def waited_ns():
+    return clock.words[W_SUMS + clock.DATA]
+
+
+def settled(now, seconds):
+    """The rate is known well enough, or no more time may be spent on it."""
+    global _look_again
+    if seconds >= _plan["settle"]:
+        return True
+    if now < _look_again:
+        return False
+    _look_again = now + int(0.2 * seconds * 1e9)
+    mean, half = rate()
+    apart = _plan.get("best") and (mean - half > _plan["best"][1] or mean + half < _plan["best"][0])
+    return half <= mean * _plan["noise"] * (3 if apart else 1)
+
+
+def rate():
+    """The rate and half its interval, over pieces of the steps so far."""
+    count, rates, before = len(_times), [], (_begun, 0)
+    for piece in range(1, PIECES + 1):
+        at = piece * count // PIECES - 1
+        done = _samples[at] or at + 1
+        rates.append((done - before[1]) * 1e9 / max(_times[at] - before[0], 1))
+        before = (_times[at], done)
+    mean = sum(rates) / PIECES
+    spread = sum((one - mean) ** 2 for one in rates) / (PIECES - 1)
+    return mean, STUDENT * (spread / PIECES) ** 0.5
+
+
 def wait():
     if _torch is not None and _torch.cuda.is_initialized():
         _torch.cuda.synchronize()
 
 
 def finish(cut):
+    global _result, _smaller
     wait()
     _times[-1] = perf_counter_ns()
-    write(cut, False)
+    _result = told(cut, False)
+    samples = _samples[-1] // len(_samples)
+    if _plan.get("smaller") and not cut and _torch is not None and _result["world"] == 1 and samples >= LEAST_SAMPLES:
+        _smaller = Smaller(samples // PART)
+    else:
+        end()
+
+
+class Smaller:
+    """Steps with the first samples of each batch. The batch is made whole, so only the step's own part is told."""
+
+    def __init__(self, samples):
+        from .patches import loader
+
+        self.loader, self.samples, self.steps = loader, samples, 0
+        self.begun, self.waited, self.peak = 0, 0, allocated()
+        loader.first_samples = samples
+
+    def stepped(self, now):
+        self.steps += 1
+        if self.loader.first_samples == 0:
+            # The batch is of a kind that cannot be divided.
+            return end()
+        if self.steps == 4:
+            wait()
+            forget_peak()
+            self.begun, self.waited = perf_counter_ns(), waited_ns()
+        elif self.steps >= 24 and now - self.begun > 3e8 or self.begun and now - self.begun > SMALLER_S * 1e9:
+            wait()
+            seconds = (perf_counter_ns() - self.begun - waited_ns() + self.waited) / 1e9
+            told = {"samples": self.samples, "steps": self.steps - 4, "own_s": seconds / (self.steps - 4)}
+            if self.peak:
+                told["memory_bytes"] = max(_result["memory_bytes"] - self.peak + allocated(), 1)
+            _result["smaller"] = told
+            end()
+
+
+def end():
+    write()
     # The probe's own way to stop: it looks right after this.
     clock.stop_after = clock.words[W_STEPS]
 
@@ -105,32 +187,47 @@ def finish(cut):
 @guard.quietly
 def program_ended():
     """The program came to its end before the trial did."""
+    global _result
     if not _written and clock.words[W_STEPS]:
-        write(False, True)
+        _result = _result or told(False, True)
+        write()
 
 
-def write(cut, ended):
-    global _written
-    _written = True
+def told(cut, ended):
     values = [loss.float() for _, loss in _losses]
     losses = _torch.stack(values).cpu().tolist() if values else []
-    world = int(os.environ.get("WORLD_SIZE") or 1)
-    told = {
+    return {
         "schema": 1,
         "steps": clock.words[W_STEPS],
         "begin_ns": _begun,
         "times_ns": _times,
         "samples": _samples,
+        "data_ns": waited_ns() - _data_ns if _begun else None,
         "losses": [[at, loss if loss == loss and abs(loss) != float("inf") else None] for (at, _), loss in zip(_losses, losses)],
         "cut": cut,
         "ended": ended,
-        "world": world,
+        "world": int(os.environ.get("WORLD_SIZE") or 1),
         "memory_bytes": memory(),
     }
+
+
+def write():
+    global _written
+    _written = True
     name = os.path.join(_plan["folder"], "trial-%s.json" % (os.environ.get("RANK") or "0"))
     with open(name + ".new", "w") as file:
-        json.dump(told, file)
+        json.dump(_result, file)
     os.rename(name + ".new", name)
+
+
+def allocated():
+    """The most that tensors took on the GPU since it was last forgotten; 0 without one."""
+    return _torch.cuda.max_memory_allocated() if _torch.cuda.is_initialized() else 0
+
+
+def forget_peak():
+    if _torch.cuda.is_initialized():
+        _torch.cuda.reset_peak_memory_stats()
 
 
 def memory():

@@ -3,7 +3,7 @@
 use crate::collect::Clock;
 use flatout_telemetry::Record;
 use flatout_telemetry::record::RunData;
-use flatout_tune::trial::{Measurement, Plan, Rate, Settings};
+use flatout_tune::trial::{Measurement, Plan, Rate, Settings, Smaller};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,9 @@ struct File {
     times_ns: Vec<u64>,
     /// Samples since the beginning, after each step.
     samples: Vec<u64>,
+    /// Waiting for batches, of all the measured time.
+    data_ns: Option<u64>,
+    smaller: Option<Smaller>,
     losses: Vec<(u64, Option<f64>)>,
     cut: bool,
     ended: bool,
@@ -33,6 +36,8 @@ pub struct Told {
     pub complete: bool,
     /// Seconds since the measuring began and samples by then, after each step.
     ends: Vec<(f64, Option<u64>)>,
+    wait_s: Option<f64>,
+    smaller: Option<Smaller>,
     losses: Vec<(u64, Option<f64>)>,
     cut: bool,
     memory_bytes: Option<u64>,
@@ -67,6 +72,8 @@ impl Told {
             samples,
             seconds,
             rate: Rate::of(&ends)?,
+            wait_s: self.wait_s,
+            smaller: self.smaller,
             memory_bytes: self.memory_bytes,
             power_w: self.power_w,
             losses: self.losses,
@@ -100,6 +107,8 @@ pub fn from_probe(folder: &Path, data: &RunData, clock: &Clock) -> Told {
         steps: file.steps,
         complete: !file.ended,
         ends: ends.collect(),
+        wait_s: file.data_ns.map(|waited| waited as f64 / 1e9),
+        smaller: file.smaller,
         losses: file.losses,
         cut: file.cut,
         memory_bytes: file.memory_bytes,

@@ -26,11 +26,7 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
         return Vec::new();
     };
     let usable = situation.machine.cpus.count() as u64;
-    let workers = situation
-        .analysis
-        .train_loader()
-        .and_then(|loader| loader.num_workers)
-        .unwrap_or(0);
+    let workers = situation.workers();
     let wanted = usable.saturating_sub(workers).max(1);
     if wanted == threads || !situation.limits.within("threads.torch", wanted) {
         return Vec::new();

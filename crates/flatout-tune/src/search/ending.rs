@@ -1,6 +1,6 @@
 //! The end of a search: the smallest batch that is as good, and the proof that the result is not slower than the start.
 
-use super::report::Verdict;
+use super::report::{Row, Verdict};
 use super::{Best, FAILURES, NOISY, Search, judge};
 use crate::knobs::{self, one};
 use crate::trial::{Measurement, Outcome, Plan, Rate, Settings};
@@ -44,14 +44,8 @@ impl Search<'_> {
                 why: judge::slower(score, best.score()),
             }
         };
-        self.row(
-            &settings,
-            &half,
-            None,
-            Some(best.score().mean),
-            verdict,
-            Some(measured.clone()),
-        );
+        let row = Row::new(&settings, &half, verdict);
+        self.row(row, Some(measured.clone()), Some(best.score().mean));
         if good {
             self.take(best, settings, measured);
         }
@@ -94,7 +88,7 @@ impl Search<'_> {
             return Ok(None);
         };
         let score = self.options.objective.score(&again);
-        self.row(settings, settings, None, None, Verdict::Repeated, Some(again));
+        self.row(Row::new(settings, settings, Verdict::Repeated), Some(again), None);
         Ok(score)
     }
 }

@@ -46,6 +46,23 @@ pub struct Row {
     pub measured: Option<Measurement>,
 }
 
+impl Row {
+    pub(super) fn new(settings: &Settings, changes: &Settings, verdict: Verdict) -> Self {
+        Self {
+            number: 0,
+            knob: None,
+            settings: settings.clone(),
+            changes: changes.clone(),
+            why: Message::default(),
+            predicted: None,
+            gain: None,
+            score: None,
+            verdict,
+            measured: None,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Found {
     pub rows: Vec<Row>,
@@ -72,13 +89,16 @@ impl Found {
         }
     }
 
-    /// The product of what was predicted for the changes that were kept.
-    pub fn predicted(&self) -> f64 {
+    /// The factor that was predicted for the result, by what was known before its trial: the last prediction that was kept, on
+    /// top of what was measured until then.
+    pub fn predicted(&self) -> Option<f64> {
         let kept = self
             .rows
             .iter()
-            .filter(|row| matches!(row.verdict, Verdict::Kept { .. }));
-        kept.filter_map(|row| row.predicted).product()
+            .rev()
+            .find(|row| matches!(row.verdict, Verdict::Kept { .. }))?;
+        let against = kept.score?.mean / kept.gain?;
+        Some(kept.predicted? * against / self.start_score.mean)
     }
 
     /// Settings of the result that differ from the start.

@@ -1,6 +1,7 @@
 //! The search on programs whose cost is known by formula, with records as a real run would leave them.
 
 use super::*;
+use crate::trial::Smaller;
 use flatout_core::Message;
 use flatout_core::cpus::UsableCpus;
 use flatout_telemetry::record::{HostInfo, SCHEMA};
@@ -131,7 +132,7 @@ impl Simulated {
 }
 
 impl Trial for Simulated {
-    fn run(&mut self, settings: &Settings, _: &Plan) -> Result<Outcome> {
+    fn run(&mut self, settings: &Settings, plan: &Plan) -> Result<Outcome> {
         self.runs += 1;
         if self.runs >= self.fails_from {
             return Ok(Outcome::Failed {
@@ -170,6 +171,12 @@ impl Trial for Simulated {
                 low: rate * 0.99,
                 high: rate * 1.01,
             },
+            wait_s: Some(40.0 * (step_ms - compute_ms) / 1e3),
+            smaller: plan.smaller.then(|| Smaller {
+                samples: batch / 4,
+                own_s: (self.fixed_ms + self.compute_ms * (batch / 4) as f64) / 1e3,
+                memory_bytes: None,
+            }),
             losses: (1..=40).map(|step| (step * batch, Some(1.0 + worse))).collect(),
             record,
             ..Measurement::default()
@@ -187,6 +194,10 @@ fn options() -> Options {
             steps: 40,
             seconds: 4.0,
             longest_s: 20.0,
+            noise: 0.03,
+            settle_s: 12.0,
+            best: None,
+            smaller: false,
             beat: None,
             patience_s: 60.0,
         },

@@ -33,6 +33,10 @@ pub const EXAMPLES: &str = "Examples:
 
 Nothing of yours is changed without --write. Checkpoints that a trial saves are thrown away.";
 
+/// A trial goes on until its interval is this narrow, or so many times as long as asked for.
+const NOISE: f64 = 0.03;
+const SETTLE: f64 = 3.0;
+
 #[derive(Args)]
 pub struct Arguments {
     /// Only these knobs, with a range where wanted: num_workers,batch_size=32..4096,amp
@@ -50,7 +54,7 @@ pub struct Arguments {
     /// At most so many trials
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=200))]
     max_trials: u32,
-    /// Measure each trial for at least so many seconds
+    /// Measure each trial for at least so many seconds, three times that where it varies
     #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
     trial_seconds: f64,
     /// A program that does no step for so many seconds hangs
@@ -133,6 +137,10 @@ fn options(arguments: &Arguments, route: &Route, machine: &Machine) -> Result<Op
             steps: 40,
             seconds: arguments.trial_seconds,
             longest_s: 20f64.max(arguments.trial_seconds),
+            noise: NOISE,
+            settle_s: SETTLE * arguments.trial_seconds,
+            best: None,
+            smaller: false,
             beat: None,
             patience_s: arguments.patience,
         },

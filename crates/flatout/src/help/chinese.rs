@@ -197,8 +197,8 @@ pub static CHINESE: &[(&str, &str)] = &[
         "做不影响结果的修改；旧文件保留在旁边",
     ),
     (
-        "Measure each trial for at least so many seconds",
-        "每次试验至少测量多少秒",
+        "Measure each trial for at least so many seconds, three times that where it varies",
+        "每次试验至少测量多少秒；波动大时最多延长到三倍",
     ),
     ("Measure what this machine can do at most", "测量这台机器的上限"),
     (

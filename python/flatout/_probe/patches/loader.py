@@ -12,7 +12,8 @@ _count = 0
 # The loader whose iterator is being made: forked workers inherit it, spawned ones read it from the environment.
 starting = 0
 _fetching = False
-
+# Training batches are cut to their first samples; 0 leaves them whole. Only a trial of `flatout tune` does so.
+first_samples = 0
 
 # Loaders whose first batches came since the last step: a step makes them loaders that feed the training.
 newly_fed = []
@@ -169,6 +170,8 @@ def _patch_next(cls, torch):
             _ended(self, isinstance(error, StopIteration), evaluating)
             raise
         _fetching = False
+        if first_samples and not evaluating:
+            batch = divided(batch)
         if not guard.off:
             try:
                 if evaluating:
@@ -257,6 +260,32 @@ def program_ended():
     for info in list(_known.values()):
         if info.latest is not None:
             _epoch(info.latest)
+
+
+def divided(batch):
+    global first_samples
+    try:
+        return part(batch, batch_size(batch), first_samples)
+    except Exception:
+        first_samples = 0
+        return batch
+
+
+def part(value, whole, samples):
+    """The same with the first samples only, of everything that has as many as the batch."""
+    if hasattr(value, "shape"):
+        return value[:samples] if len(value.shape) and value.shape[0] == whole else value
+    if type(value) in (list, tuple) and len(value) == whole and all(isinstance(item, (str, bytes, int, float)) for item in value):
+        return value[:samples]
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(part(item, whole, samples) for item in value))
+    if type(value) in (list, tuple):
+        return type(value)(part(item, whole, samples) for item in value)
+    if type(value) is dict:
+        return {key: part(item, whole, samples) for key, item in value.items()}
+    if value is None or isinstance(value, (str, bytes, int, float)):
+        return value
+    raise TypeError(type(value).__name__)
 
 
 def batch_size(batch, depth=0):

@@ -118,14 +118,15 @@ fn result(found: &Found, options: &Options, route: &Route, context: &Context) ->
         return format!("{}\n", context.say(&words));
     }
     let gain = found.gain();
-    let (mean, low, high, predicted) = (gain.mean, gain.low, gain.high, found.predicted());
+    let (mean, low, high) = (gain.mean, gain.low, gain.high);
     let unit = options.objective.unit(found.measured.samples.is_some());
     let (before, after) = (units::count(found.start_score.mean), units::count(found.score.mean));
     let words = message!(
         en: "{mean:.2}× ({low:.2}–{high:.2}): {before} → {after}",
         zh: "{mean:.2}×（{low:.2}–{high:.2}）：{before} → {after}"
     );
-    let more = message!(en: "; predicted {predicted:.2}×; {trials} trials in {time}", zh: "；预测 {predicted:.2}×；{time} 内 {trials} 次试验");
+    let predicted = found.predicted().map_or("–".into(), |predicted| format!("{predicted:.2}×"));
+    let more = message!(en: "; predicted {predicted}; {trials} trials in {time}", zh: "；预测 {predicted}；{time} 内 {trials} 次试验");
     let mut text = format!("{} {}{}\n", context.say(&words), context.say(&unit), context.say(&more));
     let changes = found.changes();
     let _ = writeln!(text, "\n  flags    {}", flags(&changes).trim_end());
@@ -215,6 +216,8 @@ pub fn json(found: &Found, options: &Options, route: &Route) -> String {
                 value["steps"] = json!(measured.steps);
                 value["samples"] = json!(measured.samples);
                 value["seconds"] = json!(measured.seconds);
+                value["wait_s"] = json!(measured.wait_s);
+                value["smaller"] = json!(measured.smaller);
                 value["cut"] = json!(measured.cut);
             }
             value

@@ -1,0 +1,263 @@
+//! What a step would take with another batch or with other workers. Its own part is a line over its samples; its batch takes a
+//! time a sample to make: beside the step where there are workers, in between where there are none.
+
+use super::Situation;
+use crate::trial::{Measurement, Outcome, Settings};
+use flatout_diagnose::analysis::Device;
+use flatout_telemetry::Phase;
+
+/// What handing a batch from process to process costs the training process (PyTorch 2: 0.2 to 0.4 ms).
+const HANDOVER_S: f64 = 0.3e-3;
+/// Workers that let the steps wait longer than this share are the bottleneck.
+const STARVED: f64 = 0.05;
+/// The part of a CPU's step that is taken to be fixed where only one size was measured.
+const GUESSED_FIXED: f64 = 0.15;
+const BATCH: &str = "loader.batch_size";
+
+/// `value = fixed + slope × batch`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Line {
+    pub fixed: f64,
+    pub slope: f64,
+}
+
+impl Line {
+    pub fn through(a: (f64, f64), b: (f64, f64)) -> Option<Self> {
+        let slope = (b.1 - a.1) / (b.0 - a.0);
+        slope.is_finite().then(|| {
+            // Faster with more samples cannot be, nor less than nothing for none: noise, then.
+            let slope = slope.clamp(0.0, b.1 / b.0);
+            Self {
+                fixed: b.1 - slope * b.0,
+                slope,
+            }
+        })
+    }
+
+    pub fn at(self, batch: f64) -> f64 {
+        self.fixed + self.slope * batch
+    }
+
+    /// Stretched so that it meets a measured point.
+    fn meeting(self, batch: f64, value: f64) -> Self {
+        let factor = value / self.at(batch).max(f64::MIN_POSITIVE);
+        Self {
+            fixed: self.fixed * factor,
+            slope: self.slope * factor,
+        }
+    }
+}
+
+/// One measured size: samples, a step's own seconds, memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    pub batch: f64,
+    pub own_s: f64,
+    pub memory: Option<f64>,
+}
+
+/// The cost of a step around the best trial so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    own: Line,
+    /// Making a batch in one process, a sample.
+    load_s: f64,
+    handover_s: f64,
+    /// Seconds of a step that its CPU work would take spread over all usable CPUs, as a share of own part and loading.
+    spread: f64,
+    batch: f64,
+    step_s: f64,
+    wait_s: f64,
+}
+
+impl Cost {
+    /// `None` when the program does not say how many samples a step has.
+    pub fn of(situation: &Situation) -> Option<Self> {
+        let best = situation.best;
+        let batch = samples_a_step(best).or_else(|| situation.batch().map(|batch| batch as f64))?;
+        let steps = best.steps.max(1) as f64;
+        let step_s = best.seconds / steps;
+        let waited = best
+            .wait_s
+            .unwrap_or_else(|| situation.analysis.share(Phase::Data) * best.seconds);
+        let wait_s = (waited / steps).min(step_s);
+        let own_s = step_s - wait_s;
+        let workers = situation.workers();
+        let starved = wait_s > STARVED * step_s;
+        let load_s = match (workers, starved) {
+            (0, _) => wait_s,
+            (_, true) => step_s * workers as f64,
+            (_, false) => situation
+                .analysis
+                .train_loader()
+                .and_then(|loader| Some(loader.prepare_ms()? / 1e3 / loader.batch_size? as f64 * batch))
+                .map_or(own_s, |prepare_s| prepare_s.min(step_s * workers as f64)),
+        } / batch;
+        let cpus = situation.analysis.host.tree_cpus.unwrap_or(1.0);
+        // PyTorch's idle threads spin: how much of the CPU time was work lies between one thread's and all of it.
+        let working = (cpus.min(1.0) + cpus) / 2.0;
+        let usable = situation.machine.cpus.count().max(1) as f64;
+        let all_s = own_s + load_s * batch;
+        let own = line(&points(situation))
+            .or_else(|| guessed(situation, batch, own_s))?
+            .meeting(batch, own_s);
+        Some(Self {
+            own,
+            load_s,
+            handover_s: if workers > 0 && !starved {
+                wait_s
+            } else {
+                HANDOVER_S
+            },
+            spread: (working * step_s / usable / all_s.max(f64::MIN_POSITIVE)).min(1.0),
+            batch,
+            step_s,
+            wait_s,
+        })
+    }
+
+    pub fn wait_share(&self) -> f64 {
+        self.wait_s / self.step_s
+    }
+
+    /// The part of the step's own time that its samples do not change.
+    pub fn fixed_share(&self) -> f64 {
+        self.own.fixed / self.step_s
+    }
+
+    pub fn step_s(&self, batch: f64, workers: u64) -> f64 {
+        let (own_s, load_s) = (self.own.at(batch), self.load_s * batch);
+        if workers == 0 {
+            return own_s + load_s;
+        }
+        (own_s + self.handover_s)
+            .max(load_s / workers as f64)
+            .max((own_s + load_s) * self.spread)
+    }
+
+    /// The factor on the rate that was measured.
+    pub fn gain(&self, batch: f64, workers: u64) -> f64 {
+        batch / self.step_s(batch, workers) / (self.batch / self.step_s)
+    }
+}
+
+fn samples_a_step(measured: &Measurement) -> Option<f64> {
+    Some(measured.samples? as f64 / measured.steps.max(1) as f64).filter(|samples| *samples > 0.0)
+}
+
+/// Through the two largest sizes.
+fn line(points: &[Point]) -> Option<Line> {
+    match points {
+        [.., a, b] => Line::through((a.batch, a.own_s), (b.batch, b.own_s)),
+        _ => None,
+    }
+}
+
+/// All sizes measured with what the best has, whatever the loader; the last measurement of each, by size.
+pub fn points(situation: &Situation) -> Vec<Point> {
+    let computing = |settings: &Settings| {
+        let mut left = settings.clone();
+        left.0.retain(|key, _| !key.starts_with("loader."));
+        left
+    };
+    let others = computing(situation.settings);
+    let mut all: Vec<Point> = Vec::new();
+    for done in situation
+        .trials
+        .iter()
+        .rev()
+        .filter(|done| computing(&done.settings) == others)
+    {
+        let Outcome::Measured(measured) = &done.outcome else {
+            continue;
+        };
+        let asked = done
+            .settings
+            .get(BATCH)
+            .and_then(|value| value.parse::<f64>().ok());
+        let Some(batch) = samples_a_step(measured).or(asked) else {
+            continue;
+        };
+        let whole = Point {
+            batch,
+            own_s: (measured.seconds - measured.wait_s.unwrap_or(0.0)) / measured.steps.max(1) as f64,
+            memory: measured.memory_bytes.map(|bytes| bytes as f64),
+        };
+        let part = measured.smaller.map(|smaller| Point {
+            batch: smaller.samples as f64,
+            own_s: smaller.own_s,
+            memory: smaller.memory_bytes.map(|bytes| bytes as f64),
+        });
+        let sizes = (!measured.cut).then_some(whole).into_iter().chain(part);
+        for point in sizes {
+            if !all.iter().any(|known| (known.batch - point.batch).abs() < 0.5) {
+                all.push(point);
+            }
+        }
+    }
+    all.sort_by(|a, b| a.batch.total_cmp(&b.batch));
+    all
+}
+
+/// From the one size there is: on a GPU what the device works at its full width grows with the samples; on the CPU the rule about
+/// small batches knows, else it is a modest guess.
+fn guessed(situation: &Situation, batch: f64, own_s: f64) -> Option<Line> {
+    let analysis = situation.analysis;
+    let share = match analysis.device() {
+        Device::Cuda => {
+            let busy = analysis.device_busy_share()?;
+            let wide = analysis.busiest_gpu().and_then(|gpu| gpu.sm_activity);
+            let step_s = situation.best.seconds / situation.best.steps.max(1) as f64;
+            1.0 - wide.map_or(busy, |wide| wide.min(busy)) * step_s / own_s
+        }
+        _ => match situation.expected(&[BATCH]) {
+            // The rule's gain is for four times the batch: 1 - 1/gain of the time goes, which is 3/4 of the fixed part.
+            Some(gain) => (1.0 - 1.0 / gain) * 4.0 / 3.0,
+            None => GUESSED_FIXED,
+        },
+    };
+    let fixed = share.clamp(0.0, 0.99) * own_s;
+    Some(Line {
+        fixed,
+        slope: (own_s - fixed) / batch,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_sizes_give_both_parts() {
+        let line = Line::through((64.0, 0.012), (256.0, 0.018)).unwrap();
+        assert!((line.fixed - 0.010).abs() < 1e-12 && (line.at(1024.0) - 0.042).abs() < 1e-12);
+        // Faster with more samples cannot be: noise, then, and no slope.
+        assert_eq!(Line::through((64.0, 0.02), (128.0, 0.01)).unwrap().slope, 0.0);
+        assert!(Line::through((64.0, 0.02), (64.0, 0.01)).is_none());
+        // Nor is there less than nothing to do for no sample.
+        assert_eq!(Line::through((64.0, 0.01), (128.0, 0.04)).unwrap().fixed, 0.0);
+        assert!((line.meeting(256.0, 0.036).fixed - 0.020).abs() < 1e-12);
+    }
+
+    #[test]
+    fn workers_hide_the_loading_until_they_are_too_few() {
+        let cost = Cost {
+            own: Line {
+                fixed: 2e-3,
+                slope: 0.0,
+            },
+            load_s: 10e-6,
+            handover_s: 0.0,
+            spread: 0.1,
+            batch: 100.0,
+            step_s: 3e-3,
+            wait_s: 1e-3,
+        };
+        assert!((cost.gain(100.0, 0) - 1.0).abs() < 1e-12);
+        assert!((cost.gain(100.0, 1) - 1.5).abs() < 1e-12);
+        // A batch of 1600 takes 16 ms to make: eight workers do it while a step of 2 ms runs.
+        assert!(
+            (cost.step_s(1600.0, 4) - 4e-3).abs() < 1e-12 && (cost.step_s(1600.0, 8) - 2e-3).abs() < 1e-12
+        );
+    }
+}

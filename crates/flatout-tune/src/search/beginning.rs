@@ -1,0 +1,57 @@
+//! The first trial: the program as it is.
+
+use super::report::{Row, Verdict};
+use super::{Best, Search, load};
+use crate::TuneError;
+use crate::trial::{Outcome, Plan, Settings};
+use flatout_core::Result;
+
+/// The first run is longer: the diagnosis needs a steady window.
+const BASELINE_S: f64 = 5.0;
+
+impl Search<'_> {
+    /// The program as it is. Out of memory is mended by halving the batch and keeping what a step adds up to.
+    pub(super) fn baseline(&mut self) -> Result<Option<Best>> {
+        let mut settings = self.options.start.clone();
+        let mut parts = 1u64;
+        loop {
+            let plan = Plan {
+                seconds: self.options.plan.seconds.max(BASELINE_S),
+                settle_s: self.options.plan.settle_s.max(2.0 * BASELINE_S),
+                smaller: true,
+                ..self.options.plan
+            };
+            let outcome = self.measure(&settings, &plan, &Settings::default(), None)?;
+            match outcome {
+                Outcome::Measured(measured) => {
+                    let score = self
+                        .options
+                        .objective
+                        .score(&measured)
+                        .ok_or(TuneError::NoEnergy)?;
+                    let data = load(&measured)?;
+                    let row = Row::new(&settings, &settings, Verdict::Start);
+                    self.row(row, Some(measured.clone()), None);
+                    return Ok(Some(Best {
+                        settings,
+                        measured,
+                        scores: vec![score],
+                        data,
+                    }));
+                }
+                Outcome::OutOfMemory {
+                    batch: Some(batch),
+                    message,
+                } if batch > 1 && self.left() > 0 => {
+                    let row = Row::new(&settings, &settings, Verdict::OutOfMemory { message });
+                    self.row(row, None, None);
+                    parts *= 2;
+                    settings.set("loader.batch_size", batch.div_ceil(2));
+                    settings.set("step.accumulation", parts);
+                }
+                Outcome::Interrupted => return Ok(None),
+                other => return Err(TuneError::Start(Box::new(other)).into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What to try next: the largest expected gain among what the knobs propose and was not refused.
+
+use super::{AGAIN, Best, FAILURES, NOISY, Search, WORTHWHILE};
+use crate::knobs::{self, Proposal, Situation};
+use crate::trial::Settings;
+use flatout_diagnose::Analysis;
+
+impl Search<'_> {
+    /// What to try next; `None` when it is over.
+    pub(super) fn next(&self, best: &Best, kept: usize) -> Option<Proposal> {
+        if self.interrupted || self.left() <= kept || self.failures >= FAILURES {
+            return None;
+        }
+        let analysis = Analysis::new(&best.data);
+        let findings = flatout_diagnose::diagnose(&best.data).findings;
+        let situation = Situation {
+            analysis: &analysis,
+            findings: &findings,
+            settings: &best.settings,
+            best: &best.measured,
+            trials: &self.done,
+            limits: &self.options.limits,
+            machine: self.machine,
+            hurtful_batch: self.hurtful_batch,
+        };
+        let score = best.score().mean;
+        knobs::proposals(&situation)
+            .into_iter()
+            .filter(|proposal| proposal.gain >= WORTHWHILE)
+            .map(|proposal| self.scaled(proposal, best))
+            .find(|proposal| self.may(&proposal.changes, score))
+    }
+
+    /// Trials that the last comparison needs, where the machine is not quiet.
+    pub(super) fn kept_for_the_end(&self, best: &Best) -> usize {
+        if best.score().noise() > NOISY {
+            (self.options.most_trials / 4).min(2)
+        } else {
+            0
+        }
+    }
+
+    /// Neither dead nor refused a moment ago.
+    fn may(&self, changes: &Settings, score: f64) -> bool {
+        let dead = changes.0.keys().any(|key| self.dead.contains(key));
+        let refused = self
+            .refused
+            .iter()
+            .any(|(refused, then)| refused == changes && score < then * AGAIN);
+        !dead && !refused
+    }
+
+    /// With the learning rate scaled along with the batch, where that was asked for.
+    fn scaled(&self, mut proposal: Proposal, best: &Best) -> Proposal {
+        let batch = proposal
+            .changes
+            .get("loader.batch_size")
+            .and_then(|value| value.parse::<f64>().ok());
+        if let (true, Some(batch)) = (self.options.scale_learning_rate, batch) {
+            let first = self.rows.iter().find_map(|row| row.measured.as_ref());
+            let first = first.unwrap_or(&best.measured);
+            if let Some(samples) = first.samples.filter(|_| first.steps > 0) {
+                proposal.changes.set(
+                    "optimizer.lr_scale",
+                    batch / (samples as f64 / first.steps as f64),
+                );
+            }
+        }
+        proposal
+    }
+}
