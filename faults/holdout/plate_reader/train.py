@@ -13,10 +13,10 @@ CHARS, SLOTS = 36, 7
 
 @dataclass
 class Config:
-    plates: int = 1500
-    height: int = 96
-    width: int = 288
-    batch_size: int = 50
+    plates: int = 2560
+    height: int = 64
+    width: int = 192
+    batch_size: int = 64
     epochs: int = 4
     workers: int = 1
     lr: float = 2e-3
@@ -55,11 +55,11 @@ class Reader(nn.Module):
     def __init__(self):
         super().__init__()
         self.body = nn.Sequential(
-            nn.Conv2d(3, 16, 3, stride=2, padding=1), nn.ReLU(),
-            nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.ReLU(),
-            nn.Conv2d(32, 32, 3, stride=2, padding=1), nn.ReLU(), nn.Flatten(),
+            nn.Conv2d(3, 256, 3, padding=1), nn.ReLU(), nn.Conv2d(256, 256, 3, padding=1), nn.ReLU(),
+            nn.Conv2d(256, 512, 3, stride=2, padding=1), nn.ReLU(), nn.Conv2d(512, 512, 3, padding=1), nn.ReLU(),
+            nn.AdaptiveAvgPool2d((4, 12)), nn.Flatten(),
         )
-        self.head = nn.Linear(32 * 4 * 12, SLOTS * CHARS)
+        self.head = nn.Linear(512 * 4 * 12, SLOTS * CHARS)
 
     def forward(self, x):
         return self.head(self.body(x)).view(-1, CHARS, SLOTS)
@@ -69,14 +69,18 @@ def main():
     cfg = Config()
     random.seed(cfg.seed)
     torch.manual_seed(cfg.seed)
+    torch.backends.cudnn.benchmark = True
+    torch.set_float32_matmul_precision('high')
     loader = DataLoader(PlateFiles(cfg), batch_size=cfg.batch_size, shuffle=True, num_workers=cfg.workers,
-                        persistent_workers=True, prefetch_factor=4)
-    model = Reader()
+                        pin_memory=True, persistent_workers=True, prefetch_factor=4)
+    model = Reader().to('cuda', memory_format=torch.channels_last)
     optimizer = torch.optim.AdamW(model.parameters(), lr=cfg.lr, fused=True)
     for epoch in range(cfg.epochs):
         for images, text in loader:
-            loss = F.cross_entropy(model(images), text)
-            optimizer.zero_grad()
+            images, text = images.to('cuda', non_blocking=True), text.to('cuda', non_blocking=True)
+            with torch.autocast('cuda', dtype=torch.bfloat16):
+                loss = F.cross_entropy(model(images.contiguous(memory_format=torch.channels_last)), text)
+            optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
         print(f'epoch {epoch + 1}/{cfg.epochs} loss={loss.item():.3f}', flush=True)
