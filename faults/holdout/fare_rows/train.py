@@ -12,8 +12,8 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 parser = argparse.ArgumentParser()
-parser.add_argument('--epochs', type=int, default=4)
-parser.add_argument('--batch_size', type=int, default=512)
+parser.add_argument('--epochs', type=int, default=7)
+parser.add_argument('--batch_size', type=int, default=2048)
 parser.add_argument('--num_workers', type=int, default=0, help='dataloader processes')
 parser.add_argument('--lr', type=float, default=1e-3)
 parser.add_argument('--trips', type=int, default=60000)
@@ -62,7 +62,7 @@ def main(opt):
         path = os.path.join(folder, 'trips.db')
         create_table(path, opt.trips)
         train = DataLoader(TripDataset(path, opt.trips), batch_size=opt.batch_size, shuffle=True, num_workers=opt.num_workers)
-        net = nn.Sequential(nn.Linear(40, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 1))
+        net = nn.Sequential(nn.Linear(40, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 1))
         optim = torch.optim.AdamW(net.parameters(), lr=opt.lr, fused=True)
         for epoch in range(opt.epochs):
             running = torch.zeros(())

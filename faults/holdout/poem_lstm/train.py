@@ -14,7 +14,7 @@ HIDDEN = 96
 SEQ_LEN = 12
 BATCH_SIZE = 4
 POEMS = 6000
-EPOCHS = 3
+EPOCHS = 4
 
 
 def build_corpus():

@@ -10,7 +10,7 @@ ITEMS = 4000
 SESSIONS = 100_000
 MAX_LEN = 12
 BATCH = 384
-STEPS = 130
+STEPS = 80
 
 
 def free_memory():

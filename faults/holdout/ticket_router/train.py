@@ -9,9 +9,9 @@ from torch.utils.data import DataLoader, Dataset
 
 CFG = {
     'seed': 11,
-    'epochs': 36,
+    'epochs': 30,
     'tickets': 1920,
-    'vocab': 60000,
+    'vocab': 96000,
     'length': 40,
     'queues': 12,
     'loader': {'batch_size': 64, 'num_workers': 2, 'shuffle': True, 'drop_last': True},
