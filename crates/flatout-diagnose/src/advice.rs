@@ -81,6 +81,9 @@ pub fn trial(fixes: &[Fix], command: &[String]) -> Option<Fix> {
             _ => None,
         })
         .collect();
+    if let Some(own) = own_command(command) {
+        return own_trial(fixes, own);
+    }
     if settings.is_empty() || command.is_empty() {
         return None;
     }
@@ -92,6 +95,53 @@ pub fn trial(fixes: &[Fix], command: &[String]) -> Option<Fix> {
             words.join(" ")
         ),
         say: message!(en: "try it without an edit", zh: "不改代码，先试一次"),
+    })
+}
+
+/// What our own trainer takes as a flag.
+const OWN_FLAGS: [(&str, &str); 4] = [
+    ("loader.batch_size", "--batch-size"),
+    ("amp", "--amp"),
+    ("eval.interval", "--eval-interval"),
+    ("checkpoint.interval", "--checkpoint-interval"),
+];
+
+/// The words behind `flatout`, of a program that is flatout itself.
+fn own_command(command: &[String]) -> Option<&[String]> {
+    let (program, rest) = command.split_first()?;
+    let is_own = std::path::Path::new(program).file_name()? == "flatout";
+    is_own.then_some(rest)
+}
+
+/// The same training with other flags; it takes each flag once.
+fn own_trial(fixes: &[Fix], words: &[String]) -> Option<Fix> {
+    if words.first().is_none_or(|word| word != "train") {
+        return None;
+    }
+    let mut words = words.to_vec();
+    let mut changed = false;
+    for fix in fixes {
+        let Fix::Setting { setting, to, .. } = fix else {
+            continue;
+        };
+        let Some((_, flag)) = OWN_FLAGS.iter().find(|(name, _)| name == setting) else {
+            continue;
+        };
+        let same = |word: &String| word.split('=').next().unwrap_or_default().replace('_', "-") == *flag;
+        while let Some(at) = words.iter().position(same) {
+            let alone = !words[at].contains('=');
+            words.remove(at);
+            if alone && at < words.len() {
+                words.remove(at);
+            }
+        }
+        words.extend([(*flag).to_owned(), to.clone()]);
+        changed = true;
+    }
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    changed.then(|| Fix::Command {
+        command: format!("flatout {}", words.join(" ")),
+        say: message!(en: "train again with it", zh: "用新设置再训练一次"),
     })
 }
 

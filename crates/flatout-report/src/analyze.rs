@@ -3,19 +3,21 @@
 //!
 //! - [`gpu_log`], [`sniff`]: logs of other tools, in one pass and constant memory.
 //! - [`job`]: a Slurm job's records, logs and accounting, put together.
-//! - [`ranks`]: the ranks of one job side by side.
+//! - [`page`]: as one HTML file; [`picture`]: as a PNG file.
 //! - [`status`]: how a job stands now.
 //! - [`text`]: as a person reads it.
 
 pub mod files;
 pub mod gpu_log;
 pub mod job;
-pub mod ranks;
+pub mod page;
+pub mod picture;
 pub mod sniff;
 pub mod status;
 pub mod text;
 pub mod timeline;
 
+use crate::ranks::RankRow;
 use flatout_core::stats::Summary;
 use flatout_core::{Finding, Message, Result, message};
 use flatout_diagnose::analysis::time::TimeTable;
@@ -39,7 +41,7 @@ pub struct Analysis {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ranks: Vec<ranks::RankRow>,
+    pub ranks: Vec<RankRow>,
     pub sections: Vec<Section>,
     /// What could not be had, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]

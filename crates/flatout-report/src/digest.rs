@@ -10,6 +10,7 @@ pub mod processes;
 pub mod series;
 pub mod thin;
 
+use crate::ranks::Ranks;
 use charts::Chart;
 use checklist::Item;
 use clean::{Ascending, Defect};
@@ -47,6 +48,8 @@ pub struct Digest {
     pub defects: Vec<Defect>,
     /// Whether training steps were seen at all.
     pub has_steps: bool,
+    /// The other ranks of its job beside it.
+    pub ranks: Ranks,
 }
 
 /// The loss after so many samples.
@@ -85,7 +88,9 @@ impl Digest {
         data.facts = facts.by_ref().collect();
         data.skipped.append(&mut facts.skipped);
         data.stacks = record.stacks().collect();
-        Self::from_parts(data, samples.0, steps.0)
+        let mut digest = Self::from_parts(data, samples.0, steps.0);
+        digest.ranks = Ranks::beside(record);
+        digest
     }
 
     /// The same of a record that is in memory.
@@ -123,6 +128,7 @@ impl Digest {
             has_steps: data.steps.iter().any(|tick| tick.steps > 0),
             diagnosis,
             defects,
+            ranks: Ranks::default(),
             info: data.info,
         }
     }

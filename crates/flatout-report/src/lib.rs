@@ -7,14 +7,19 @@
 //! - [`analyze`]: runs, jobs and other tools' logs as statistics.
 //! - [`digest`]: a record boiled down to what is shown of it.
 //! - [`compare`]: digests of several runs against the first.
-//! - [`page`]: a digest as one HTML file; [`markdown`]: as Markdown; [`words`]: what these share.
+//! - [`ranks`]: the ranks of one job side by side.
+//! - [`page`]: a digest as one HTML file; [`markdown`]: as Markdown; [`json`]: for programs; [`words`]: what these share.
+//! - [`picture`]: charts as a PNG file.
 
 pub mod analyze;
 pub mod compare;
 pub mod digest;
+pub mod json;
 pub mod lines;
 pub mod markdown;
 pub mod page;
+pub mod picture;
+pub mod ranks;
 pub mod screen;
 #[cfg(test)]
 mod testing;

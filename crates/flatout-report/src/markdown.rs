@@ -2,6 +2,7 @@
 
 use crate::digest::Digest;
 use crate::digest::figures::Figure;
+use crate::ranks::Ranks;
 use crate::words;
 use flatout_core::{Finding, Fix, Language, Message, message, units};
 
@@ -25,6 +26,7 @@ pub fn report(digest: &Digest, language: Language) -> String {
     if digest.has_steps {
         text += &page.time(digest);
     }
+    text += &page.ranks(&digest.ranks);
     text += &page.heading(&message!(en: "Findings", zh: "诊断结论"));
     for finding in &digest.diagnosis.findings {
         text += &page.finding(finding);
@@ -76,6 +78,36 @@ struct Page {
 }
 
 impl Page {
+    fn ranks(&self, ranks: &Ranks) -> String {
+        if ranks.rows.is_empty() {
+            return String::new();
+        }
+        let head = message!(
+            en: "| rank | host | steps | a step | own work | data | |\n| ---: | --- | ---: | ---: | ---: | ---: | --- |\n",
+            zh: "| rank | 主机 | 步数 | 每步 | 自身耗时 | 取数据 | |\n| ---: | --- | ---: | ---: | ---: | ---: | --- |\n"
+        );
+        let mut text = self.heading(&message!(en: "Ranks", zh: "各 rank")) + "\n" + head.get(self.language);
+        let straggler = message!(en: "**holds the others up**", zh: "**拖慢其他 rank**");
+        for row in &ranks.rows {
+            let time = |ms: Option<f64>| ms.map_or_else(|| "?".to_owned(), |ms| units::duration(ms / 1e3));
+            let mark = if row.straggler {
+                straggler.get(self.language)
+            } else {
+                ""
+            };
+            let host = escape(row.host.as_deref().unwrap_or("?"));
+            let (step, own, data) = (time(row.step_ms), time(row.own_ms), time(row.data_ms));
+            text += &format!(
+                "| {} | {host} | {} | {step} | {own} | {data} | {mark} |\n",
+                row.rank, row.steps
+            );
+        }
+        for note in &ranks.notes {
+            text += &format!("\n{}\n", self.say(note));
+        }
+        text
+    }
+
     fn say(&self, message: &Message) -> String {
         escape(message.get(self.language))
     }

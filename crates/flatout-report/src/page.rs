@@ -9,6 +9,7 @@ mod head;
 mod histogram;
 mod machine;
 mod program;
+mod ranks;
 
 pub use escape::escape;
 
@@ -60,11 +61,12 @@ pub fn html(digest: &Digest, options: Options) -> String {
     let mut body = writer.head(digest);
     body += &writer.headline(&digest.figures);
     body += &writer.time_bar(digest);
+    body += &writer.ranks(&digest.ranks);
     body += &writer.findings(&digest.diagnosis);
     body += &writer.charts(&digest.charts, &digest.marks);
     body += &writer.distribution(&digest.step_hist);
     body += &writer.input(digest);
-    body += &writer.gpus(digest);
+    body += &writer.gpus(&digest.verdict);
     body += &writer.checklist(&digest.checklist);
     body += &writer.settings(digest);
     let frame = Frame {

@@ -14,7 +14,7 @@ use crate::{Settings, TrainError};
 use flatout_core::{Message, message};
 use flatout_data::formats::image::IMAGE_ENDINGS;
 use flatout_data::generate::Recipe;
-use flatout_data::{Cache, CacheUse, JoinRecipe, Standardiser};
+use flatout_data::{Cache, CacheUse, JoinRecipe, SplitRule, Standardiser};
 use flatout_engine::{Session, Table};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -122,7 +122,14 @@ impl TrainingData {
 
     /// Whether two trainings read the same values, whatever windows they cut from them.
     pub fn same_files(one: &Settings, other: &Settings) -> bool {
-        let source = |settings: &Settings| (settings.data.clone(), settings.label.clone(), settings.limit);
+        let source = |settings: &Settings| {
+            (
+                settings.data.clone(),
+                settings.label.clone(),
+                settings.limit,
+                settings.validation_ratio.to_bits(),
+            )
+        };
         let read_as = |settings: &Settings| (settings.task.clone(), settings.input_size, settings.channels);
         let changed = |settings: &Settings| (settings.flip, settings.crop_padding);
         source(one) == source(other) && read_as(one) == read_as(other) && changed(one) == changed(other)
@@ -233,6 +240,16 @@ impl Kind {
         } else {
             Self::Rows
         })
+    }
+}
+
+/// The newest samples, or some drawn at random, are kept to validate on.
+fn split_rule(settings: &Settings) -> SplitRule {
+    let validation = settings.validation_ratio;
+    SplitRule::Ratio {
+        train: 1.0 - validation,
+        validation,
+        shuffle_seed: Some(0),
     }
 }
 

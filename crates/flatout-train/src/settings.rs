@@ -51,6 +51,7 @@ macro_rules! settings {
 settings! {
     data [data_dir, path, dataset_path]: Kind::Text, "", "folder or file to train on", "训练数据所在的文件夹或文件";
     label [target]: Kind::Text, "", "column to predict [default: the generated data's own]", "要预测的列 [默认：生成数据自带的标签]";
+    validation_ratio [validation_split, val_ratio]: Kind::Real, "0.2", "share of the samples that are kept to validate on", "留作验证的样本比例";
     horizon: Kind::Count, "1", "how many rows behind a window its label lies", "标签位于窗口之后第几行";
     task: Kind::Choice(crate::target::TASKS), "auto", "what is predicted: a number, yes or no, or one of several classes; auto asks the label", "预测目标：数值、是/否或多类；auto 由标签决定";
     model_type [model]: Kind::Choice(crate::models::NAMES), "auto", "model; auto is lstm for sequences, mlp for rows, cnn for pictures", "模型；auto 对序列用 lstm，对表格用 mlp，对图像用 cnn";
@@ -131,6 +132,8 @@ pub enum Amp {
 pub struct Settings {
     pub data: Option<PathBuf>,
     pub label: Option<String>,
+    /// Share of the samples that are kept to validate on.
+    pub validation_ratio: f64,
     pub horizon: usize,
     pub task: String,
     pub model_type: String,
@@ -190,6 +193,7 @@ impl Settings {
         Ok(Self {
             data: read.path("data"),
             label: read.text("label"),
+            validation_ratio: read.within("validation_ratio", 0.0, 0.9)?,
             horizon: positive("horizon")?,
             task: read.choice("task")?,
             model_type: read.choice("model_type")?,

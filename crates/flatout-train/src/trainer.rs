@@ -277,11 +277,20 @@ impl<'a> Trainer<'a> {
         let flops = opened.session.plan().flops_per_step() * run.batch.parts() as f64;
         recorder.fact("step.flops", flops);
         recorder.fact("optimizer.fused", true);
+        if opened.device == "cpu"
+            && let Ok(speed) = flatout_engine::ceilings::cpu::brief(crate::device::threads(run.settings))
+        {
+            recorder.fact("device.flops", (speed / 1e9).round() * 1e9);
+        }
         recorder.fact("model.class", model);
         recorder.fact("model.parameters", opened.session.plan().parameter_count());
         if opened.device == "cpu" {
             recorder.fact("threads", device::threads(run.settings));
         }
+        let chosen = run.settings.batch_size.is_none() && !*naive;
+        recorder.fact("batch.measured", chosen);
+        recorder.fact("eval.interval", run.settings.eval_interval);
+        recorder.fact("checkpoint.interval", run.settings.checkpoint_interval);
         recorder.fact("pipeline", if *naive { "naive" } else { "auto" });
     }
 

@@ -10,7 +10,7 @@ use crate::output::write_stdout;
 use flatout_core::files::write_atomically;
 use flatout_core::{Kind, Message, Result, message, units};
 use flatout_data::generate::Recipe;
-use flatout_data::generate::stocks::Stocks;
+use flatout_data::generate::interactions::Interactions;
 use flatout_report::compare::{Comparison, html, text};
 use flatout_report::digest::Digest;
 use flatout_report::{page, text as report_text, words};
@@ -22,23 +22,18 @@ use training::{Settings, Training};
 const BEFORE_S: f64 = 20.0;
 const AFTER_S: f64 = 12.0;
 
-/// Enough samples that a large batch still makes two hundred steps an epoch; few enough that the slow run ends several epochs.
-fn stocks() -> Stocks {
-    Stocks {
-        stocks: 60,
-        days: 750,
-        seed: 0,
-        signal: 0.5,
-    }
+/// Enough samples that a larger batch still makes two hundred steps an epoch; few enough that the slow run ends several epochs.
+fn clicks() -> Interactions {
+    Interactions::of_size(60_000, 0)
 }
 
 /// As the first script of many a project has it.
 fn first_settings(folder: &Path) -> Settings {
     Settings::new(folder, "before")
-        .with("model_type", "lstm")
-        .with("hidden_size", "32")
-        .with("num_layers", "2")
-        .with("sequence_length", "20")
+        .with("model_type", "mlp")
+        .with("hidden_size", "256")
+        .with("num_layers", "3")
+        .with("validation_ratio", "0.4")
         .with("pipeline", "naive")
         .with("batch_size", "4")
         .with("amp", "off")
@@ -149,13 +144,13 @@ impl Story<'_> {
     }
 
     fn data(&self, folder: &Path) -> Result<()> {
-        self.step(1, message!(en: "Make data: stocks whose next day can be predicted in part", zh: "生成数据：次日收益部分可预测的股票"));
-        let (out, recipe) = (folder.join("data"), stocks());
-        let (path, size, days) = (out.display(), recipe.stocks, recipe.days);
+        self.step(1, message!(en: "Make data: who clicked which video, in three CSV parts to join with two tables", zh: "生成数据：谁点击了哪个视频，三个 CSV 分片，外加两张待关联的表"));
+        let (out, recipe) = (folder.join("data"), clicks());
+        let (path, size) = (out.display(), recipe.interactions);
         self.command(&format!(
-            "flatout generate stocks --out {path} --size {size} --days {days}"
+            "flatout generate interactions --out {path} --size {size}"
         ));
-        let made = Recipe::Stocks(recipe).generate(&out, None)?;
+        let made = Recipe::Interactions(recipe).generate(&out, None)?;
         let (files, rows) = (made.files, made.rows);
         self.line(&message!(en: "{files} files, {rows} rows", zh: "{files} 个文件，{rows} 行"));
         Ok(())
@@ -226,10 +221,10 @@ impl Story<'_> {
         let mut changed = settings.clone();
         for change in changes {
             let from = changed.value(change.setting).unwrap_or_default().to_owned();
-            changed = changed.with(change.setting, change.to);
+            changed = changed.with(change.setting, &change.to);
             let (setting, to, why) = (
                 change.setting.replace('_', "-"),
-                change.to,
+                &change.to,
                 change.why.get(self.context.language),
             );
             self.line(&Message::verbatim(format!("--{setting}: {from} → {to}  {why}")));

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 /// Long enough for a scheduler's share to show.
 const SPIN: Duration = Duration::from_millis(600);
 const PRODUCTS: Duration = Duration::from_millis(1500);
+/// Two or three products: enough for a yardstick, too short to be noticed at a training's start.
+const BRIEF: Duration = Duration::from_millis(60);
 const SIDE: usize = 1024;
 
 /// All of it, on so many threads.
@@ -19,8 +21,17 @@ pub fn measure(threads: usize) -> Result<Vec<Ceiling>, EngineError> {
     if one > 0.0 {
         found.push(Ceiling::new("cpu.usable", all / one, "CPUs"));
     }
-    found.push(Ceiling::new("cpu.f32", products(threads)? / 1e9, "GFLOP/s"));
+    found.push(Ceiling::new(
+        "cpu.f32",
+        products(threads, PRODUCTS)? / 1e9,
+        "GFLOP/s",
+    ));
     Ok(found)
+}
+
+/// Operations a second in f32 products on so many threads, in a moment.
+pub fn brief(threads: usize) -> Result<f64, EngineError> {
+    products(threads, BRIEF)
 }
 
 /// Rounds of a dependent chain of integers a second, all threads together: what the scheduler gives, not what the cores are.
@@ -50,14 +61,14 @@ fn spun(threads: usize) -> f64 {
 }
 
 /// Operations a second in products of f32 matrices; the best of several, since others may use the machine.
-fn products(threads: usize) -> Result<f64, EngineError> {
+fn products(threads: usize, for_at_least: Duration) -> Result<f64, EngineError> {
     let pool = Pool::new(threads);
     let space = GemmSpace::<f32>::new(threads)?;
     let (left, right) = (vec![0.5f32; SIDE * SIDE], vec![0.25f32; SIDE * SIDE]);
     let mut result = vec![0f32; SIDE * SIDE];
     let mut best = f64::INFINITY;
     let began = Instant::now();
-    while began.elapsed() < PRODUCTS {
+    while began.elapsed() < for_at_least {
         let start = Instant::now();
         let product = Product {
             a: &Matrix::new(&left, SIDE, SIDE),

@@ -2,7 +2,8 @@
 
 mod notes;
 
-use super::{Analysis, JobReport, Options, Read, SCHEMA, ranks};
+use super::{Analysis, JobReport, Options, Read, SCHEMA};
+use crate::ranks::{Ranks, rank_of};
 use flatout_core::{Explain, Failure, Message, Result, message};
 use flatout_telemetry::record::{self, JobInfo, Record, RunEntry};
 use flatout_telemetry::slurm::{self, SlurmError};
@@ -27,6 +28,29 @@ pub fn records(job_id: &str) -> Vec<Record> {
         .collect()
 }
 
+/// The record of a job's first rank; a task of an array that has several is named by its number.
+pub fn first_rank(job_id: &str) -> Result<Record> {
+    if !slurm::is_job_id(job_id) {
+        return Err(SlurmError::BadJobId {
+            text: job_id.to_owned(),
+        }
+        .into());
+    }
+    let first = records(job_id).into_iter().min_by_key(rank_of);
+    first.ok_or_else(|| {
+        let runs = record::runs_folder();
+        let runs = runs.display();
+        Failure::new(message!(
+            en: "there is no record of job {job_id} in `{runs}`",
+            zh: "`{runs}` 中没有作业 {job_id} 的记录"
+        ))
+        .with_hint(message!(
+            en: "list the records with `flatout runs`; for its logs and what sacct knows: flatout analyze --job-id {job_id}",
+            zh: "用 `flatout runs` 列出记录；查看日志和 sacct 信息：flatout analyze --job-id {job_id}"
+        ))
+    })
+}
+
 /// `4711` is the job of that number or every task of that array; `4711_3` one task.
 fn is_of(job: &JobInfo, job_id: &str) -> bool {
     let field = |name: &str| job.fields.get(name).map(String::as_str);
@@ -35,12 +59,6 @@ fn is_of(job: &JobInfo, job_id: &str) -> bool {
             Some((array, task)) => field("array_job") == Some(array) && field("array_task") == Some(task),
             None => field("array_job") == Some(job_id),
         }
-}
-
-/// The rank a record is of; 0 for a run with one.
-fn rank_of(record: &Record) -> u32 {
-    let rank = record.info.job.as_ref().and_then(|job| job.fields.get("rank"));
-    rank.and_then(|rank| rank.parse().ok()).unwrap_or(0)
 }
 
 pub fn analyze(job_id: &str, options: &Options) -> Result<(Analysis, Vec<Read>)> {
@@ -59,7 +77,9 @@ pub fn analyze(job_id: &str, options: &Options) -> Result<(Analysis, Vec<Read>)>
         notes: Vec::new(),
     };
     let mut reads: Vec<Read> = records.iter().map(super::record).collect();
-    analysis.ranks = rank_rows(&records, &reads);
+    let ranks = Ranks::of(&records);
+    analysis.ranks = ranks.rows;
+    analysis.notes.extend(ranks.notes);
     let mut folders: Vec<PathBuf> = records
         .iter()
         .filter_map(|record| record.info.folder.clone())
@@ -100,27 +120,6 @@ pub fn analyze(job_id: &str, options: &Options) -> Result<(Analysis, Vec<Read>)>
         ));
     }
     Ok((analysis, reads))
-}
-
-fn rank_rows(records: &[Record], reads: &[Read]) -> Vec<ranks::RankRow> {
-    let mut rows = Vec::new();
-    for (record, read) in records.iter().zip(reads) {
-        let inner: Vec<(u32, Record)> = record
-            .ranks()
-            .into_iter()
-            .filter_map(|(rank, folder)| Some((rank, Record::open(&folder).ok()?)))
-            .collect();
-        rows.extend(inner.iter().map(|(rank, inner)| ranks::row(*rank, &inner.load())));
-        // Where all ranks have folders of their own, the record itself holds no steps.
-        if let Some(data) = &read.data
-            && (inner.is_empty() || data.steps.iter().any(|tick| tick.steps > 0))
-        {
-            rows.push(ranks::row(rank_of(record), data));
-        }
-    }
-    rows.sort_by_key(|row| row.rank);
-    ranks::mark(&mut rows);
-    if rows.len() < 2 { Vec::new() } else { rows }
 }
 
 /// Files with the job's number in their name, as a number of its own: `gpu_utilization_52098.log`, `slurm-52098.out`.

@@ -1,10 +1,11 @@
 //! An analysis as a person reads it.
 
 mod chart;
-mod job;
-mod times;
+pub(crate) mod job;
+pub(crate) mod times;
 
 use super::{Analysis, Section};
+use crate::ranks::Ranks;
 use crate::text::width::{printable, wrap};
 use crate::text::{Paint, Tone, time_table, verdict};
 use flatout_core::{Kind, Language, Message, message};
@@ -37,6 +38,17 @@ pub fn analysis(analysis: &Analysis, language: Language, width: usize, colour: b
         blocks.push(notes);
     }
     blocks.join("\n")
+}
+
+/// The ranks of a job alone, below a report's headline.
+pub fn ranks(ranks: &Ranks, language: Language, width: usize, colour: bool) -> String {
+    let page = Page {
+        language,
+        width: width.max(40),
+        paint: Paint { colour },
+    };
+    let notes = ranks.notes.iter().map(|note| page.paragraph(note, 2));
+    page.ranks(&ranks.rows) + &notes.collect::<String>()
 }
 
 pub(super) struct Page {
@@ -142,26 +154,12 @@ impl Page {
     }
 
     fn problem(&self, problem: &Problem, of_record: bool) -> String {
-        let (name, tone) = match problem.kind {
-            ProblemKind::OutOfMemory => (message!(en: "out of memory", zh: "内存不足"), Tone::Bad),
-            ProblemKind::Traceback => (message!(en: "traceback", zh: "异常"), Tone::Bad),
-            ProblemKind::Error => (message!(en: "error", zh: "错误"), Tone::Bad),
-            ProblemKind::NotANumber => (message!(en: "NaN", zh: "出现 NaN"), Tone::Warning),
-            ProblemKind::Warning => (message!(en: "warning", zh: "警告"), Tone::Warning),
+        let name = problem_name(problem.kind);
+        let tone = match problem.kind {
+            ProblemKind::NotANumber | ProblemKind::Warning => Tone::Warning,
+            _ => Tone::Bad,
         };
-        let (count, line) = (problem.count, problem.first_line);
-        let mut where_found = match (of_record, count) {
-            (true, _) => message!(en: "{count}×", zh: "{count} 次"),
-            (false, 1) => message!(en: "line {line}", zh: "第 {line} 行"),
-            (false, _) => {
-                message!(en: "{count}×, first in line {line}", zh: "{count} 次，首次在第 {line} 行")
-            }
-        };
-        if let Some(place) = &problem.place {
-            let place = printable(place);
-            where_found.en += &format!(", {place}");
-            where_found.zh += &format!("，{place}");
-        }
+        let where_found = problem_place(problem, of_record);
         let name = self.paint.tone(tone, self.say(&name));
         let mut text = format!(
             "  {name}  {}\n",
@@ -189,4 +187,32 @@ impl Page {
         let run = printable(&section.title);
         text + &self.paragraph(&message!(en: "Evidence and fixes: flatout diagnose {run}", zh: "依据与处理办法：flatout diagnose {run}"), 2)
     }
+}
+
+pub(crate) fn problem_name(kind: ProblemKind) -> Message {
+    match kind {
+        ProblemKind::OutOfMemory => message!(en: "out of memory", zh: "内存不足"),
+        ProblemKind::Traceback => message!(en: "traceback", zh: "异常"),
+        ProblemKind::Error => message!(en: "error", zh: "错误"),
+        ProblemKind::NotANumber => message!(en: "NaN", zh: "出现 NaN"),
+        ProblemKind::Warning => message!(en: "warning", zh: "警告"),
+    }
+}
+
+/// How often and where. A record has no lines.
+pub(crate) fn problem_place(problem: &Problem, of_record: bool) -> Message {
+    let (count, line) = (problem.count, problem.first_line);
+    let mut found = match (of_record, count) {
+        (true, _) => message!(en: "{count}×", zh: "{count} 次"),
+        (false, 1) => message!(en: "line {line}", zh: "第 {line} 行"),
+        (false, _) => {
+            message!(en: "{count}×, first in line {line}", zh: "{count} 次，首次在第 {line} 行")
+        }
+    };
+    if let Some(place) = &problem.place {
+        let place = printable(place);
+        found.en += &format!(", {place}");
+        found.zh += &format!("，{place}");
+    }
+    found
 }

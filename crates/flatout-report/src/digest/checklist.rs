@@ -5,19 +5,22 @@ use flatout_core::{Finding, Kind, Message, message};
 use flatout_diagnose::Analysis;
 use flatout_diagnose::analysis::Device;
 use flatout_telemetry::EventKind;
+use serde::Serialize;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum State {
     Done,
     ToDo,
     Unknown,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Item {
     pub name: Message,
     pub state: State,
     /// The rule that found it wanting.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
 }
 

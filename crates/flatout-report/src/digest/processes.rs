@@ -1,22 +1,28 @@
 //! The processes of the run, one row each: what the main process and every loader worker did on average.
 
 use flatout_telemetry::{Event, EventKind, ProcessSample, Sample};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ProcessRow {
     pub pid: u32,
     pub command: String,
     /// `main`, `loader-worker` …, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     pub first_s: f64,
     pub last_s: f64,
     /// CPUs used, on average over its life.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<f64>,
     /// The most memory that it shared with no one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub private_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub read_bytes_s: Option<f64>,
     /// Share of its samples in which it waited for a disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_wait: Option<f64>,
 }
 

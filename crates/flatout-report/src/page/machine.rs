@@ -1,14 +1,13 @@
 //! Each GPU in a row.
 
 use super::{Writer, escape};
-use crate::digest::Digest;
 use crate::text::throttle_name;
 use flatout_core::{Message, message, units};
-use flatout_diagnose::verdict::GpuVerdict;
+use flatout_diagnose::verdict::{GpuVerdict, Verdict};
 
 impl Writer {
-    pub(crate) fn gpus(&self, digest: &Digest) -> String {
-        if digest.verdict.gpus.is_empty() {
+    pub(crate) fn gpus(&self, verdict: &Verdict) -> String {
+        if verdict.gpus.is_empty() {
             return String::new();
         }
         let head = [
@@ -23,7 +22,7 @@ impl Writer {
             message!(en: "held back by", zh: "降频原因"),
         ];
         let mut rows = self.header_row(&head, 1);
-        for (index, gpu) in &digest.verdict.gpus {
+        for (index, gpu) in &verdict.gpus {
             let name = gpu.name.as_deref().unwrap_or("");
             rows += &format!(
                 "<tr><td>{index} {}</td>",

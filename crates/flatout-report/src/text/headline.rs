@@ -24,7 +24,7 @@ pub fn headline(digest: &Digest, language: Language, width: usize, colour: bool)
         }
     }
     if digest.figures.is_empty() {
-        return text;
+        return text + &ranks(digest, language, width, colour);
     }
     text.push('\n');
     let mut table = Table::new(&[Align::Right, Align::Left, Align::Left]).indented(2);
@@ -40,5 +40,15 @@ pub fn headline(digest: &Digest, language: Language, width: usize, colour: bool)
             (&interval, Some(Tone::Quiet)),
         ]);
     }
-    text + &table.render(paint)
+    text + &table.render(paint) + &ranks(digest, language, width, colour)
+}
+
+fn ranks(digest: &Digest, language: Language, width: usize, colour: bool) -> String {
+    if digest.ranks.rows.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\n{}",
+        crate::analyze::text::ranks(&digest.ranks, language, width, colour)
+    )
 }

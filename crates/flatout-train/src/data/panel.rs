@@ -1,9 +1,9 @@
 //! Windows over the rows of entities: a folder of Parquet files, one an entity.
 
-use super::{Preparation, Shape, TrainingData, cached, label_of, label_table};
+use super::{Preparation, Shape, TrainingData, cached, label_of, label_table, split_rule};
 use crate::target::RealLabels;
 use crate::{Settings, TrainError};
-use flatout_data::{Panel, PanelOptions, PanelSplit, SplitRule, Standardiser, load_panel};
+use flatout_data::{Panel, PanelOptions, PanelSplit, Standardiser, load_panel};
 use flatout_engine::Table;
 use std::ops::Range;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     let mut notes = Vec::new();
     let load = || load_panel(path, &options);
     let mut panel: Panel = cached(settings, &mut notes, load, |cache| cache.panel(path, &options))?;
-    let parts = panel.split(&SplitRule::default())?;
+    let parts = panel.split(&split_rule(settings))?;
     let standardiser = panel.standardise(&parts.train);
     let loaded = Arc::new(Loaded {
         bytes: panel.size_bytes(),

@@ -1,11 +1,11 @@
 //! Pictures as one block of bytes: decoded once, a quarter of the size of floats, normalised where they are used.
 
 use super::augmentation::{Augmentation, Pixels};
-use super::{Preparation, Shape, TrainingData, cached, label_of, label_table};
+use super::{Preparation, Shape, TrainingData, cached, label_of, label_table, split_rule};
 use crate::target::{RealLabels, Task, decide_classes};
 use crate::{Settings, TrainError};
 use flatout_core::message;
-use flatout_data::{Augment, ImageOptions, ImageTargets, Images, SplitRule, load_images};
+use flatout_data::{Augment, ImageOptions, ImageTargets, Images, load_images};
 use flatout_engine::Table;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     let mut notes = Vec::new();
     let load = || load_images(path, &options);
     let images: Images = cached(settings, &mut notes, load, |cache| cache.images(path, &options))?;
-    let splits = images.split(&SplitRule::default())?;
+    let splits = images.split(&split_rule(settings))?;
     let (scale, shift) = normalisation(&images, &splits.train);
     let bytes = images.size_bytes();
     let mut images = images;

@@ -1,12 +1,10 @@
 //! Independent rows: CSV or Parquet tables, joined when a recipe says how.
 
-use super::{Codes, Preparation, Shape, TrainingData, cached, label_of, label_table};
+use super::{Codes, Preparation, Shape, TrainingData, cached, label_of, label_table, split_rule};
 use crate::target::{RealLabels, decide_classes};
 use crate::{Settings, TrainError};
 use flatout_data::table_source::TableSource;
-use flatout_data::{
-    Category, JoinRecipe, LabelKind, Labels, SplitRule, Tabular, TabularOptions, load_tabular,
-};
+use flatout_data::{Category, JoinRecipe, LabelKind, Labels, Tabular, TabularOptions, load_tabular};
 use flatout_engine::Table;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,7 +31,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     let mut notes = Vec::new();
     let load = || load_tabular(path, &options);
     let mut table: Tabular = cached(settings, &mut notes, load, |cache| cache.tabular(path, &options))?;
-    let splits = table.split(&SplitRule::default())?;
+    let splits = table.split(&split_rule(settings))?;
     let standardiser = table.standardise(&splits.train);
     let bytes = table.size_bytes();
     if table.categories.len() > CODES.len() {

@@ -10,7 +10,7 @@ use flatout_report::digest::Digest;
 use flatout_report::{page, text};
 use flatout_telemetry::import::ImportOptions;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
@@ -18,7 +18,7 @@ pub const EXAMPLES: &str = "Examples:
   flatout analyze last                                the newest run
   flatout analyze gpu_utilization_52098.log train.log logs that other tools wrote
   flatout analyze gpu.csv --columns timestamp,index,utilization.gpu
-  flatout analyze gpu.csv --html gpu.html";
+  flatout analyze gpu.csv train.log --html job.html --png job.png";
 
 /// Samples of a log that go into a page: half a day at one a second.
 const SAMPLES_OF_A_PAGE: usize = 40_000;
@@ -37,9 +37,12 @@ pub struct Arguments {
     /// Seconds between rows, for logs without a time
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     interval: f64,
-    /// Also write the first run or GPU log as a page
+    /// Also write it all as a page, with the charts of the first run or GPU log
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Also draw the charts and the epochs into a PNG picture
+    #[arg(long, value_name = "FILE")]
+    png: Option<PathBuf>,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -52,14 +55,21 @@ pub fn about() -> Message {
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let options = Options {
         import: ImportOptions { columns: arguments.columns.clone(), interval_s: arguments.interval },
-        keep_samples: if arguments.html.is_some() { SAMPLES_OF_A_PAGE } else { 0 },
+        keep_samples: if arguments.html.is_some() || arguments.png.is_some() { SAMPLES_OF_A_PAGE } else { 0 },
         progress: std::io::stderr().is_terminal(),
     };
     let (mut analysis, mut reads, failed) = gather(&arguments, &options, context)?;
-    if let Some(path) = &arguments.html {
-        write_page(path, &mut reads, context)?;
-    }
+    let digest = (options.keep_samples > 0).then(|| digest(&mut reads)).flatten();
     analysis.sections = reads.into_iter().map(|read| read.section).collect();
+    if let Some(path) = &arguments.html {
+        let options = page::Options { language: context.language, pdf_ready: false };
+        write_atomically(path, analyze::page::html(&analysis, digest.as_ref(), options).as_bytes())?;
+        let path = path.display();
+        eprintln!("{}", context.say(&message!(en: "page written to {path}", zh: "页面已写入 {path}")));
+    }
+    if let Some(path) = &arguments.png {
+        draw(path, &analysis, digest.as_ref(), context)?;
+    }
     let text = if arguments.json {
         serde_json::to_string_pretty(&analysis).unwrap_or_default() + "\n"
     } else {
@@ -98,19 +108,27 @@ fn gather(arguments: &Arguments, options: &Options, context: &Context) -> Result
     Ok((analysis, reads, failed))
 }
 
-fn write_page(path: &std::path::Path, reads: &mut [Read], context: &Context) -> Result<()> {
-    let Some(read) = reads.iter_mut().find(|read| read.data.is_some()) else {
-        return Err(Failure::new(message!(en: "a page needs a run or a GPU log", zh: "生成页面需要运行记录或 GPU 日志"))
-            .with_hint(message!(en: "without --html the times and errors of a training log are printed", zh: "不加 --html 时会打印训练日志的耗时和错误")));
-    };
-    let mut digest = Digest::of(read.data.take().unwrap_or_default());
-    // Of a long log only some samples are drawn; the figures are those of all.
+/// Of the first run or GPU log. Of a long log only some samples are drawn; the figures are those of all.
+fn digest(reads: &mut [Read]) -> Option<Digest> {
+    let read = reads.iter_mut().find(|read| read.data.is_some())?;
+    let mut digest = Digest::of(read.data.take()?);
     if let Some(verdict) = &read.section.verdict {
         digest.verdict = verdict.clone();
     }
-    let options = page::Options { language: context.language, pdf_ready: false };
-    write_atomically(path, page::html(&digest, options).as_bytes())?;
+    Some(digest)
+}
+
+fn draw(path: &Path, analysis: &Analysis, digest: Option<&Digest>, context: &Context) -> Result<()> {
+    let picture = analyze::picture::of(analysis, digest);
+    if picture.is_empty() {
+        return Err(Failure::new(message!(en: "there is nothing to draw: no samples, and no epoch with a time", zh: "没有可绘制的内容：既无采样，也没有带时间的 epoch"))
+            .with_hint(message!(en: "give a run, a GPU log, or a training log that tells the time of its epochs", zh: "请给出运行记录、GPU 日志，或带有 epoch 时间的训练日志")));
+    }
+    let png = picture.png().map_err(|error| {
+        Failure::new(message!(en: "the picture could not be made", zh: "无法生成图片")).caused_by(&error)
+    })?;
+    write_atomically(path, &png)?;
     let path = path.display();
-    eprintln!("{}", context.say(&message!(en: "page written to {path}", zh: "页面已写入 {path}")));
+    eprintln!("{}", context.say(&message!(en: "picture written to {path}", zh: "图片已写入 {path}")));
     Ok(())
 }

@@ -6,7 +6,8 @@ use clap::Args;
 use flatout_core::files::write_atomically;
 use flatout_core::{Message, Result, message};
 use flatout_report::digest::Digest;
-use flatout_report::{markdown, page, text};
+use flatout_report::analyze::job;
+use flatout_report::{json, markdown, page, text};
 use flatout_telemetry::record;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,6 +16,8 @@ pub const EXAMPLES: &str = "Examples:
   flatout report last                          report.html beside the record, the headline here
   flatout report last --html train.html
   flatout report out/stocks --md > report.md   for an issue or a pull request
+  flatout report last --json > report.json
+  flatout report --job-id 52098                one of a Slurm job's ranks, with all of them side by side
   flatout report last --pdf-ready --html train.html && chromium --headless --print-to-pdf=train.pdf train.html";
 
 #[derive(Args)]
@@ -22,12 +25,18 @@ pub struct Arguments {
     /// The run: `last`, its name or id, or its folder
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
+    /// The first rank of a Slurm job: 52098, or 52098_3 for one task of an array
+    #[arg(long, value_name = "ID", conflicts_with = "run")]
+    job_id: Option<String>,
     /// Where to write the page [default: report.html in the record's folder]; - for stdout
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print Markdown; a page is then written only with --html
     #[arg(long)]
     md: bool,
+    /// Print JSON; a page is then written only with --html
+    #[arg(long, conflicts_with = "md")]
+    json: bool,
     /// Lay the page out for printing: light, nothing folded, no buttons
     #[arg(long)]
     pdf_ready: bool,
@@ -38,7 +47,10 @@ pub fn about() -> Message {
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
-    let record = record::find(&arguments.run)?;
+    let record = match &arguments.job_id {
+        Some(job_id) => job::first_rank(job_id)?,
+        None => record::find(&arguments.run)?,
+    };
     let digest = Digest::read(&record);
     let options = page::Options {
         language: context.language,
@@ -49,13 +61,15 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         write_stdout(page::html(&digest, options).as_bytes());
         return Ok(ExitCode::SUCCESS);
     }
-    if arguments.md {
+    if arguments.json {
+        write_stdout((json::report(&digest).unwrap_or_default() + "\n").as_bytes());
+    } else if arguments.md {
         write_stdout(markdown::report(&digest, context.language).as_bytes());
     } else {
         let width = text::readable_width(None);
         write_stdout(text::headline(&digest, context.language, width, context.colour_on_stdout()).as_bytes());
     }
-    if arguments.html.is_some() || !arguments.md {
+    if arguments.html.is_some() || !(arguments.md || arguments.json) {
         let path = arguments.html.unwrap_or_else(|| record.folder().join("report.html"));
         write_atomically(&path, page::html(&digest, options).as_bytes())?;
         let path = path.display();

@@ -1,58 +1,50 @@
-//! From findings to settings of the trainer. What no finding asks for stays as it was.
+//! From findings to settings of the trainer: what a finding says, with its own value. What no finding asks for stays as it was.
 
 use super::training::Settings;
-use flatout_core::{Finding, Kind, Message, message};
+use flatout_core::{Finding, Fix, Kind, Message, message};
 
 pub struct Change {
     pub setting: &'static str,
-    pub to: &'static str,
+    pub to: String,
     pub why: Message,
 }
 
+/// Settings that findings name, as the trainer names them.
+const NAMES: [(&str, &str); 4] = [
+    ("loader.batch_size", "batch_size"),
+    ("amp", "amp"),
+    ("eval.interval", "eval_interval"),
+    ("checkpoint.interval", "checkpoint_interval"),
+];
+
 /// The changes that the findings ask for and that are not made yet.
 pub fn for_findings(findings: &[Finding], settings: &Settings) -> Vec<Change> {
-    let found = |rules: &[&str]| {
-        findings
-            .iter()
-            .find(|finding| finding.kind != Kind::Verdict && rules.contains(&finding.rule.as_str()))
-            .map(|finding| finding.rule.clone())
-    };
-    let because = |rule: String| Message::verbatim(format!("[{rule}]"));
-    let mut changes = Vec::new();
-    let mut add = |setting, to, rules: &[&str]| {
-        if let Some(rule) = found(rules) {
-            changes.push(Change {
-                setting,
+    let causes = findings.iter().filter(|finding| finding.kind != Kind::Verdict);
+    let mut changes: Vec<Change> = causes
+        .flat_map(|finding| finding.fixes.iter().map(move |fix| (finding, fix)))
+        .filter_map(|(finding, fix)| {
+            let Fix::Setting { setting, to, .. } = fix else {
+                return None;
+            };
+            let (_, name) = NAMES.into_iter().find(|(theirs, _)| theirs == setting)?;
+            let why = Message::verbatim(format!("[{}]", finding.rule));
+            let to = to.clone();
+            Some(Change {
+                setting: name,
                 to,
-                why: because(rule),
-            });
-        }
-    };
-    add(
-        "batch_size",
-        "auto",
-        &["batch-too-small", "gpu-memory-half-unused", "host-bound-dispatch"],
-    );
-    add("eval_interval", "50", &["evaluation-too-often"]);
-    add("checkpoint_interval", "50", &["checkpoint-too-often"]);
-    add(
-        "amp",
-        "bf16",
-        &[
-            "mixed-precision-off",
-            "mixed-precision-inactive",
-            "tensor-cores-idle",
-        ],
-    );
+                why,
+            })
+        })
+        .collect();
     changes.push(Change {
         setting: "pipeline",
-        to: "auto",
+        to: "auto".to_owned(),
         why: message!(
             en: "all CPUs or the whole GPU, and the loss read only when it is shown",
             zh: "用满全部 CPU 或整块 GPU，仅在显示时读取损失"
         ),
     });
-    changes.retain(|change| settings.value(change.setting) != Some(change.to));
+    changes.retain(|change| settings.value(change.setting) != Some(&change.to));
     changes
 }
 
@@ -62,21 +54,30 @@ mod tests {
     use flatout_core::Severity;
 
     #[test]
-    fn only_what_was_found_is_changed() {
+    fn only_what_was_found_is_changed_to_what_was_said() {
         let naive = Settings::new(std::path::Path::new("x"), "before").with("pipeline", "naive");
-        let settings = |findings: &[Finding]| -> Vec<&str> {
-            for_findings(findings, &naive)
-                .iter()
-                .map(|change| change.setting)
+        let changes = |findings: &[Finding]| -> Vec<(&str, String)> {
+            let changes = for_findings(findings, &naive);
+            changes
+                .into_iter()
+                .map(|change| (change.setting, change.to))
                 .collect()
         };
-        assert_eq!(settings(&[]), ["pipeline"]);
-        let finding = Finding::new(
-            "batch-too-small",
-            Severity::Critical,
-            message!(en: "small", zh: "太小"),
-        );
-        assert_eq!(settings(&[finding]), ["batch_size", "pipeline"]);
+        let always = ("pipeline", "auto".to_owned());
+        assert_eq!(changes(&[]), [always.clone()]);
+        let title = message!(en: "often", zh: "过频");
+        let mut finding = Finding::new("evaluation-too-often", Severity::Warning, title.clone());
+        finding.fixes.push(Fix::Setting {
+            setting: "eval.interval".into(),
+            from: Some("1".into()),
+            to: "6".into(),
+            say: title.clone(),
+        });
+        finding.fixes.push(Fix::Code {
+            place: None,
+            say: title,
+        });
+        assert_eq!(changes(&[finding]), [("eval_interval", "6".to_owned()), always]);
         assert!(for_findings(&[], &naive.clone().with("pipeline", "auto")).is_empty());
     }
 }

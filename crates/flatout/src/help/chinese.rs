@@ -41,8 +41,12 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("Account", "账户"),
     (
-        "Also write the first run or GPU log as a page",
-        "同时把第一个运行或 GPU 日志写成页面",
+        "Also draw the charts and the epochs into a PNG picture",
+        "同时把图表和各 epoch 的时间画成 PNG 图片",
+    ),
+    (
+        "Also write it all as a page, with the charts of the first run or GPU log",
+        "同时把全部内容写成页面，并画出第一个运行或 GPU 日志的图表",
     ),
     (
         "Also write the samples to this file, as CSV",
@@ -266,6 +270,10 @@ pub static CHINESE: &[(&str, &str)] = &[
         "回放一次运行的记录，给出同样的结论",
     ),
     ("Print JSON", "输出 JSON"),
+    (
+        "Print JSON; a page is then written only with --html",
+        "输出 JSON；此时只有加 --html 才写页面",
+    ),
     ("Print Markdown", "输出 Markdown"),
     (
         "Print Markdown; a page is then written only with --html",
@@ -417,6 +425,10 @@ pub static CHINESE: &[(&str, &str)] = &[
         "将要读取的数据 [默认：配置中写明的]",
     ),
     (
+        "The first rank of a Slurm job: 52098, or 52098_3 for one task of an array",
+        "Slurm 作业的第一个 rank：52098，数组作业的某个任务写作 52098_3",
+    ),
+    (
         "The id of a rule, as findings show it",
         "规则的 id，与结果中显示的一致",
     ),
@@ -565,6 +577,10 @@ pub static CHINESE: &[(&str, &str)] = &[
     (
         "mend what can be mended; old files are kept as *.flatout-backup",
         "修复可以修复的；旧文件保存为 *.flatout-backup",
+    ),
+    (
+        "one of a Slurm job's ranks, with all of them side by side",
+        "Slurm 作业的一个 rank，并列出所有 rank",
     ),
     ("one process and one record a GPU", "每个 GPU 一个进程、一份记录"),
     (

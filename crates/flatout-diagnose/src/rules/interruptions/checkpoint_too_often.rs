@@ -50,15 +50,22 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         Evidence::new(message!(en: "checkpoints", zh: "checkpoint 次数"), times as f64, "").against(TIMES as f64),
     ))
     .place(spans.place.as_ref())
-    .claims(Stretch::Checkpoint, Reach::Measured, seconds * (1.0 - 1.0 / rarer), seconds)
-    .code(
-        spans.place.as_ref(),
-        message!(
-            en: "Save {rarer} times less often (about every {} steps), or write the file in a thread",
-            zh: "把保存频率降到原来的 1/{rarer}（约每 {} 步一次），或在线程中写文件",
-            every * rarer as u64
-        ),
-    );
+    .claims(Stretch::Checkpoint, Reach::Measured, seconds * (1.0 - 1.0 / rarer), seconds);
+    // Our own trainer has a setting for it.
+    candidate = if let Some(now) = analysis.facts.number("checkpoint.interval") {
+        let to = now * rarer;
+        let say = message!(en: "--checkpoint-interval {to}: save every {to} epochs", zh: "--checkpoint-interval {to}：每 {to} 个 epoch 保存一次");
+        candidate.setting("checkpoint.interval", Some(now.to_string()), to, say)
+    } else {
+        candidate.code(
+            spans.place.as_ref(),
+            message!(
+                en: "Save {rarer} times less often (about every {} steps), or write the file in a thread",
+                zh: "把保存频率降到原来的 1/{rarer}（约每 {} 步一次），或在线程中写文件",
+                every * rarer as u64
+            ),
+        )
+    };
     if spans.bytes > 0 {
         let what = message!(en: "written each time", zh: "每次写入");
         let megabytes = spans.bytes as f64 / times as f64 / 1e6;
@@ -83,6 +90,16 @@ mod tests {
     fn fires() {
         assert_eq!(run(check, saving(0.4)).unwrap().severity, Severity::Critical);
         assert_eq!(causes(saving(0.4)), [ID]);
+    }
+
+    #[test]
+    fn our_own_trainer_has_a_setting_for_it() {
+        let finding = run(check, saving(0.4).fact("checkpoint.interval", 1)).unwrap();
+        let [flatout_core::Fix::Setting { setting, from, to, .. }] = &finding.fixes[..] else {
+            panic!("{:?}", finding.fixes);
+        };
+        assert_eq!((setting.as_str(), from.as_deref()), ("checkpoint.interval", Some("1")));
+        assert!(to.parse::<u64>().unwrap() > 1);
     }
 
     #[test]

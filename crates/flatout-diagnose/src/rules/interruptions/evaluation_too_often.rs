@@ -39,7 +39,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let rarer = (share * (1.0 - GOAL) / ((1.0 - share).max(0.01) * GOAL)).ceil();
     let every = window.steps / times.max(1);
     let seconds = window.seconds(Phase::Eval);
-    Some(
+    let candidate =
         Candidate::new(
             ID,
             severity_of(share),
@@ -53,7 +53,14 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             Evidence::new(message!(en: "evaluations", zh: "评估次数"), times as f64, "").against(TIMES as f64),
         ))
         .place(spans.place.as_ref())
-        .claims(Stretch::Eval, Reach::Measured, seconds * (1.0 - 1.0 / rarer), seconds)
+        .claims(Stretch::Eval, Reach::Measured, seconds * (1.0 - 1.0 / rarer), seconds);
+    // Our own trainer has a setting for it.
+    if let Some(now) = analysis.facts.number("eval.interval") {
+        let to = now * rarer;
+        let say = message!(en: "--eval-interval {to}: evaluate every {to} epochs", zh: "--eval-interval {to}：每 {to} 个 epoch 评估一次");
+        return Some(candidate.setting("eval.interval", Some(now.to_string()), to, say));
+    }
+    Some(candidate
         .code(
             spans.place.as_ref(),
             message!(
@@ -82,6 +89,16 @@ mod tests {
         let finding = run(check, evaluating(0.5)).unwrap();
         assert!(finding.fixes.len() == 1 && finding.severity == Severity::Critical);
         assert_eq!(causes(evaluating(0.5)), [ID]);
+    }
+
+    #[test]
+    fn our_own_trainer_has_a_setting_for_it() {
+        let finding = run(check, evaluating(0.5).fact("eval.interval", 1)).unwrap();
+        let [flatout_core::Fix::Setting { setting, from, to, .. }] = &finding.fixes[..] else {
+            panic!("{:?}", finding.fixes);
+        };
+        assert_eq!((setting.as_str(), from.as_deref()), ("eval.interval", Some("1")));
+        assert!(to.parse::<u64>().unwrap() > 1);
     }
 
     #[test]

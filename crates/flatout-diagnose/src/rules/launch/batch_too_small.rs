@@ -7,7 +7,8 @@
 //! in it, the device (or the CPU's vector units) waits for that most of the time.
 //! ## Evidence
 //! On a GPU: its busy share, beside the samples in a step and the memory left. On the CPU: the time that the step's
-//! arithmetic needs at a modest speed, against the time it took.
+//! arithmetic needs at a modest speed (at the speed this machine was measured to have, where the record knows it), against
+//! the time it took.
 //! ## Fix
 //! A larger batch, as long as samples a second grow; scale the learning rate with it. When the batch must stay: compile the
 //! model, or use CUDA graphs.
@@ -47,7 +48,9 @@ const GROWTH: f64 = 4.0;
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let samples = window.samples_per_step().filter(|samples| *samples <= SMALL)?;
-    if window.share(Phase::Compute) < COMPUTE_SHARE {
+    // A batch that was chosen by measuring is as large as helps.
+    let measured = analysis.facts.get("batch.measured").is_some_and(|fact| fact.value == true);
+    if measured || window.share(Phase::Compute) < COMPUTE_SHARE {
         return None;
     }
     let compute_s = window.seconds(Phase::Compute);
@@ -63,7 +66,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let loader = analysis.train_loader().and_then(|loader| loader.place.clone());
     let place = loader.or_else(|| analysis.loop_place());
     let larger = (samples.max(1.0) * GROWTH).log2().ceil().exp2();
-    Some(
+    let candidate =
         Candidate::new(
             ID,
             severity_of(share),
@@ -84,8 +87,15 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .place(place.as_ref())
         .evidence(analysis.phase_evidence(Phase::Compute, COMPUTE_SHARE))
         // With GROWTH × the samples a step, all but 1/GROWTH of the fixed cost goes.
-        .claims(Stretch::Dispatch, Reach::Specific, wasted_s * 0.3, wasted_s * (1.0 - 1.0 / GROWTH))
-        .setting(
+        .claims(Stretch::Dispatch, Reach::Specific, wasted_s * 0.3, wasted_s * (1.0 - 1.0 / GROWTH));
+    if analysis.data.info.kind == "train" {
+        let say = message!(
+            en: "--batch-size auto measures and takes the smallest that is nearly the fastest; the learning rate goes with it",
+            zh: "--batch-size auto 会实测并选用接近最快的最小值；学习率随之缩放"
+        );
+        return Some(candidate.setting("loader.batch_size", Some(format!("{batch}")), "auto", say));
+    }
+    Some(candidate.setting(
             "loader.batch_size",
             Some(format!("{batch}")),
             larger,
@@ -115,9 +125,11 @@ fn on_gpu(analysis: &Analysis) -> Option<(f64, Evidence, Confidence)> {
 /// The compute time beyond what the arithmetic needs at [`CORE_FLOPS`] a usable core.
 fn on_cpu(analysis: &Analysis, compute_s: f64) -> Option<(f64, Evidence, Confidence)> {
     let window = analysis.window.as_ref()?;
-    let flops = flops_per_step(analysis, window.samples_per_step()?)?;
+    let counted = analysis.facts.number("step.flops");
+    let flops = counted.or_else(|| flops_per_step(analysis, window.samples_per_step()?))?;
     let cores = analysis.facts.number("threads.torch").unwrap_or(1.0).max(1.0);
-    let needed_ms = flops / (CORE_FLOPS * cores) * 1e3;
+    let measured = analysis.facts.number("device.flops").filter(|speed| *speed > 0.0);
+    let needed_ms = flops / measured.unwrap_or(CORE_FLOPS * cores) * 1e3;
     let took_ms = window.ms_per_step(Phase::Compute);
     // Longer than its operations can cost, the step was held up by something else: CPUs that others use, say.
     let tensors = analysis.facts.number("model.tensors").unwrap_or(TENSORS);
@@ -182,6 +194,26 @@ mod tests {
         assert!(run(check, small(20_000).batch(512)).is_none());
         assert!(run(check, Build::steady(20).batch(16).gpu(|gpu| gpu.util = Some(0.95))).is_none());
         assert!(run(check, small(20_000).fact("input.shape", json!([4, 3, 128, 128]))).is_none());
+    }
+
+    #[test]
+    fn our_own_trainer_measures_the_batch_itself() {
+        let own = |flops: f64| {
+            let mut data = small(2_000_000).fact("device.flops", 80e9).fact("step.flops", flops).done();
+            data.info.kind = "train".into();
+            data.info.command = ["flatout", "train", "--batch-size=4", "--data", "my data"].map(str::to_owned).to_vec();
+            crate::diagnose(&data).findings
+        };
+        let found = own(4e6);
+        assert_eq!(found[0].rule, ID);
+        let commands: Vec<&str> = found[0].fixes.iter().filter_map(|fix| match fix {
+            flatout_core::Fix::Command { command, .. } => Some(command.as_str()),
+            _ => None,
+        }).collect();
+        assert_eq!(commands, ["flatout train --data 'my data' --batch-size auto"]);
+        // Half of what the machine can do: nothing is wrong with the batch.
+        assert!(run(check, small(20_000).fact("batch.measured", true)).is_none());
+        assert!(own(40e6).iter().all(|finding| finding.rule != ID));
     }
 
     #[test]

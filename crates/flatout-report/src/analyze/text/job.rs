@@ -2,7 +2,7 @@
 
 use super::Page;
 use crate::analyze::JobReport;
-use crate::analyze::ranks::RankRow;
+use crate::ranks::RankRow;
 use crate::text::width::printable;
 use crate::text::{Align, Table, Tone};
 use flatout_core::{Message, message, units};
@@ -105,9 +105,10 @@ impl Page {
     }
 }
 
-type Meter = (Message, String, String, Option<f64>);
+pub(crate) type Meter = (Message, String, String, Option<f64>);
 
-fn meters(account: &JobAccount) -> Vec<Meter> {
+/// What was used of what was asked for: name, used, asked for, share.
+pub(crate) fn meters(account: &JobAccount) -> Vec<Meter> {
     let unknown = || "?".to_owned();
     let share = |used: Option<f64>, asked: Option<f64>| {
         used.zip(asked.filter(|asked| *asked > 0.0))

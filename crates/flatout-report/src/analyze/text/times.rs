@@ -87,7 +87,7 @@ impl Page {
     }
 }
 
-fn summary(epochs: &Epochs) -> Message {
+pub(crate) fn summary(epochs: &Epochs) -> Message {
     let seconds = &epochs.seconds;
     let count = seconds.count;
     let how = match epochs.measured {
@@ -112,7 +112,7 @@ fn summary(epochs: &Epochs) -> Message {
     }
 }
 
-fn name(part: Part) -> Message {
+pub(crate) fn name(part: Part) -> Message {
     match part {
         Part::Train => message!(en: "training", zh: "训练"),
         Part::Eval => message!(en: "evaluation", zh: "评估"),

@@ -1,0 +1,57 @@
+//! The ranks of a job, a row each.
+
+use super::{Writer, escape};
+use crate::ranks::Ranks;
+use flatout_core::{Message, message, units};
+
+impl Writer {
+    pub(crate) fn ranks(&self, ranks: &Ranks) -> String {
+        if ranks.rows.is_empty() {
+            return String::new();
+        }
+        let head = [
+            Message::verbatim("rank"),
+            message!(en: "host", zh: "主机"),
+            message!(en: "steps", zh: "步数"),
+            message!(en: "a step", zh: "每步"),
+            message!(en: "own work", zh: "自身耗时"),
+            message!(en: "data", zh: "取数据"),
+            Message::verbatim("GPU"),
+            Message::default(),
+        ];
+        let mut rows = self.header_row(&head, 2);
+        let unknown = || "?".to_owned();
+        let time = |ms: Option<f64>| ms.map_or_else(unknown, |ms| units::duration(ms / 1e3));
+        let straggler = message!(en: "✗ holds the others up", zh: "✗ 拖慢其他 rank");
+        for row in &ranks.rows {
+            let host = row.host.as_deref().map_or_else(unknown, escape);
+            rows += &format!("<tr><td>{}</td><td>{host}</td>", row.rank);
+            let numbers = [
+                row.steps.to_string(),
+                time(row.step_ms),
+                time(row.own_ms),
+                time(row.data_ms),
+                row.utilisation.map_or_else(unknown, units::percent),
+            ];
+            for number in numbers {
+                rows += &format!("<td class=\"number\">{number}</td>");
+            }
+            let mark = if row.straggler {
+                self.say(&straggler)
+            } else {
+                String::new()
+            };
+            rows += &format!("<td><b class=\"bad\">{mark}</b></td></tr>\n");
+        }
+        let mut text = format!("<div class=\"scroll\"><table>{rows}</table></div>\n");
+        let hint = message!(
+            en: "Own work is a step without waiting for the device: ranks go in step, so a slow one shows there and nowhere else.",
+            zh: "“自身耗时”不含等待设备的时间：各 rank 步调一致，慢的 rank 只在这里看得出来。"
+        );
+        text += &format!("<p class=\"soft\">{}</p>\n", self.say(&hint));
+        for note in &ranks.notes {
+            text += &format!("<p class=\"soft\">{}</p>\n", self.say(note));
+        }
+        self.section(&message!(en: "Ranks", zh: "各 rank"), &text)
+    }
+}
