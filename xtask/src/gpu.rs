@@ -22,7 +22,17 @@ pub fn run(_: &[String]) -> Result {
         &["test", "-p", "flatout-engine", "--test", "cuda", "--no-run"],
         "cuda",
     )?;
-    for (source, name) in [(program, "flatout"), (bench, "cuda_bench"), (tests, "parity")] {
+    let golden = built(
+        &["test", "-p", "flatout-engine", "--test", "golden", "--no-run"],
+        "golden",
+    )?;
+    let programs = [
+        (program, "flatout"),
+        (bench, "cuda_bench"),
+        (tests, "parity"),
+        (golden, "golden"),
+    ];
+    for (source, name) in programs {
         let size = stripped(&source, &folder.join(name))?;
         eprintln!("{name}: {:.1} MB", size as f64 / 1e6);
         if size > LARGEST_BYTES {

@@ -1,10 +1,12 @@
 //! Steps a second on a card, for the works of benches/peers/torch_best.py: the data on the card, indices drawn by the host.
 //!
-//! `cuda_bench [lstm|mlp|cnn|all] [bf16|f16|tf32|f32|all] [seconds] [profile] [streamed]`
+//! `cuda_bench [lstm|mlp|cnn|all|recurrent] [bf16|f16|tf32|f32|all] [seconds] [profile] [streamed]`
+//!
+//! `recurrent`: LSTM and GRU of other widths, each way of the recurrence by itself.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
 
-use flatout_engine::cuda::{CudaSession, Precision};
+use flatout_engine::cuda::{CudaSession, Precision, Way, force_recurrence};
 use flatout_engine::{
     Activation, DataType, EngineError, Model, Optimizer, Plan, Recurrent, SequenceOutput, Session, Table,
     Window,
@@ -12,8 +14,8 @@ use flatout_engine::{
 use std::sync::Arc;
 use std::time::Instant;
 
-/// 500 stocks of 1,500 days, 20 features; 3 layers of 256; an embedding of 5,000 entries.
-fn lstm(batch: usize) -> Result<Plan, EngineError> {
+/// 500 stocks of 1,500 days, 20 features; 3 layers; an embedding of 5,000 entries.
+fn recurrent(kind: &str, hidden: usize, batch: usize) -> Result<Plan, EngineError> {
     let mut model = Model::new(batch);
     let prices = model.table("rows", DataType::Real, &[20])?;
     let labels = model.table("labels", DataType::Real, &[1])?;
@@ -22,12 +24,15 @@ fn lstm(batch: usize) -> Result<Plan, EngineError> {
     let target = model.gather_rows(labels, start)?;
     let entity = model.embedding("embedding", stock, 5000, 64)?;
     let stack = Recurrent {
-        hidden: 256,
+        hidden,
         layers: 3,
         dropout: 0.0,
         output: SequenceOutput::Last,
     };
-    let state = model.lstm("lstm", window, Some(entity), stack)?;
+    let state = match kind {
+        "gru" => model.gru("gru", window, Some(entity), stack)?,
+        _ => model.lstm("lstm", window, Some(entity), stack)?,
+    };
     let prediction = model.linear("head", state, 1, Activation::None)?;
     let loss = model.mse(prediction, target)?;
     model.compile(loss, Optimizer::default())
@@ -196,11 +201,28 @@ fn main() {
             detail,
             streamed,
         };
+        if arguments.first().is_some_and(|given| given == "recurrent") {
+            for (kind, hidden) in [
+                ("lstm", 256),
+                ("gru", 256),
+                ("lstm", 384),
+                ("lstm", 512),
+                ("gru", 512),
+            ] {
+                for way in [Way::Persistent, Way::StepByStep] {
+                    force_recurrence(Some(way));
+                    let name = format!("{kind} 3×{hidden} {way:?}");
+                    measure(&name, recurrent(kind, hidden, 512).unwrap(), 20, true, &how);
+                }
+            }
+            force_recurrence(None);
+            continue;
+        }
         for batch in [512, 4096] {
             if wanted("lstm") {
                 measure(
                     &format!("lstm 3×256 batch {batch}"),
-                    lstm(batch).unwrap(),
+                    recurrent("lstm", 256, batch).unwrap(),
                     20,
                     true,
                     &how,

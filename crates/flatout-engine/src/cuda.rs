@@ -22,6 +22,7 @@ mod machine;
 mod memory;
 mod session;
 
+pub use crate::ops::recurrent::{Way, force_recurrence};
 pub(crate) use blas::{Matrix, Number};
 pub(crate) use driver::{Argument, Block, Event};
 pub use error::CudaError;

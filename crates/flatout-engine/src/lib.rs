@@ -84,6 +84,7 @@ pub use error::EngineError;
 pub use initialise::Initialiser;
 pub use model::{Model, Tensor};
 pub use ops::conv2d::Window;
+pub use ops::gather::Augment;
 pub use ops::optimizer::{Optimizer, Rule};
 pub use ops::recurrent::{Recurrent, SequenceOutput};
 pub use plan::{BufferId, DataType, Plan, Role};

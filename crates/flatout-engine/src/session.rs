@@ -101,6 +101,9 @@ pub trait Session: Send {
     /// How many rows of the batch are real (default: all). Losses count only these. For the last batch of an evaluation.
     fn set_valid_rows(&mut self, rows: usize);
 
+    /// Which epoch the next steps belong to: what happens at random to a sample's picture depends on it, the seed and the sample.
+    fn set_epoch(&mut self, epoch: u64);
+
     /// Forward and backward of one micro-batch. Gradients add up until [`Session::update`]; `weight` is this micro-batch's
     /// share of the loss (one over their number).
     fn accumulate(&mut self, weight: f64) -> Result<(), EngineError>;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-use flatout_engine::cuda::{CudaSession, Precision};
+use flatout_engine::cuda::{self, CudaSession, Precision, Way};
 use flatout_engine::{CpuSession, EngineError, Plan, Role, SequenceOutput, Session, Table};
 use models::{ROWS, stocks, tabular};
 use std::sync::Arc;
@@ -78,6 +78,26 @@ const CASES: &[Case] = &[
         || stocks("gru", 50, 0.0, SequenceOutput::All, 37),
         WINDOWS,
     ),
+    case(
+        "lstm 300 (padded to 384)",
+        || stocks("lstm", 300, 0.0, SequenceOutput::Last, 40),
+        WINDOWS,
+    ),
+    case(
+        "lstm 512, all outputs",
+        || stocks("lstm", 512, 0.2, SequenceOutput::All, 33),
+        WINDOWS,
+    ),
+    case(
+        "gru 256",
+        || stocks("gru", 256, 0.0, SequenceOutput::Last, 70),
+        WINDOWS,
+    ),
+    case(
+        "gru 512, all outputs",
+        || stocks("gru", 512, 0.0, SequenceOutput::All, 33),
+        WINDOWS,
+    ),
     case("huber", models::huber, ROW),
     case("bce", models::bce, ROW),
     case("cross-entropy, two answers", models::cross_entropy, ROW),
@@ -85,6 +105,7 @@ const CASES: &[Case] = &[
     images("conv, pooled on the way", models::pooled_images),
     images("conv, batch norm, flatten, odd sizes", models::odd_images),
     images("conv joined with its input", models::joined_images),
+    images("flipped and shifted pictures", models::moved_images),
 ];
 
 /// Reproducible values that look random.
@@ -166,6 +187,21 @@ struct Tolerance {
 /// An evaluation, the gradients of one step and the mean loss of a run, each within the precision's tolerance.
 fn parity(precision: Precision, within: &Tolerance) {
     for case in CASES {
+        parity_of(case, precision, within);
+    }
+    // The recurrences again, both ways: measurement takes one of them.
+    for way in [Way::Persistent, Way::StepByStep] {
+        cuda::force_recurrence(Some(way));
+        for case in CASES.iter().filter(|case| std::ptr::eq(case.inputs, WINDOWS)) {
+            print!("{way:?} ");
+            parity_of(case, precision, within);
+        }
+    }
+    cuda::force_recurrence(None);
+}
+
+fn parity_of(case: &Case, precision: Precision, within: &Tolerance) {
+    {
         let mut cpu = CpuSession::<f32>::new((case.plan)().unwrap(), 2, 7).unwrap();
         let mut card = CudaSession::new((case.plan)().unwrap(), 0, precision, 7).unwrap();
         let what = format!("{} {}", case.name, precision.name());
@@ -175,6 +211,7 @@ fn parity(precision: Precision, within: &Tolerance) {
             fill(session, case, 99);
             session.evaluate().unwrap();
             session.set_valid_rows(session.plan().batch());
+            session.set_epoch(2);
             fill(session, case, 0);
             session.accumulate(1.0).unwrap();
         }
@@ -333,6 +370,7 @@ fn f16_leaves_out_updates_that_overflow() {
 
 /// Every kernel once and no more: what compute-sanitizer looks at, which takes its time.
 fn one_step(precision: Precision) {
+    cuda::force_recurrence(Some(Way::Persistent));
     for case in CASES {
         let mut session = CudaSession::new((case.plan)().unwrap(), 0, precision, 3).unwrap();
         prepare(&mut session);

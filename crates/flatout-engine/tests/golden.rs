@@ -132,3 +132,15 @@ fn convolutions_batch_norm_and_poolings() {
         model.mse(x, target).unwrap()
     });
 }
+
+#[test]
+#[ignore = "needs a GPU"]
+fn the_card_agrees_with_pytorch() {
+    support::on_card(|| {
+        linear_with_activations_clip_and_adamw();
+        adam_and_sgd();
+        lstm_and_gru_with_embedding();
+        losses();
+        convolutions_batch_norm_and_poolings();
+    });
+}

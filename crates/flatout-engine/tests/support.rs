@@ -3,6 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use flatout_engine::cpu::Real;
+use flatout_engine::cuda::{CudaSession, Precision};
 use flatout_engine::{CpuSession, Initialiser, Model, Optimizer, Role, Session, Tensor};
 use serde_json::Value;
 
@@ -70,6 +71,114 @@ fn f64s<T: Real>(values: Vec<T>) -> Vec<f64> {
     values.into_iter().map(Real::to_f64).collect()
 }
 
+/// PyTorch's numbers; part of the program, which may run on a machine without the sources.
+const GOLDEN: [(&str, &str); 9] = [
+    ("adam", include_str!("golden/adam.json")),
+    ("bce", include_str!("golden/bce.json")),
+    ("cnn", include_str!("golden/cnn.json")),
+    ("cross_entropy", include_str!("golden/cross_entropy.json")),
+    ("gru", include_str!("golden/gru.json")),
+    ("huber", include_str!("golden/huber.json")),
+    ("linear", include_str!("golden/linear.json")),
+    ("lstm", include_str!("golden/lstm.json")),
+    ("sgd", include_str!("golden/sgd.json")),
+];
+
+thread_local! {
+    static ON_CARD: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Has [`golden`] compare the card instead of the CPU.
+pub fn on_card(cases: impl FnOnce()) {
+    ON_CARD.set(true);
+    cases();
+    ON_CARD.set(false);
+}
+
+/// The card in f32: sums are made in another order than PyTorch's.
+const CARD_TOLERANCE: f64 = 5e-5;
+
+fn against_card(
+    name: &str,
+    golden: &Value,
+    batch: usize,
+    optimizer: &Optimizer,
+    learning_rate: f64,
+    build: &impl Fn(&mut Case) -> Tensor,
+) {
+    let open = |trained_inputs: bool| {
+        let mut case = Case::new(batch, trained_inputs);
+        let loss = build(&mut case);
+        let plan = case.model.compile(loss, optimizer.clone()).unwrap();
+        let mut session = CudaSession::new(plan, 0, Precision::F32, 1).unwrap();
+        for (key, values) in entries(golden, "inputs")
+            .iter()
+            .chain(&entries(golden, "parameters"))
+        {
+            session.write(key, &of::<f32>(values)).unwrap();
+        }
+        for (key, values) in entries(golden, "indices") {
+            let values: Vec<i32> = values.iter().map(|&value| value as i32).collect();
+            session.set_indices(&key, &values).unwrap();
+        }
+        session
+    };
+    let read = |session: &mut CudaSession, key: &str, length: usize, gradient: bool| {
+        let mut values = vec![0f32; length];
+        match gradient {
+            true => session.read_gradient(key, &mut values).unwrap(),
+            false => session.read(key, &mut values).unwrap(),
+        }
+        f64s(values)
+    };
+    let mut session = open(true);
+    session.accumulate(1.0).unwrap();
+    let found = session.take_loss().unwrap();
+    let (mut largest, mut compared) = (0f64, 0);
+    let mut check = |what: &str, found: &[f64], expected: &[f64], tolerance: f64| {
+        close(&format!("{name}: {what}"), found, expected, tolerance);
+        let errors = found
+            .iter()
+            .zip(expected)
+            .map(|(found, expected)| (found - expected).abs());
+        largest = errors.fold(largest, f64::max);
+        compared += found.len();
+    };
+    check(
+        "loss",
+        &[found],
+        &[golden["loss"].as_f64().unwrap()],
+        CARD_TOLERANCE,
+    );
+    for key in ["outputs", "states", "gradients", "input_gradients"] {
+        for (tensor, values) in entries(golden, key) {
+            let found = read(&mut session, &tensor, values.len(), key.ends_with("gradients"));
+            check(&format!("{key} {tensor}"), &found, &values, CARD_TOLERANCE);
+        }
+    }
+    session.evaluate().unwrap();
+    for (tensor, values) in entries(golden, "evaluated") {
+        let found = read(&mut session, &tensor, values.len(), false);
+        check(&format!("evaluated {tensor}"), &found, &values, CARD_TOLERANCE);
+    }
+    let mut session = open(false);
+    for expected in numbers(&golden["losses"]) {
+        session.step(learning_rate).unwrap();
+        let found = session.take_loss().unwrap();
+        check("loss of a step", &[found], &[expected], 20.0 * CARD_TOLERANCE);
+    }
+    for (tensor, values) in entries(golden, "trained") {
+        let found = read(&mut session, &tensor, values.len(), false);
+        check(
+            &format!("trained {tensor}"),
+            &found,
+            &values,
+            100.0 * CARD_TOLERANCE,
+        );
+    }
+    println!("{name:16} {compared} numbers, the furthest from PyTorch's by {largest:.1e}");
+}
+
 /// Compares a model with the golden file of its name, in both precisions. `build` names its output `prediction` and
 /// returns the loss.
 pub fn golden(
@@ -79,8 +188,11 @@ pub fn golden(
     learning_rate: f64,
     build: impl Fn(&mut Case) -> Tensor,
 ) {
-    let path = format!("{}/tests/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    let golden: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let (_, text) = GOLDEN.iter().find(|(of, _)| *of == name).unwrap();
+    let golden: Value = serde_json::from_str(text).unwrap();
+    if ON_CARD.get() {
+        return against_card(name, &golden, batch, optimizer, learning_rate, &build);
+    }
     for threads in [1, 3] {
         against::<f64>(&golden, batch, threads, optimizer, learning_rate, &build, 1e-9);
         against::<f32>(&golden, batch, threads, optimizer, learning_rate, &build, 2e-5);

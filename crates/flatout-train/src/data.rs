@@ -1,12 +1,9 @@
 //! Files to tables and samples: what stays in one place (tables), what names a sample in them (indices), and everything that
 //! turns a raw value into what the model saw, so that a checkpoint can be used on other files.
 
-pub mod augmentation;
 pub mod panel;
 pub mod pictures;
 pub mod rows;
-
-use augmentation::Augmentation;
 
 use crate::metrics::Label;
 use crate::target::{Labels, Target, Task};
@@ -15,7 +12,7 @@ use flatout_core::{Message, message};
 use flatout_data::formats::image::IMAGE_ENDINGS;
 use flatout_data::generate::Recipe;
 use flatout_data::{Cache, CacheUse, JoinRecipe, SplitRule, Standardiser};
-use flatout_engine::{Session, Table};
+use flatout_engine::Table;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -83,8 +80,6 @@ pub struct TrainingData {
     /// From a sample's number to the row of its label.
     label_offset: u32,
     pub bytes: usize,
-    /// Random changes of training pictures.
-    augmentation: Option<Augmentation>,
     /// What a person should know about the data.
     pub notes: Vec<Message>,
     /// Of sequences: what other windows are cut from.
@@ -109,7 +104,7 @@ impl TrainingData {
         }?;
         data.notes.splice(0..0, made);
         let changed = settings.flip || settings.crop_padding > 0;
-        if changed && data.augmentation.is_none() {
+        if changed && !matches!(data.shape(), Shape::Pictures { .. }) {
             data.notes.push(message!(en: "flip, crop_padding: only pictures can be changed at random; these data are none", zh: "flip、crop_padding：只有图像可以随机变换；这些数据不是图像"));
         }
         if let (Some(_), Shape::Sequence { features, .. } | Shape::Rows { features, .. }) =
@@ -139,22 +134,8 @@ impl TrainingData {
     pub fn for_window(&self, settings: &Settings) -> Result<Self, TrainError> {
         match &self.panel {
             Some(panel) => panel.windows(settings),
-            None => {
-                let mut data = self.clone();
-                if let Some(augmentation) = &mut data.augmentation {
-                    augmentation.seed = settings.seed;
-                }
-                Ok(data)
-            }
+            None => Ok(self.clone()),
         }
-    }
-
-    /// Gives the session the pictures of an epoch, where they change from one to the next.
-    pub fn begin_epoch(&mut self, epoch: u64, session: &mut dyn Session) -> Result<(), TrainError> {
-        if let Some(augmentation) = &mut self.augmentation {
-            session.attach("features", augmentation.epoch(epoch)?)?;
-        }
-        Ok(())
     }
 
     pub fn shape(&self) -> &Shape {

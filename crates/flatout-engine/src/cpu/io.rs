@@ -20,6 +20,8 @@ pub struct Context<'a, T: Real> {
     /// Dropout on, batch statistics from the batch.
     pub training: bool,
     pub seed: u64,
+    /// With the seed and a picture's number, the key of what happens to it.
+    pub epoch: u64,
     /// Micro-batches so far: the key of this step's random numbers.
     pub tick: u64,
     /// Rows of the batch that are real; the rest is padding that no loss counts.

@@ -41,6 +41,7 @@ pub struct CpuSession<T: Real = f32> {
     gemm: GemmSpace<T>,
     norm_space: clip::NormSpace,
     seed: u64,
+    epoch: u64,
     position: Position,
     valid_rows: usize,
     gradients_are_old: bool,
@@ -74,6 +75,7 @@ impl<T: Real> CpuSession<T> {
             pool,
             gemm,
             seed,
+            epoch: 0,
             position: Position::default(),
             gradients_are_old: true,
             last_norm: 0.0,
@@ -91,6 +93,7 @@ impl<T: Real> CpuSession<T> {
             gemm: &self.gemm,
             training,
             seed: self.seed,
+            epoch: self.epoch,
             tick: self.position.micro_batches,
             valid_rows: self.valid_rows,
             loss_weight,
@@ -199,6 +202,10 @@ impl<T: Real> Session for CpuSession<T> {
 
     fn set_valid_rows(&mut self, rows: usize) {
         self.valid_rows = rows.min(self.plan.batch());
+    }
+
+    fn set_epoch(&mut self, epoch: u64) {
+        self.epoch = epoch;
     }
 
     fn accumulate(&mut self, weight: f64) -> Result<(), EngineError> {

@@ -116,7 +116,7 @@ pub(crate) fn keep_choice(kind: &str, name: &str, choice: usize) {
 }
 
 /// FNV-1a: the same in every build, which the standard library's hasher does not promise.
-fn fingerprint(bytes: &[u8]) -> u64 {
+pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })

@@ -18,6 +18,8 @@ pub struct Control {
     pub seed: u64,
     /// The update that this step belongs to, counted from 1.
     pub update: u64,
+    /// With the seed and a picture's number, the key of what happens to it.
+    pub epoch: u64,
 }
 
 impl Control {
@@ -39,6 +41,7 @@ impl Control {
         bytes[24..32].copy_from_slice(&self.tick.to_le_bytes());
         bytes[32..40].copy_from_slice(&self.seed.to_le_bytes());
         bytes[40..48].copy_from_slice(&self.update.to_le_bytes());
+        bytes[48..56].copy_from_slice(&self.epoch.to_le_bytes());
         bytes
     }
 }
@@ -64,4 +67,4 @@ pub struct Results {
     pub first_bad: u64,
 }
 
-const _: () = assert!(Control::BYTES == 48 && size_of::<Results>() == 64);
+const _: () = assert!(Control::BYTES == 56 && size_of::<Results>() == 64);

@@ -160,6 +160,11 @@ impl Pinned {
         })
     }
 
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: owned, allocated and initialised at this size.
+        unsafe { std::slice::from_raw_parts(self.address, self.bytes) }
+    }
+
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: owned, allocated and initialised at this size.
         unsafe { std::slice::from_raw_parts_mut(self.address, self.bytes) }

@@ -60,6 +60,9 @@ pub struct Machine {
     convolutions: OnceCell<Dnn>,
     modules: RefCell<HashMap<String, Module>>,
     functions: RefCell<HashMap<String, Function>>,
+    tuning: Cell<bool>,
+    /// Choices between ways of an operation, by kind and name; `None` where nothing has been measured yet.
+    choices: RefCell<HashMap<String, Option<usize>>>,
 }
 
 impl Machine {
@@ -91,6 +94,8 @@ impl Machine {
             convolutions: OnceCell::new(),
             modules: RefCell::default(),
             functions: RefCell::default(),
+            tuning: Cell::new(false),
+            choices: RefCell::default(),
         };
         machine.load("plan", &plan_kernels(), &[])?;
         Ok(machine)
@@ -238,10 +243,57 @@ impl Machine {
 
     /// Time proposals for products and convolutions instead of taking the first: not while recording.
     pub fn tune(&self, on: bool) {
+        self.tuning.set(on);
         self.blas.tune(on);
         if let Some(dnn) = self.convolutions.get() {
             dnn.tune(on);
         }
+    }
+
+    /// Whether this is the rehearsal, in which measurements may be made.
+    pub(crate) fn is_tuning(&self) -> bool {
+        self.tuning.get()
+    }
+
+    /// What measurement preferred, here or in an earlier run.
+    pub(crate) fn choice(&self, kind: &str, name: &str) -> Option<usize> {
+        let key = format!("{kind} {name}");
+        if let Some(known) = self.choices.borrow().get(&key) {
+            return *known;
+        }
+        let kept = compiler::kept_choice(kind, name);
+        self.choices.borrow_mut().insert(key, kept);
+        kept
+    }
+
+    /// For this session alone.
+    pub(crate) fn set_choice(&self, kind: &str, name: &str, choice: Option<usize>) {
+        self.choices.borrow_mut().insert(format!("{kind} {name}"), choice);
+    }
+
+    /// For later runs, too.
+    pub(crate) fn keep_choice(&self, kind: &str, name: &str, choice: usize) {
+        self.set_choice(kind, name, Some(choice));
+        compiler::keep_choice(kind, name, choice);
+    }
+
+    /// Milliseconds of work on the card: recorded so many times over, run as one graph, the best of three.
+    pub(crate) fn time<E: From<CudaError>>(
+        &self,
+        repeats: usize,
+        work: impl Fn() -> Result<(), E>,
+    ) -> Result<f64, E> {
+        let graph = self.stream.capture(|| (0..repeats).try_for_each(|_| work()))?;
+        let (start, end) = (Event::new()?, Event::new()?);
+        let mut best = f64::INFINITY;
+        for _ in 0..3 {
+            start.record(&self.stream)?;
+            graph.launch(&self.stream)?;
+            end.record(&self.stream)?;
+            end.wait()?;
+            best = best.min(end.since(&start)? / repeats as f64);
+        }
+        Ok(best)
     }
 
     pub(crate) fn multiply(
@@ -330,8 +382,8 @@ pub fn kernels() -> Vec<Kernel> {
             });
         }
     }
-    for (name, defines) in ops::lstm::persistent_variants() {
-        let text = ops::lstm::RECURRENCE.to_owned();
+    for (name, defines) in ops::recurrent::persistent_variants() {
+        let text = ops::recurrent::RECURRENCE.to_owned();
         all.push(Kernel {
             name,
             text,

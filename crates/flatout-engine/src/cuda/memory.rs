@@ -3,8 +3,9 @@
 
 use super::blas::Number;
 use super::control::{Control, Results};
-use super::driver::{Block, Stream};
+use super::driver::{Argument, Block, Stream};
 use super::error::CudaError;
+use super::machine::Machine;
 use crate::plan::{Buffer, BufferId, DataType, Plan, Role};
 use crate::session::Table;
 
@@ -48,6 +49,29 @@ pub struct Memory {
     pub results: Block,
     _others: Block,
     tables: Vec<Option<Block>>,
+}
+
+/// Values that are rounded on the card at a time.
+const ROUNDED: usize = 16 << 20;
+
+/// A table of f32 in the precision of activations.
+fn rounded(values: &[f32], machine: &Machine) -> Result<Block, CudaError> {
+    let bytes = machine.precision.number().bytes();
+    let (block, staging) = (
+        Block::new(values.len() * bytes)?,
+        Block::new(values.len().min(ROUNDED) * 4)?,
+    );
+    for (number, part) in values.chunks(ROUNDED).enumerate() {
+        machine.stream.write(staging.address(), part)?;
+        let arguments = [
+            Argument::Address(staging.address()),
+            Argument::Address(block.address() + (number * ROUNDED * bytes) as u64),
+            Argument::Long(part.len() as i64),
+        ];
+        machine.each("convert", part.len(), &arguments)?;
+    }
+    machine.stream.wait()?;
+    Ok(block)
 }
 
 fn aligned(bytes: usize) -> usize {
@@ -200,21 +224,34 @@ impl Memory {
         };
     }
 
+    /// What a table takes on the card: numbers are kept in the precision of activations, which is what a gather makes of them.
+    pub fn table_bytes_of(table: &Table, number: Number) -> usize {
+        let value_bytes = match table {
+            Table::F32(_) => number.bytes(),
+            _ => table.value_bytes(),
+        };
+        table.len() * value_bytes
+    }
+
     /// Copies a table onto the card.
     pub fn attach(
         &mut self,
         id: BufferId,
         width: usize,
         table: &Table,
-        stream: &Stream,
+        machine: &Machine,
     ) -> Result<(), CudaError> {
+        let stream = &machine.stream;
         fn copy<T: Copy>(values: &[T], stream: &Stream) -> Result<Block, CudaError> {
             let block = Block::new(size_of_val(values))?;
             stream.write(block.address(), values)?;
             Ok(block)
         }
         let (block, kind) = match table {
-            Table::F32(values) => (copy((**values).as_ref(), stream)?, Kind::F32),
+            Table::F32(values) if machine.precision.number() == Number::F32 => {
+                (copy((**values).as_ref(), stream)?, Kind::F32)
+            }
+            Table::F32(values) => (rounded((**values).as_ref(), machine)?, Kind::Real),
             Table::I32(values) => (copy((**values).as_ref(), stream)?, Kind::I32),
             Table::U8(values) => (copy((**values).as_ref(), stream)?, Kind::U8),
         };

@@ -38,8 +38,6 @@ pub struct CudaSession {
     // Dropped in this order: graphs and blocks before the machine they live on.
     /// By the work, and by the stage that holds the batch's rows.
     graphs: HashMap<(Work, usize), Graph>,
-    /// Several steps.
-    many: Option<Graph>,
     streaming: Option<Streaming>,
     /// Tables that stay with the host.
     host_tables: HashMap<BufferId, Table>,
@@ -53,6 +51,7 @@ pub struct CudaSession {
     norm_parts: Block,
     fusion: Fusion,
     seed: u64,
+    epoch: u64,
     position: Position,
     valid_rows: usize,
     gradients_are_old: bool,
@@ -85,7 +84,6 @@ impl CudaSession {
             valid_rows: plan.batch(),
             plan,
             graphs: HashMap::new(),
-            many: None,
             streaming: None,
             host_tables: HashMap::new(),
             table_budget_bytes: None,
@@ -97,6 +95,7 @@ impl CudaSession {
             norm_parts,
             fusion,
             seed,
+            epoch: 0,
             position: Position::default(),
             gradients_are_old: true,
             rehearsed: false,
@@ -252,6 +251,10 @@ impl Session for CudaSession {
 
     fn set_valid_rows(&mut self, rows: usize) {
         self.valid_rows = rows.min(self.plan.batch());
+    }
+
+    fn set_epoch(&mut self, epoch: u64) {
+        self.epoch = epoch;
     }
 
     fn accumulate(&mut self, weight: f64) -> Result<(), EngineError> {

@@ -2,6 +2,7 @@
 
 mod cpu;
 mod cuda;
+mod pictures;
 mod shape;
 
-pub use shape::{Gather, Kind};
+pub use shape::{Augment, Gather, Kind, Pictures};

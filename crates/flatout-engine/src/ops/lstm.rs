@@ -7,4 +7,3 @@ mod cuda;
 mod shape;
 
 pub use shape::Lstm;
-pub(crate) use cuda::{RECURRENCE, persistent_variants};

@@ -5,4 +5,6 @@ mod cuda;
 pub(crate) mod scratch;
 mod shape;
 
+pub(crate) use cuda::{Layout, RECURRENCE, persistent_variants};
+pub use cuda::{Way, force_recurrence};
 pub use shape::{Layers, Recurrent, SequenceOutput};

@@ -1,7 +1,8 @@
 //! Small models that together use every operation.
 
 use flatout_engine::{
-    Activation, DataType, EngineError, Model, Optimizer, Plan, Recurrent, SequenceOutput, Tensor, Window,
+    Activation, Augment, DataType, EngineError, Model, Optimizer, Plan, Recurrent, SequenceOutput, Tensor,
+    Window,
 };
 
 /// Rows of every table.
@@ -204,5 +205,22 @@ pub fn joined_images() -> Result<Plan, EngineError> {
     let both = model.concat(&[first, second])?;
     let pooled = model.max_pool(both, 3)?;
     let flat = model.flatten(pooled)?;
+    head(model, flat, target)
+}
+
+/// Pictures that change at random while they are trained on.
+pub fn moved_images() -> Result<Plan, EngineError> {
+    let mut model = Model::new(24);
+    let table = model.table("pixels", DataType::U8, &[14, 18, 3])?;
+    let labels = model.table("labels", DataType::Real, &[1])?;
+    let start = model.index_input("start")?;
+    let augment = Augment {
+        flip: true,
+        padding: 3,
+    };
+    let images = model.gather_pictures(table, start, (1.0 / 64.0, -2.0), augment)?;
+    let target = model.gather_rows(labels, start)?;
+    let first = model.conv2d("conv1", images, 16, THREE, Activation::Relu)?;
+    let flat = model.flatten(first)?;
     head(model, flat, target)
 }

@@ -86,7 +86,6 @@ impl Loaded {
             entity_of_row: self.entity_of_row.clone(),
             label_offset,
             bytes: self.bytes,
-            augmentation: None,
             notes: Vec::new(),
             panel: Some(self.clone()),
         })

@@ -1,14 +1,22 @@
 //! Pictures as one block of bytes: decoded once, a quarter of the size of floats, normalised where they are used.
 
-use super::augmentation::{Augmentation, Pixels};
 use super::{Preparation, Shape, TrainingData, cached, label_of, label_table, split_rule};
 use crate::target::{RealLabels, Task, decide_classes};
 use crate::{Settings, TrainError};
 use flatout_core::message;
-use flatout_data::{Augment, ImageOptions, ImageTargets, Images, load_images};
+use flatout_data::{ImageOptions, ImageTargets, Images, load_images};
 use flatout_engine::Table;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Pixels of pictures that stay where they are.
+struct Pixels(Images);
+
+impl AsRef<[u8]> for Pixels {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.pixels
+    }
+}
 
 pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError> {
     // The label of a folder of classes is the folder; columns are named only where there is a table of them.
@@ -56,11 +64,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         entities: Vec::new(),
         target,
     };
-    let augment = Augment {
-        flip: settings.flip,
-        crop_padding: settings.crop_padding,
-    };
-    if augment != Augment::default() && preparation.target.task == Task::Regression {
+    if (settings.flip || settings.crop_padding > 0) && preparation.target.task == Task::Regression {
         return Err(TrainError::Value {
             setting: if settings.flip { "flip" } else { "crop_padding" }.to_owned(),
             value: if settings.flip {
@@ -71,9 +75,6 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
             expected: message!(en: "nothing for these pictures: positions do not move along with them", zh: "不用于这些图像：位置标签不会随图像变换"),
         });
     }
-    let images = Arc::new(images);
-    let augmentation = (augment != Augment::default())
-        .then(|| Augmentation::new(images.clone(), augment, splits.train.clone(), settings.seed));
     let pixels = Table::U8(Arc::new(Pixels(images)));
     Ok(TrainingData {
         tables: vec![
@@ -87,7 +88,6 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         entity_of_row: Arc::default(),
         label_offset: 0,
         bytes,
-        augmentation,
         notes,
         panel: None,
     })

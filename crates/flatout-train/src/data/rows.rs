@@ -77,7 +77,6 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         entity_of_row: Arc::default(),
         label_offset: 0,
         bytes,
-        augmentation: None,
         notes,
         panel: None,
     })

@@ -4,7 +4,7 @@
 use super::Inputs;
 use crate::data::Shape;
 use crate::target::Task;
-use flatout_engine::{Activation, DataType, EngineError, Model, Tensor, Window};
+use flatout_engine::{Activation, Augment, DataType, EngineError, Model, Tensor, Window};
 
 /// The first layers are no narrower than this.
 const LEAST_FILTERS: usize = 8;
@@ -25,7 +25,11 @@ pub fn build(inputs: &Inputs, model: &mut Model) -> Result<Option<Tensor>, Engin
     let settings = inputs.settings;
     let table = model.table("features", DataType::U8, &[height, width, channels])?;
     let start = model.index_input("start")?;
-    let mut values = model.gather_bytes(table, start, scale, shift)?;
+    let augment = Augment {
+        flip: settings.flip,
+        padding: settings.crop_padding,
+    };
+    let mut values = model.gather_pictures(table, start, (scale, shift), augment)?;
     for layer in 0..inputs.layers {
         let halvings = (inputs.layers - 1 - layer) as u32;
         let filters = settings.hidden_size.checked_shr(halvings).unwrap_or(0);

@@ -121,9 +121,7 @@ impl Trainer<'_> {
     fn train_epoch(&mut self, run: &PhaseRun, session: &mut dyn Session) -> Result<bool, TrainError> {
         let (settings, schedule) = (run.settings, run.schedule());
         let steps = run.order.batches_per_epoch();
-        let filling = Instant::now();
-        self.data.begin_epoch(self.progress.epoch, session)?;
-        self.recorder.add(Phase::Data, filling.elapsed().as_secs_f64());
+        session.set_epoch(self.progress.epoch);
         let mut indices = BatchIndices::new(run.batch.effective, run.batch.micro, session.plan());
         let mut clock = EpochClock {
             began: Instant::now(),

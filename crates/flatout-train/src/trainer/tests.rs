@@ -57,6 +57,10 @@ impl Session for RunsOut {
     fn set_valid_rows(&mut self, rows: usize) {
         self.inner.set_valid_rows(rows);
     }
+    fn set_epoch(&mut self, epoch: u64) {
+        self.inner.set_epoch(epoch);
+    }
+
     fn update(&mut self, learning_rate: f64) -> Result<(), EngineError> {
         self.inner.update(learning_rate)
     }

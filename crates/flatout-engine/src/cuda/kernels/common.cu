@@ -42,6 +42,7 @@ struct Control {
     u64 tick;
     u64 seed;
     u64 update;  // that this step belongs to, counted from 1
+    u64 epoch;
 };
 
 // Written by the card, read by the host when somebody asks. The same layout stands in control.rs.

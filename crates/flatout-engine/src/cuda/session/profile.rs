@@ -3,7 +3,6 @@
 
 use super::CudaSession;
 use crate::EngineError;
-use crate::cuda::driver::Event;
 use crate::ops::optimizer;
 
 /// How many times a part is recorded in its graph.
@@ -52,19 +51,7 @@ impl CudaSession {
         Ok(parts)
     }
 
-    /// The best of three runs.
     fn time(&self, work: impl Fn() -> Result<(), EngineError>) -> Result<f64, EngineError> {
-        let stream = &self.machine.stream;
-        let graph = stream.capture(|| (0..REPEATS).try_for_each(|_| work()))?;
-        let (start, end) = (Event::new()?, Event::new()?);
-        let mut best = f64::INFINITY;
-        for _ in 0..3 {
-            start.record(stream)?;
-            graph.launch(stream)?;
-            end.record(stream)?;
-            end.wait()?;
-            best = best.min(end.since(&start)? / REPEATS as f64);
-        }
-        Ok(best)
+        self.machine.time(REPEATS, work)
     }
 }

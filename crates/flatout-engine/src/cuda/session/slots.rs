@@ -63,6 +63,11 @@ impl Slots {
         &mut self.groups[self.current].memory.bytes_mut()[range]
     }
 
+    /// A batch of the current group.
+    pub fn batch(&self, number: usize) -> &[u8] {
+        &self.groups[self.current].memory.bytes()[number * self.bytes..(number + 1) * self.bytes]
+    }
+
     /// The batch is complete. The next one begins as a copy: what the caller does not set anew stays as it was.
     pub fn hold(&mut self) {
         let (from, to) = (self.held * self.bytes, (self.held + 1) * self.bytes);
@@ -92,16 +97,23 @@ impl Slots {
         } else {
             self.staging.address()
         };
-        let next = (self.current + 1) % GROUPS;
-        let Ok([group, following]) = self.groups.get_disjoint_mut([self.current, next]) else {
-            return Ok(());
-        };
+        let group = &mut self.groups[self.current];
         // SAFETY: a group is written again only after its event has been waited for.
         unsafe { stream.upload(target, group.memory.as_ptr(), self.held * self.bytes)? };
         group.sent.record(stream)?;
         group.used = true;
+        self.go_on()
+    }
+
+    /// Begins the next group: the batches of this one have been sent, or copied by somebody who sends them.
+    pub fn go_on(&mut self) -> Result<(), CudaError> {
+        let next = (self.current + 1) % GROUPS;
+        let Ok([group, following]) = self.groups.get_disjoint_mut([self.current, next]) else {
+            return Ok(());
+        };
         if following.used {
             following.sent.wait()?;
+            following.used = false;
         }
         let filling = self.held.min(self.together - 1) * self.bytes;
         let kept = &group.memory.bytes_mut()[filling..filling + self.bytes];

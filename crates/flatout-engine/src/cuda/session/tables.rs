@@ -1,8 +1,9 @@
 //! Tables: onto the card where they fit, else streamed from the host.
 
 use super::CudaSession;
-use super::streaming::Streaming;
+use super::streaming::{Streaming, ask_for_large_pages};
 use crate::EngineError;
+use crate::cuda::memory::Memory;
 use crate::session::Table;
 
 /// What tables leave free on the card, for libraries and for plans that are made anew.
@@ -17,22 +18,23 @@ impl CudaSession {
         self.wait()?;
         // Recorded work holds the old table's address.
         self.graphs.clear();
-        self.many = None;
         self.memory.detach(id);
         self.host_tables.remove(&id);
         if self.fits(&table)? || !self.can_stream(id) {
-            self.memory.attach(id, width, &table, &self.machine.stream)?;
+            self.memory.attach(id, width, &table, &self.machine)?;
         } else {
+            ask_for_large_pages(&table);
             self.memory.attach_streamed(id, width, &table);
             self.host_tables.insert(id, table);
         }
-        self.streaming = Streaming::new(&self.plan, &self.host_tables)?;
+        let (together, bytes) = (self.slots.together(), self.slots.bytes());
+        self.streaming = Streaming::new(&self.plan, &self.host_tables, together, bytes)?;
         Ok(())
     }
 
     /// Whether a table may go onto the card.
     fn fits(&self, table: &Table) -> Result<bool, EngineError> {
-        let bytes = (table.len() * table.value_bytes()) as u64;
+        let bytes = Memory::table_bytes_of(table, self.machine.precision.number()) as u64;
         let room = match self.table_budget_bytes {
             Some(budget) => budget.saturating_sub(self.memory.table_bytes()),
             None => self.machine.device.memory()?.0.saturating_sub(RESERVE_BYTES),

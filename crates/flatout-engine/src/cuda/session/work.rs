@@ -23,6 +23,8 @@ pub(super) enum Work {
     },
     Update,
     Evaluate,
+    /// As many steps as are sent together.
+    Steps,
 }
 
 impl CudaSession {
@@ -64,6 +66,9 @@ impl CudaSession {
     }
 
     fn enqueue(&self, work: Work) -> Result<(), EngineError> {
+        if work == Work::Steps {
+            return self.enqueue_many();
+        }
         if matches!(work, Work::Step | Work::Accumulate { first: true }) {
             self.machine
                 .stream
@@ -80,7 +85,7 @@ impl CudaSession {
                 self.machine.rejoin()?;
             }
             Work::Evaluate => self.forward(false)?,
-            Work::Update => {}
+            Work::Update | Work::Steps => {}
         }
         if matches!(work, Work::Step | Work::Update) {
             optimizer::enqueue(&self.plan, &self.machine, &self.memory, &self.norm_parts)?;
@@ -97,10 +102,8 @@ impl CudaSession {
             self.flush()?;
         }
         self.fill_control(work, weight, rate);
-        if work != Work::Update {
-            self.bring_rows()?;
-        }
         if !self.rehearsed {
+            self.bring_rows(self.slots.held(), 1)?;
             self.rehearse(work)?;
         }
         self.slots.hold();
@@ -124,37 +127,45 @@ impl CudaSession {
 
     /// Runs recorded work once for each batch that is held.
     fn launch(&mut self, work: Work) -> Result<(), EngineError> {
-        let key = (work, self.streaming.as_ref().map_or(0, Streaming::stage));
-        if !self.graphs.contains_key(&key) {
-            let graph = self.machine.stream.capture(|| self.enqueue(work))?;
-            self.graphs.insert(key, graph);
-        }
         let held = self.slots.held();
-        let all = held > 1 && held == self.slots.together();
-        if all && self.many.is_none() {
-            let graph = self.machine.stream.capture(|| self.enqueue_many())?;
-            self.many = Some(graph);
+        if work != Work::Update {
+            self.bring_rows(0, held)?;
         }
-        let (stream, slots, streaming) = (&self.machine.stream, &mut self.slots, &self.streaming);
-        let (one, many) = (self.graphs.get(&key), &self.many);
+        let all = held > 1 && held == self.slots.together();
+        let stage = self.streaming.as_ref().map_or(0, Streaming::stage);
+        let work = if all { Work::Steps } else { work };
+        if !self.graphs.contains_key(&(work, stage)) {
+            let graph = self.machine.stream.capture(|| self.enqueue(work))?;
+            self.graphs.insert((work, stage), graph);
+        }
+        let Some(graph) = self.graphs.get(&(work, stage)) else {
+            return Ok(());
+        };
+        let (stream, slots) = (&self.machine.stream, &mut self.slots);
+        let streaming = self.streaming.as_ref().filter(|_| work != Work::Update);
         let (inputs, bytes) = (self.memory.inputs.address(), slots.bytes());
         let measured = self.busy.around(stream, held, || {
-            slots.send(stream, inputs)?;
-            match (one, many) {
-                (_, Some(graph)) if all => graph.launch(stream)?,
-                (Some(graph), _) if held == 1 => graph.launch(stream)?,
-                (Some(graph), _) => {
-                    for number in 0..held {
-                        stream.copy(inputs, slots.staged(number), bytes)?;
-                        graph.launch(stream)?;
-                    }
+            if let Some(streaming) = streaming {
+                slots.go_on()?;
+                for number in 0..if all { 0 } else { held } {
+                    streaming.bring_forward(number, stream)?;
+                    stream.copy(inputs, streaming.part(0), bytes)?;
+                    graph.launch(stream)?;
                 }
-                _ => {}
+                if all {
+                    graph.launch(stream)?;
+                }
+                return streaming.consumed(stream);
             }
-            match (work, streaming) {
-                (Work::Update, _) | (_, None) => Ok(()),
-                (_, Some(streaming)) => streaming.consumed(stream),
+            slots.send(stream, inputs)?;
+            if all || held == 1 {
+                return graph.launch(stream);
             }
+            for number in 0..held {
+                stream.copy(inputs, slots.staged(number), bytes)?;
+                graph.launch(stream)?;
+            }
+            Ok(())
         });
         Ok(measured?)
     }
@@ -163,16 +174,28 @@ impl CudaSession {
     fn enqueue_many(&self) -> Result<(), EngineError> {
         let inputs = self.memory.inputs.address();
         for number in 0..self.slots.together() {
-            self.machine
-                .stream
-                .copy(inputs, self.slots.staged(number), self.slots.bytes())?;
+            let batch = match &self.streaming {
+                Some(streaming) => {
+                    streaming.record_part(number);
+                    streaming.part(number)
+                }
+                None => self.slots.staged(number),
+            };
+            self.machine.stream.copy(inputs, batch, self.slots.bytes())?;
             self.enqueue(Work::Step)?;
         }
+        self.streaming
+            .iter()
+            .for_each(|streaming| streaming.record_part(0));
         Ok(())
     }
 
     fn steps_are_short(&self) -> bool {
-        self.streaming.is_none() && self.busy.mean_ms().is_some_and(|time| time < SHORT_MS)
+        let room = self
+            .streaming
+            .as_ref()
+            .is_none_or(|streaming| streaming.parts() == self.slots.together());
+        room && self.busy.mean_ms().is_some_and(|time| time < SHORT_MS)
     }
 
     /// One pass whose results are thrown away: it chooses the algorithms of the products, which a recording must not do.
@@ -217,6 +240,7 @@ impl CudaSession {
             tick: self.position.micro_batches,
             seed: self.seed,
             update: self.position.updates + u64::from(!updating),
+            epoch: self.epoch,
         };
         self.slots.filling()[..Control::BYTES].copy_from_slice(&control.bytes());
     }

@@ -1,6 +1,6 @@
 //! Copies rows. Indices are checked in every step: they come from outside.
 
-use super::Gather;
+use super::{Gather, Pictures};
 use crate::EngineError;
 use crate::cpu::io::{CpuOperation, Io};
 use crate::cpu::pool::Parts;
@@ -20,6 +20,10 @@ impl<T: Real> CpuOperation<T> for Gather {
             return Ok(());
         }
         let mut output = io.output(0);
+        if let (Some(pictures), Table::U8(values), true) = (&self.pictures, &table, io.context.training) {
+            self.copy_moved(io, pictures, &indices, (**values).as_ref(), &mut output);
+            return Ok(());
+        }
         let (scale, shift) = (self.scale as f32, self.shift as f32);
         match &table {
             Table::F32(values) => self.copy(io, &indices, (**values).as_ref(), &mut output, T::from_f32),
@@ -45,6 +49,36 @@ impl Gather {
             }),
             None => Ok(()),
         }
+    }
+
+    fn copy_moved<T: Real>(
+        &self,
+        io: &Io<T>,
+        pictures: &Pictures,
+        indices: &[i32],
+        table: &[u8],
+        output: &mut [T],
+    ) {
+        let (size, line) = (self.width, pictures.width * pictures.channels);
+        let (scale, shift) = (self.scale as f32, self.shift as f32);
+        let random = Pictures::random(io.context.seed, io.context.epoch);
+        let output = Parts::new(output);
+        io.pool().run(&|worker| {
+            for sample in io.pool().share(worker, self.batch, 1) {
+                let picture = &table[indices[sample] as usize * size..][..size];
+                let step = pictures.draw(random, indices[sample]);
+                // SAFETY: each sample belongs to one worker.
+                let moved = unsafe { output.part(sample * size..(sample + 1) * size) };
+                for (row, moved) in moved.chunks_exact_mut(line).enumerate() {
+                    for (column, pixel) in moved.chunks_exact_mut(pictures.channels).enumerate() {
+                        let source = &picture[pictures.source(step, row, column)..][..pictures.channels];
+                        for (target, &byte) in pixel.iter_mut().zip(source) {
+                            *target = T::from_f32(f32::from(byte) * scale + shift);
+                        }
+                    }
+                }
+            }
+        });
     }
 
     fn copy<T: Real, S: Copy + Sync, D: Send>(

@@ -1,6 +1,7 @@
-//! One kernel: the table stays on the card, only indices come in.
+//! One kernel: the table stays on the card, only indices come in; pictures are normalised, flipped and shifted on the way.
 
-use super::Gather;
+use super::pictures::PURPOSE;
+use super::{Gather, Pictures};
 use crate::cuda::io::{CudaOperation, Io};
 use crate::cuda::{Argument, CudaError, Kind};
 
@@ -16,6 +17,9 @@ impl CudaOperation for Gather {
             Some(rows) => (rows, 0, self.batch * self.length()),
             None => (table.address, io.input(1), table.rows),
         };
+        if let (Some(pictures), true) = (&self.pictures, io.training) {
+            return self.moved(io, pictures, address, index == 0);
+        }
         let mut arguments = vec![
             Argument::Address(address),
             Argument::Address(index),
@@ -32,12 +36,38 @@ impl CudaOperation for Gather {
                 arguments.extend([Argument::Float(self.scale as f32), Argument::Float(self.shift as f32)]);
                 "gather_u8"
             }
-            Kind::F32 | Kind::Real => "gather_f32",
+            Kind::F32 => "gather_f32",
+            Kind::Real => "gather_real",
         };
         io.machine.each(kernel, self.length() * self.batch * self.width, &arguments)
     }
 
     fn backward(&self, _io: &Io) -> Result<(), CudaError> {
         Ok(())
+    }
+}
+
+impl Gather {
+    /// Pictures that change at random. `carried`: they lie in the batch's order already.
+    fn moved(&self, io: &Io, pictures: &Pictures, address: u64, carried: bool) -> Result<(), CudaError> {
+        let arguments = [
+            Argument::Address(address),
+            Argument::Address(io.input(1)),
+            Argument::Address(io.output(0)),
+            Argument::Long(io.table(0).rows as i64),
+            Argument::Word(self.batch as i32),
+            Argument::Word(pictures.height as i32),
+            Argument::Word(pictures.width as i32),
+            Argument::Word(pictures.channels as i32),
+            io.results(),
+            Argument::Float(self.scale as f32),
+            Argument::Float(self.shift as f32),
+            Argument::Word(i32::from(pictures.augment.flip)),
+            Argument::Word(pictures.augment.padding as i32),
+            Argument::Word(i32::from(carried)),
+            Argument::Long(PURPOSE as i64),
+            io.control(),
+        ];
+        io.machine.each("gather_pictures", self.batch * self.width, &arguments)
     }
 }

@@ -13,6 +13,24 @@ pub enum Kind {
     Windows { length: usize },
 }
 
+/// Random changes of pictures while they are trained on: a function of (seed, epoch, picture) alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Augment {
+    /// Half of the pictures are turned round, left to right.
+    pub flip: bool,
+    /// Shift by up to this many pixels in each direction, edges repeated: a random crop of the padded picture.
+    pub padding: usize,
+}
+
+/// Pictures of a table: rows of `height · width · channels` bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Pictures {
+    pub height: usize,
+    pub width: usize,
+    pub channels: usize,
+    pub augment: Augment,
+}
+
 #[derive(Clone, Debug)]
 pub struct Gather {
     pub kind: Kind,
@@ -24,6 +42,8 @@ pub struct Gather {
     /// Values of bytes are `byte · scale + shift`.
     pub scale: f64,
     pub shift: f64,
+    /// Where rows are pictures that change at random.
+    pub pictures: Option<Pictures>,
     /// For the error that says which table is missing.
     pub table: String,
 }
@@ -47,12 +67,12 @@ impl Gather {
 impl Model {
     /// `[batch, …row]`: the rows of a table that `index` names. A table of integers gives indices.
     pub fn gather_rows(&mut self, table: Tensor, index: Tensor) -> Result<Tensor, EngineError> {
-        self.gather(table, index, Kind::Rows, (1.0, 0.0))
+        self.gather(table, index, Kind::Rows, (1.0, 0.0), None)
     }
 
     /// `[length, batch, …row]`: `length` rows of a table from `index` on.
     pub fn gather_windows(&mut self, table: Tensor, index: Tensor, length: usize) -> Result<Tensor, EngineError> {
-        self.gather(table, index, Kind::Windows { length }, (1.0, 0.0))
+        self.gather(table, index, Kind::Windows { length }, (1.0, 0.0), None)
     }
 
     /// `[batch, …row]` of a table of bytes, each value `byte · scale + shift`.
@@ -64,7 +84,28 @@ impl Model {
         shift: f64,
     ) -> Result<Tensor, EngineError> {
         self.require(table, DataType::U8)?;
-        self.gather(table, index, Kind::Rows, (scale, shift))
+        self.gather(table, index, Kind::Rows, (scale, shift), None)
+    }
+
+    /// The same of a table of pictures `[height, width, channels]`, flipped and shifted at random in training.
+    pub fn gather_pictures(
+        &mut self,
+        table: Tensor,
+        index: Tensor,
+        (scale, shift): (f64, f64),
+        augment: Augment,
+    ) -> Result<Tensor, EngineError> {
+        self.require(table, DataType::U8)?;
+        let [height, width, channels] =
+            self.dimensions("gather", table, "a table of pictures of shape [height, width, channels]")?;
+        let pictures = Pictures {
+            height,
+            width,
+            channels,
+            augment,
+        };
+        let pictures = (augment != Augment::default()).then_some(pictures);
+        self.gather(table, index, Kind::Rows, (scale, shift), pictures)
     }
 
     fn gather(
@@ -73,6 +114,7 @@ impl Model {
         index: Tensor,
         kind: Kind,
         (scale, shift): (f64, f64),
+        pictures: Option<Pictures>,
     ) -> Result<Tensor, EngineError> {
         self.require(index, DataType::I32)?;
         let [batch] = self.dimensions("gather", index, "indices of shape [batch]")?;
@@ -85,6 +127,7 @@ impl Model {
             data_type,
             scale,
             shift,
+            pictures,
             table: self.buffers[table.index()].name.clone(),
         };
         let mut shape = match kind {

@@ -1,5 +1,6 @@
-//! The inputs of all time steps by one product a layer; the recurrence is one product and one kernel a step, all inside the
-//! step's graph; the weight gradients are one product each again.
+//! The persistent kernel where the card and the size allow it and measurement prefers it. Else the inputs of all time steps by one
+//! product a layer; the recurrence is one product and one kernel a step, all inside the step's graph; the weight gradients are one
+//! product each again.
 
 mod gradients;
 
@@ -56,6 +57,28 @@ impl CudaOperation for Gru {
     }
 
     fn scratch(&self, machine: &Machine, _site: &Site) -> Result<Vec<usize>, CudaError> {
+        self.either_way(machine, |persistent| match persistent {
+            Some(_) => self.sizes_on_card(machine),
+            None => self.stepwise_sizes(machine),
+        })
+    }
+
+    fn forward(&self, io: &Io) -> Result<(), CudaError> {
+        self.choose_on_card(io, &|| self.forward_as_chosen(io))?;
+        self.forward_as_chosen(io)
+    }
+
+    fn backward(&self, io: &Io) -> Result<(), CudaError> {
+        match (self.persistent(io.machine), io.output_gradient(0)) {
+            (_, None) => Ok(()),
+            (Some(persistent), Some(gradient)) => self.persistent_backward(io, &persistent, gradient),
+            (None, Some(gradient)) => self.backward_on_card(io, gradient),
+        }
+    }
+}
+
+impl Gru {
+    fn stepwise_sizes(&self, machine: &Machine) -> Vec<usize> {
         let (value, rows, size) = (machine.precision.number().bytes(), self.steps * self.batch, self.stack.hidden);
         let (sequence, stride) = (rows * size * value, self.stride(0));
         let mut sizes = vec![
@@ -64,7 +87,7 @@ impl CudaOperation for Gru {
             sequence,
             3 * sequence,
             3 * size * stride.max(size) * 4,
-            self.bias_columns().bytes(1),
+            self.gate_columns().bytes(1),
             self.batch * 3 * size * value,
             rows * stride * value,
             self.batch * size * value,
@@ -75,10 +98,13 @@ impl CudaOperation for Gru {
             let weight = 3 * size * self.stride(layer) * value;
             sizes.extend([3 * sequence, sequence, sequence, dropped, weight]);
         }
-        Ok(sizes)
+        sizes
     }
 
-    fn forward(&self, io: &Io) -> Result<(), CudaError> {
+    fn forward_as_chosen(&self, io: &Io) -> Result<(), CudaError> {
+        if let Some(persistent) = self.persistent(io.machine) {
+            return self.persistent_forward(io, &persistent);
+        }
         self.join_on_card(io, io.scratch(Place::JOINED), self.stride(0))?;
         for layer in 0..self.stack.layers {
             self.project_on_card(io, layer)?;
@@ -99,12 +125,6 @@ impl CudaOperation for Gru {
         copy_columns(io, rows, size, (source, size, 0), (io.output(0), size, 0), false)
     }
 
-    fn backward(&self, io: &Io) -> Result<(), CudaError> {
-        self.backward_on_card(io)
-    }
-}
-
-impl Gru {
     /// Values from row to row of a layer's input: a multiple of 16 bytes for the first, which the products want.
     fn stride(&self, layer: usize) -> usize {
         if layer == 0 {

@@ -1,85 +1,13 @@
 //! The input of all time steps is projected by one product a layer; the recurrence is the persistent kernel where the card and
-//! the size allow it, else one product and one kernel a step; the weight gradients are one product each again.
+//! the size allow it and measurement prefers it, else one product and one kernel a step; the weight gradients are one product each
+//! again.
 
-mod recurrence;
 mod stepwise;
-mod wave;
 
 use super::Lstm;
-use crate::ops::recurrent::SequenceOutput;
 use crate::cuda::io::{CudaOperation, Io, Site};
-use crate::cuda::{Argument, CudaError, Machine, Matrix, Number, Precision};
-use crate::ops::concat::copy_columns;
-use recurrence::Persistent;
-use std::ops::Range;
-pub(crate) use recurrence::{RECURRENCE, variants as persistent_variants};
-
-/// The scratch blocks of a stack, by position.
-struct Layout {
-    layers: usize,
-}
-
-impl Layout {
-    const JOINED: usize = 0;
-    const A_LAYER: usize = 10;
-
-    fn of(layer: usize, which: usize) -> usize {
-        1 + layer * Self::A_LAYER + which
-    }
-    fn gates(layer: usize) -> usize {
-        Self::of(layer, 0)
-    }
-    fn cells(layer: usize) -> usize {
-        Self::of(layer, 1)
-    }
-    fn hidden(layer: usize) -> usize {
-        Self::of(layer, 2)
-    }
-    fn dropped(layer: usize) -> usize {
-        Self::of(layer, 3)
-    }
-    fn weight(layer: usize) -> usize {
-        Self::of(layer, 4)
-    }
-    fn bias(layer: usize) -> usize {
-        Self::of(layer, 5)
-    }
-    fn packed_forward(layer: usize) -> usize {
-        Self::of(layer, 6)
-    }
-    fn packed_backward(layer: usize) -> usize {
-        Self::of(layer, 7)
-    }
-    /// Of each layer, since they are added up beside the next layer's recurrence.
-    fn bias_parts(layer: usize) -> usize {
-        Self::of(layer, 8)
-    }
-    /// What a launch of the recurrence leaves to that of the steps before it.
-    fn carry(layer: usize) -> usize {
-        Self::of(layer, 9)
-    }
-    fn tail(&self, which: usize) -> usize {
-        Self::of(self.layers, which)
-    }
-    fn upstream(&self) -> usize {
-        self.tail(0)
-    }
-    fn weight_gradient(&self) -> usize {
-        self.tail(1)
-    }
-    fn time_sum(&self) -> usize {
-        self.tail(2)
-    }
-    fn d_input(&self) -> usize {
-        self.tail(3)
-    }
-    fn d_hidden(&self) -> usize {
-        self.tail(4)
-    }
-    fn d_cell(&self) -> usize {
-        self.tail(5)
-    }
-}
+use crate::cuda::{CudaError, Machine};
+use crate::ops::recurrent::{Layout, SequenceOutput};
 
 impl CudaOperation for Lstm {
     fn kernels() -> &'static str {
@@ -87,87 +15,26 @@ impl CudaOperation for Lstm {
     }
 
     fn scratch(&self, machine: &Machine, _site: &Site) -> Result<Vec<usize>, CudaError> {
-        let persistent = self.persistent(machine);
-        if let Some(persistent) = &persistent {
-            persistent.load(machine)?;
-        }
-        let (value, rows) = (machine.precision.number().bytes(), self.steps * self.batch);
-        let padded = self.padded(machine);
-        let sequence = rows * padded * value;
-        let mut sizes = vec![rows * self.stride(0, machine) * value];
-        let parts = self.bias_parts(machine);
-        for layer in 0..self.stack.layers {
-            let cells = persistent.as_ref().map_or(sequence, |p| p.cell_bytes(self.steps, self.batch));
-            let fragments = persistent.as_ref().map_or(0, Persistent::packed_bytes);
-            sizes.extend([
-                rows * 4 * padded * value,
-                cells,
-                sequence,
-                if self.drops(layer) { sequence } else { 0 },
-                4 * padded * self.stride(layer, machine) * value,
-                4 * padded * value,
-                fragments,
-                fragments,
-                parts * 4 * padded * 4,
-                persistent.as_ref().map_or(0, |p| p.carry_bytes(self.batch)),
-            ]);
-        }
-        let widest = (0..self.stack.layers).map(|layer| self.stride(layer, machine)).max().unwrap_or(0).max(padded);
-        sizes.extend([
-            sequence,
-            4 * padded * widest * 4,
-            self.batch * 4 * padded * value,
-            rows * self.stride(0, machine) * value,
-            self.batch * padded * value,
-            self.batch * padded * 4,
-        ]);
-        Ok(sizes)
+        self.either_way(machine, |_| self.sizes_on_card(machine))
     }
 
     fn forward(&self, io: &Io) -> Result<(), CudaError> {
-        self.join_on_card(io, io.scratch(Layout::JOINED), self.stride(0, io.machine))?;
-        (0..self.stack.layers).try_for_each(|layer| self.prepare(io, layer))?;
-        match self.persistent(io.machine) {
-            Some(persistent) => self.wave_forward(io, &persistent)?,
-            None => {
-                for layer in 0..self.stack.layers {
-                    self.project_on_card(io, layer, &(0..self.steps))?;
-                    self.step_by_step(io, layer)?;
-                    self.drop_on_card(io, layer, &(0..self.steps))?;
-                }
-            }
-        }
-        let last = io.scratch(Layout::hidden(self.stack.layers - 1));
-        let (size, padded, value) = (self.stack.hidden, self.padded(io.machine), io.number().bytes());
-        let (first, rows) = match self.stack.output {
-            SequenceOutput::Last => ((self.steps - 1) * self.batch, self.batch),
-            SequenceOutput::All => (0, self.steps * self.batch),
-        };
-        let source = last + (first * padded * value) as u64;
-        copy_columns(io, rows, size, (source, padded, 0), (io.output(0), size, 0), false)
+        self.choose_on_card(io, &|| self.forward_as_chosen(io))?;
+        self.forward_as_chosen(io)
     }
 
     fn backward(&self, io: &Io) -> Result<(), CudaError> {
         let Some(gradient) = io.output_gradient(0) else { return Ok(()) };
-        let layout = self.layout_on_card();
-        let (size, padded) = (self.stack.hidden, self.padded(io.machine));
+        if let Some(persistent) = self.persistent(io.machine) {
+            return self.persistent_backward(io, &persistent, gradient);
+        }
         let last_only = self.stack.output == SequenceOutput::Last;
         let mut upstream = gradient;
-        if padded != size {
-            let rows = if last_only { self.batch } else { self.steps * self.batch };
-            io.machine.queue().clear(io.scratch(layout.upstream()), rows * padded * io.number().bytes())?;
-            copy_columns(io, rows, size, (gradient, size, 0), (io.scratch(layout.upstream()), padded, 0), false)?;
-            upstream = io.scratch(layout.upstream());
-        }
-        if let Some(persistent) = self.persistent(io.machine) {
-            self.wave_backward(io, &persistent, upstream)?;
-            return self.input_gradients_on_card(io);
-        }
         for layer in (0..self.stack.layers).rev() {
             let last_only = last_only && layer + 1 == self.stack.layers;
             self.step_by_step_back(io, layer, upstream, last_only)?;
             io.machine.aside(|| self.weight_gradients_on_card(io, layer))?;
-            upstream = io.scratch(layout.upstream());
+            upstream = io.scratch(self.layout_on_card().upstream());
             self.pass_down_on_card(io, layer, &(0..self.steps))?;
         }
         self.input_gradients_on_card(io)
@@ -175,174 +42,17 @@ impl CudaOperation for Lstm {
 }
 
 impl Lstm {
-    fn layout_on_card(&self) -> Layout {
-        Layout { layers: self.stack.layers }
-    }
-
-    /// The persistent kernel, where this card has it for this size and precision.
-    fn persistent(&self, machine: &Machine) -> Option<Persistent> {
-        let allowed = machine.precision == Precision::Bf16 && machine.architecture() >= 90;
-        allowed.then(|| Persistent::of(self.stack.hidden)).flatten()
-    }
-
-    /// Hidden units with padding.
-    fn padded(&self, machine: &Machine) -> usize {
-        self.persistent(machine).map_or(self.stack.hidden, |persistent| persistent.hidden)
-    }
-
-    /// Values from row to row of a layer's input: a multiple of 16 bytes, which the products want.
-    fn stride(&self, layer: usize, machine: &Machine) -> usize {
-        if layer == 0 { (self.inputs + self.constants).next_multiple_of(8) } else { self.padded(machine) }
-    }
-
-    fn order(&self, machine: &Machine) -> [Argument; 3] {
-        let permuted = i32::from(self.persistent(machine).is_some());
-        [
-            Argument::Word(self.stack.hidden as i32),
-            Argument::Word(self.padded(machine) as i32),
-            Argument::Word(permuted),
-        ]
-    }
-
-    /// Address of what feeds a layer.
-    fn layer_input(&self, io: &Io, layer: usize) -> u64 {
-        match layer {
-            0 => io.scratch(Layout::JOINED),
-            _ if self.drops(layer - 1) && io.training => io.scratch(Layout::dropped(layer - 1)),
-            _ => io.scratch(Layout::hidden(layer - 1)),
+    fn forward_as_chosen(&self, io: &Io) -> Result<(), CudaError> {
+        if let Some(persistent) = self.persistent(io.machine) {
+            return self.persistent_forward(io, &persistent);
         }
-    }
-
-    /// The layer's weights in the order and width of the products.
-    fn prepare(&self, io: &Io, layer: usize) -> Result<(), CudaError> {
-        let [size, padded, permuted] = self.order(io.machine);
-        let (stride, columns) = (self.stride(layer, io.machine), self.widths(layer).0);
-        let values = 4 * self.padded(io.machine) * stride;
-        let arguments = [
-            Argument::Address(io.master(4 * layer)),
-            Argument::Address(io.scratch(Layout::weight(layer))),
-            size,
-            padded,
-            Argument::Word(columns as i32),
-            Argument::Word(stride as i32),
-            permuted,
-        ];
-        io.machine.each("lstm_weight", values, &arguments)?;
-        let arguments = [
-            Argument::Address(io.master(4 * layer + 2)),
-            Argument::Address(io.master(4 * layer + 3)),
-            Argument::Address(io.scratch(Layout::bias(layer))),
-            size,
-            padded,
-            permuted,
-        ];
-        io.machine.each("lstm_bias", 4 * self.padded(io.machine), &arguments)
-    }
-
-    /// Gates of some time steps = input · W_ihᵀ + b.
-    fn project_on_card(&self, io: &Io, layer: usize, steps: &Range<usize>) -> Result<(), CudaError> {
-        let (columns, stride) = (4 * self.padded(io.machine), self.stride(layer, io.machine));
-        let (first, rows, value) = (steps.start * self.batch, steps.len() * self.batch, io.number().bytes());
-        let at = |address: u64, width: usize| address + (first * width * value) as u64;
-        let input = io.matrix(at(self.layer_input(io, layer), stride), rows, stride);
-        let weight = io.matrix(io.scratch(Layout::weight(layer)), columns, stride).transposed();
-        let gates = io.matrix(at(io.scratch(Layout::gates(layer)), columns), rows, columns);
-        io.machine.multiply_with_bias(input, weight, gates, io.scratch(Layout::bias(layer)), false)
-    }
-
-    /// Dropout on what the next layer sees of some steps.
-    fn drop_on_card(&self, io: &Io, layer: usize, steps: &Range<usize>) -> Result<(), CudaError> {
-        if !self.drops(layer) || !io.training {
-            return Ok(());
+        self.join_on_card(io, io.scratch(Layout::JOINED), self.stride(0, io.machine))?;
+        for layer in 0..self.stack.layers {
+            self.prepare(io, layer)?;
+            self.project_on_card(io, layer, &(0..self.steps))?;
+            self.step_by_step(io, layer)?;
+            self.drop_on_card(io, layer, &(0..self.steps))?;
         }
-        let (padded, rows) = (self.padded(io.machine), steps.start * self.batch..steps.end * self.batch);
-        let at = |block: usize| io.scratch(block) + (rows.start * padded * io.number().bytes()) as u64;
-        let places = (at(Layout::hidden(layer)), at(Layout::dropped(layer)));
-        self.dropout_on_card(io, layer, places, rows, padded)
-    }
-
-    /// The gradient of some steps' states of the layer below, through this layer's input weight.
-    fn pass_down_on_card(&self, io: &Io, layer: usize, steps: &Range<usize>) -> Result<(), CudaError> {
-        if layer == 0 {
-            return Ok(());
-        }
-        let (padded, rows) = (self.padded(io.machine), steps.start * self.batch..steps.end * self.batch);
-        let at = |block: usize, width: usize| io.scratch(block) + (rows.start * width * io.number().bytes()) as u64;
-        let gates = io.matrix(at(Layout::gates(layer), 4 * padded), rows.len(), 4 * padded);
-        let weight = io.matrix(io.scratch(Layout::weight(layer)), 4 * padded, padded);
-        let upstream = at(self.layout_on_card().upstream(), padded);
-        io.machine.multiply(gates, weight, io.matrix(upstream, rows.len(), padded), false)?;
-        match self.drops(layer - 1) {
-            true => self.dropout_on_card(io, layer - 1, (upstream, upstream), rows, padded),
-            false => Ok(()),
-        }
-    }
-
-    /// Rows of the sums that a bias' gradient is made of.
-    fn bias_parts(&self, machine: &Machine) -> usize {
-        let persistent = self.persistent(machine);
-        let launches = self.launches(machine).len();
-        persistent.map_or(self.bias_columns().parts(), |persistent| launches * persistent.tiles(self.batch))
-    }
-
-    fn weight_gradients_on_card(&self, io: &Io, layer: usize) -> Result<(), CudaError> {
-        let [size, padded, permuted] = self.order(io.machine);
-        let layout = self.layout_on_card();
-        let (rows, units, value) = (self.steps * self.batch, self.padded(io.machine), io.number().bytes());
-        let (columns, stride) = (4 * units, self.stride(layer, io.machine));
-        let gates = io.matrix(io.scratch(Layout::gates(layer)), rows, columns);
-        let buffer = io.scratch(layout.weight_gradient());
-        let add = |target: u64, width: usize, stride: usize| {
-            let arguments = [
-                Argument::Address(buffer),
-                Argument::Address(target),
-                size,
-                padded,
-                Argument::Word(width as i32),
-                Argument::Word(stride as i32),
-                permuted,
-            ];
-            io.machine.each("lstm_weight_gradient", columns * stride, &arguments)
-        };
-        let input = io.matrix(self.layer_input(io, layer), rows, stride);
-        io.machine.multiply(gates.transposed(), input, Matrix::new(buffer, columns, stride, Number::F32), false)?;
-        add(io.parameter_gradient(4 * layer), self.widths(layer).0, stride)?;
-        if self.steps > 1 {
-            let later = rows - self.batch;
-            let after = io.scratch(Layout::gates(layer)) + (self.batch * columns * value) as u64;
-            let gates = io.matrix(after, later, columns);
-            let hidden = io.matrix(io.scratch(Layout::hidden(layer)), later, units);
-            io.machine.multiply(gates.transposed(), hidden, Matrix::new(buffer, columns, units, Number::F32), false)?;
-            add(io.parameter_gradient(4 * layer + 1), self.stack.hidden, units)?;
-        }
-        let parts = self.bias_parts(io.machine);
-        let arguments = [
-            Argument::Address(io.scratch(Layout::bias_parts(layer))),
-            Argument::Word(parts as i32),
-            Argument::Address(io.parameter_gradient(4 * layer + 2)),
-            Argument::Address(io.parameter_gradient(4 * layer + 3)),
-            size,
-            padded,
-            permuted,
-        ];
-        io.machine.each("lstm_bias_gradient", columns, &arguments)
-    }
-
-    /// Gradients of what was joined. A constant's is the product of the gates' sum over time: one small product.
-    fn input_gradients_on_card(&self, io: &Io) -> Result<(), CudaError> {
-        let layout = self.layout_on_card();
-        let (columns, stride) = (4 * self.padded(io.machine), self.stride(0, io.machine));
-        let (gates, weight) = (io.scratch(Layout::gates(0)), io.matrix(io.scratch(Layout::weight(0)), columns, stride));
-        let target = io.scratch(layout.d_input());
-        if let Some((gradient, add)) = io.input_gradient(0) {
-            let rows = self.steps * self.batch;
-            io.machine.multiply(io.matrix(gates, rows, columns), weight, io.matrix(target, rows, stride), false)?;
-            copy_columns(io, rows, self.inputs, (target, stride, 0), (gradient, self.inputs, 0), add)?;
-        }
-        let Some((gradient, add)) = io.input_gradient(1) else { return Ok(()) };
-        let sums = io.scratch(layout.time_sum());
-        self.sum_time_on_card(io, gates, sums, columns)?;
-        io.machine.multiply(io.matrix(sums, self.batch, columns), weight, io.matrix(target, self.batch, stride), false)?;
-        copy_columns(io, self.batch, self.constants, (target, stride, self.inputs), (gradient, self.constants, 0), add)
+        self.output_on_card(io)
     }
 }

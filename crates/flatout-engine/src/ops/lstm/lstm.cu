@@ -1,11 +1,17 @@
 
-// Column p of the gates: natural order is [gate][unit]; permuted order (see recurrence.cu) keeps the four gates of two units
-// together. `padded` units, of which `size` are real.
-__device__ __forceinline__ bool gate_column(int p, int size, int padded, int permuted, int& row) {
-    const int gate = permuted ? p % 8 / 2 : p / padded, unit = permuted ? p / 8 * 2 + p % 2 : p % padded;
+// Column p of the gates: natural order (0) is [gate][unit]; permuted order (1, see recurrence.cu) keeps the four gates of two
+// units together; of a GRU's four columns the input's parameters have the first three (2), the state's the first two and the
+// last (3). `padded` units, of which `size` are real.
+__device__ __forceinline__ bool gate_column(int p, int size, int padded, int order, int& row) {
+    int gate = order ? p % 8 / 2 : p / padded;
+    const int unit = order ? p / 8 * 2 + p % 2 : p % padded;
+    const bool absent = (order == 2 && gate == 3) || (order == 3 && gate == 2);
+    if (order == 3 && gate == 3) gate = 2;
     row = gate * size + unit;
-    return unit < size;
+    return unit < size && !absent;
 }
+// The order of the state's parameters beside that of the input's.
+__device__ __forceinline__ int state_order(int order) { return order == 2 ? 3 : order; }
 
 // What feeds the first layer: the input's columns, then the constant's at every step, then zeros up to `stride`.
 extern "C" __global__ void lstm_join(const real* input, const real* constant, real* joined, i64 rows, int batch, int inputs, int constants, int stride) {
@@ -19,36 +25,37 @@ extern "C" __global__ void lstm_join(const real* input, const real* constant, re
     }
 }
 // [4·size, columns] f32 → [4·padded, stride] for the products.
-extern "C" __global__ void lstm_weight(const float* weight, real* target, int size, int padded, int columns, int stride, int permuted) {
+extern "C" __global__ void lstm_weight(const float* weight, real* target, int size, int padded, int columns, int stride, int order) {
     EACH(i, (i64)4 * padded * stride) {
         const int column = i % stride;
         int row;
-        const bool there = gate_column(i / stride, size, padded, permuted, row) && column < columns;
+        const bool there = gate_column(i / stride, size, padded, order, row) && column < columns;
         target[i] = to_real(there ? weight[(i64)row * columns + column] : 0.f);
     }
 }
-extern "C" __global__ void lstm_bias(const float* one, const float* two, real* target, int size, int padded, int permuted) {
+extern "C" __global__ void lstm_bias(const float* one, const float* two, real* target, int size, int padded, int order) {
     EACH(p, 4 * padded) {
         int row;
-        target[p] = to_real(gate_column(p, size, padded, permuted, row) ? one[row] + two[row] : 0.f);
+        float sum = gate_column(p, size, padded, order, row) ? one[row] : 0.f;
+        if (gate_column(p, size, padded, state_order(order), row)) sum += two[row];
+        target[p] = to_real(sum);
     }
 }
 // The way back, adding: [4·padded, stride] f32 → [4·size, columns].
-extern "C" __global__ void lstm_weight_gradient(const float* source, float* target, int size, int padded, int columns, int stride, int permuted) {
+extern "C" __global__ void lstm_weight_gradient(const float* source, float* target, int size, int padded, int columns, int stride, int order) {
     EACH(i, (i64)4 * padded * stride) {
         const int column = i % stride;
         int row;
-        if (gate_column(i / stride, size, padded, permuted, row) && column < columns) target[(i64)row * columns + column] += source[i];
+        if (gate_column(i / stride, size, padded, order, row) && column < columns) target[(i64)row * columns + column] += source[i];
     }
 }
-extern "C" __global__ void lstm_bias_gradient(const float* parts, int count, float* one, float* two, int size, int padded, int permuted) {
+extern "C" __global__ void lstm_bias_gradient(const float* parts, int count, float* one, float* two, int size, int padded, int order) {
     EACH(p, 4 * padded) {
-        int row;
-        if (!gate_column(p, size, padded, permuted, row)) continue;
         float sum = 0.f;
         for (int part = 0; part < count; ++part) sum += parts[(i64)part * 4 * padded + p];
-        one[row] += sum;
-        two[row] += sum;
+        int row;
+        if (gate_column(p, size, padded, order, row)) one[row] += sum;
+        if (gate_column(p, size, padded, state_order(order), row)) two[row] += sum;
     }
 }
 // Between layers: the mask of cpu/dropout.rs, drawn over [rows, size], of which these begin at `first`; in place where source and target are one.

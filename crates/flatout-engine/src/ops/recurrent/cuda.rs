@@ -1,8 +1,17 @@
 //! What LSTM and GRU share on the card beside the products; the kernels lie with the LSTM's.
 
+mod choice;
+mod layout;
+mod persistent;
+mod products;
+mod wave;
+
 use super::Layers;
 use crate::cuda::io::Io;
 use crate::cuda::{Argument, CudaError};
+pub use choice::{Way, force_recurrence};
+pub(crate) use layout::Layout;
+pub(crate) use persistent::{RECURRENCE, variants as persistent_variants};
 use std::ops::Range;
 
 impl Layers {

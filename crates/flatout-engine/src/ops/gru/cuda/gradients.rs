@@ -2,15 +2,13 @@
 
 use super::super::Gru;
 use super::Place;
-use crate::cuda::columns::Columns;
 use crate::cuda::io::Io;
 use crate::cuda::{Argument, CudaError, Matrix, Number};
 use crate::ops::concat::copy_columns;
 use crate::ops::recurrent::SequenceOutput;
 
 impl Gru {
-    pub(super) fn backward_on_card(&self, io: &Io) -> Result<(), CudaError> {
-        let Some(gradient) = io.output_gradient(0) else { return Ok(()) };
+    pub(super) fn backward_on_card(&self, io: &Io, gradient: u64) -> Result<(), CudaError> {
         let mut upstream = gradient;
         let mut last_only = self.stack.output == SequenceOutput::Last;
         let (rows, columns) = (self.steps * self.batch, self.gate_width());
@@ -72,11 +70,6 @@ impl Gru {
         io.machine.multiply(io.matrix(recurrent, self.batch, columns), weight, target, false)
     }
 
-    /// Sums over all rows of the gates' columns.
-    pub(super) fn bias_columns(&self) -> Columns {
-        Columns::new(self.steps * self.batch, self.gate_width())
-    }
-
     fn weight_gradients_on_card(&self, io: &Io, layer: usize) -> Result<(), CudaError> {
         let (rows, columns, stride) = (self.steps * self.batch, self.gate_width(), self.stride(layer));
         let (gates, recurrent) = (io.scratch(Place::gates(layer)), io.scratch(Place::RECURRENT));
@@ -108,8 +101,8 @@ impl Gru {
                 Argument::Long(rows as i64),
                 Argument::Word(columns as i32),
             ];
-            self.bias_columns().launch(io.machine, "column_sums", &arguments)?;
-            self.bias_columns().add(io.machine, parts, io.parameter_gradient(4 * layer + position))?;
+            self.gate_columns().launch(io.machine, "column_sums", &arguments)?;
+            self.gate_columns().add(io.machine, parts, io.parameter_gradient(4 * layer + position))?;
         }
         Ok(())
     }

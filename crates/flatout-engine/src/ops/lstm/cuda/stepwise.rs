@@ -1,10 +1,9 @@
 //! The recurrence one step at a time, for precisions, sizes and cards without the persistent kernel.
 
 use super::super::Lstm;
-use super::Layout;
-use crate::cuda::columns::Columns;
 use crate::cuda::io::Io;
 use crate::cuda::{Argument, CudaError};
+use crate::ops::recurrent::Layout;
 
 impl Lstm {
     pub(super) fn step_by_step(&self, io: &Io, layer: usize) -> Result<(), CudaError> {
@@ -69,10 +68,6 @@ impl Lstm {
             Argument::Long((self.steps * batch) as i64),
             Argument::Word(4 * size as i32),
         ];
-        self.bias_columns().launch(io.machine, "column_sums", &arguments)
-    }
-
-    pub(super) fn bias_columns(&self) -> Columns {
-        Columns::new(self.steps * self.batch, 4 * self.stack.hidden)
+        self.gate_columns().launch(io.machine, "column_sums", &arguments)
     }
 }

@@ -1,14 +1,20 @@
-// The LSTM recurrence in bf16, persistent over time. One thread-block cluster carries ROWS sequences through all time
-// steps of one layer. Each block owns UNITS hidden units (all four gates of them) and keeps its slice of the recurrent
-// matrix in registers for the whole launch; per step only h (forward) or partial dh (backward) crosses the cluster.
+// The recurrence of LSTM and GRU in two bytes, persistent over time. One thread-block cluster carries ROWS sequences through all
+// time steps of one layer. Each block owns UNITS hidden units (all gates of them) and keeps its slice of the recurrent matrix on
+// the chip for the whole launch: in registers, and what they cannot hold in shared memory; per step only h (forward) or partial
+// dh (backward) crosses the cluster.
 //
-// Compiled with -DHIDDEN=… (a multiple of UNITS) -DWARPS=… (4 or 8) -DTILES=… (16-row tiles a cluster).
+// Compiled with -DHIDDEN=… (a multiple of UNITS) -DWARPS=… (4 or 8) -DTILES=… (16-row tiles a cluster) -DREAL=… (1: bf16,
+// 2: f16) -DGRU=… (0 or 1).
 // The input projection X·W_ihᵀ + b of all time steps is one matrix product made before; the weight gradients are made after.
 //
 // Gate columns are stored permuted: column p of [T, B, 4·HIDDEN] is gate (p % 8) / 2 of unit (p / 8)·2 + p % 2, so that
 // what one thread needs of a row (two units, four gates) is one 16-byte access.
+//
+// A GRU has four columns a unit, too: reset, update, new, and what the state adds to the new one (whose bias comes with the
+// projection). Going back, the third is the gradient of the input's part of the new gate and the fourth that of the state's part.
+// Where an LSTM keeps its cell, a GRU keeps its state: in f32 from step to step.
 
-typedef unsigned short bf16;
+typedef unsigned short real;
 typedef unsigned int u32;
 
 #define UNITS (8 * WARPS)
@@ -19,17 +25,34 @@ typedef unsigned int u32;
 #define K_TILES (HIDDEN / 16)
 // Columns of dh that one warp of the backward kernel makes, in tiles of 8.
 #define N_TILES (HIDDEN / WARPS / 8)
+#define BACK_TILES (UNITS / 4)
+// Tiles of the matrix that registers hold, at most 128 words a thread; the others lie in shared memory, each word written and
+// read by one thread alone.
+#define HELD (K_TILES <= 16 ? K_TILES : 16)
+#define BACK_HELD (BACK_TILES * N_TILES * 2 <= 128 ? BACK_TILES : 128 / (2 * N_TILES))
 // 16 bytes of padding a row keep ldmatrix free of bank conflicts.
 #define H_PITCH (HIDDEN + 8)
 #define U_PITCH (UNITS + 8)
 
-__device__ __forceinline__ u32 pack(float low, float high) {
-    u32 both;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-    return both;
+#if REAL == 2
+#define NUMBER "f16"
+__device__ __forceinline__ float widened(unsigned short x) {
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+    return y;
 }
+__device__ __forceinline__ float low(u32 both) { return widened((unsigned short)both); }
+__device__ __forceinline__ float high(u32 both) { return widened((unsigned short)(both >> 16)); }
+#else
+#define NUMBER "bf16"
 __device__ __forceinline__ float low(u32 both) { return __uint_as_float(both << 16); }
 __device__ __forceinline__ float high(u32 both) { return __uint_as_float(both & 0xffff0000u); }
+#endif
+__device__ __forceinline__ u32 pack(float low, float high) {
+    u32 both;
+    asm("cvt.rn." NUMBER "x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+}
 __device__ __forceinline__ float tanh_fast(float x) {
     float y;
     asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -68,7 +91,7 @@ __device__ __forceinline__ void load_rows(u32 a[4], u32 address) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(address));
 }
 __device__ __forceinline__ void multiply(float c[4], const u32 a[4], u32 b0, u32 b1) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." NUMBER "." NUMBER ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
@@ -101,42 +124,53 @@ __device__ __forceinline__ float weight_at(const float* weights, u32 gate, u32 u
     return unit < size && column < size ? weights[((size_t)gate * size + unit) * size + column] : 0.f;
 }
 
-// The recurrent matrix [4·size, size], f32 as PyTorch orders it, into the registers' order of the two kernels below:
+// Which of PyTorch's gates stands in a column: the third of a GRU's has none going back, the fourth none going forward.
+__device__ __forceinline__ float forward_weight(const float* weights, u32 gate, u32 unit, u32 column, int size) {
+    return GRU && gate == 3 ? 0.f : weight_at(weights, gate, unit, column, size);
+}
+__device__ __forceinline__ float backward_weight(const float* weights, u32 gate, u32 unit, u32 column, int size) {
+    return GRU && gate == 2 ? 0.f : weight_at(weights, GRU && gate == 3 ? 2 : gate, unit, column, size);
+}
+
+// The recurrent matrix [gates·size, size], f32 as PyTorch orders it, into the registers' order of the two kernels below:
 // [block of the cluster][warp][k tile][lane][fragment]. One thread a pair of values, HIDDEN·HIDDEN·2 threads.
 // `size` is the layer's own width: what HIDDEN has more is padding, which stays zero throughout.
-extern "C" __global__ void lstm_pack(const float* __restrict__ weights, u32* __restrict__ forward, u32* __restrict__ backward, int size) {
+extern "C" __global__ void recurrence_pack(const float* __restrict__ weights, u32* __restrict__ forward, u32* __restrict__ backward, int size) {
     const u32 at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= 2 * HIDDEN * HIDDEN) return;
     {
         const u32 half = at % 2, gate = at / 2 % 4, lane = at / 8 % 32, k = at / 256 % K_TILES, warp = at / 256 / K_TILES;
         const u32 unit = warp * 8 + lane / 4, column = k * 16 + half * 8 + lane % 4 * 2;
-        forward[at] = pack(weight_at(weights, gate, unit, column, size), weight_at(weights, gate, unit, column + 1, size));
+        forward[at] = pack(forward_weight(weights, gate, unit, column, size), forward_weight(weights, gate, unit, column + 1, size));
     }
     {
-        const u32 half = at % 2, n = at / 2 % N_TILES, lane = at / (2 * N_TILES) % 32, k = at / (64 * N_TILES) % (UNITS / 4);
-        const u32 warp = at / (64 * N_TILES) / (UNITS / 4) % WARPS, rank = at / (64 * N_TILES) / (UNITS / 4) / WARPS;
+        const u32 half = at % 2, n = at / 2 % N_TILES, lane = at / (2 * N_TILES) % 32, k = at / (64 * N_TILES) % BACK_TILES;
+        const u32 warp = at / (64 * N_TILES) / BACK_TILES % WARPS, rank = at / (64 * N_TILES) / BACK_TILES / WARPS;
         const u32 p = k * 16 + half * 8 + lane % 4 * 2, gate = p % 8 / 2, unit = rank * UNITS + p / 8 * 2;
         const u32 column = warp * (HIDDEN / WARPS) + n * 8 + lane / 4;
-        backward[at] = pack(weight_at(weights, gate, unit, column, size), weight_at(weights, gate, unit + 1, column, size));
+        backward[at] = pack(backward_weight(weights, gate, unit, column, size), backward_weight(weights, gate, unit + 1, column, size));
     }
 }
 
 // weights: packed. gates in: the input projection, out: the activated gates. cells, hidden: [T, batch, HIDDEN].
 // A launch may carry on where another ended (resumed): the state before its first step lies before the pointers.
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS) lstm_forward(
-    const u32* __restrict__ weights, bf16* __restrict__ gates, bf16* __restrict__ cells, bf16* __restrict__ hidden, int steps, int batch, int resumed) {
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS) recurrence_forward(
+    const u32* __restrict__ weights, real* __restrict__ gates, real* __restrict__ cells, real* __restrict__ hidden, int steps, int batch, int resumed) {
     struct Shared {
-        bf16 h[2][TILES][16][H_PITCH];
+        real h[2][TILES][16][H_PITCH];
         unsigned long long arrived[2][TILES];
     };
     extern __shared__ __align__(16) char dynamic[];
     Shared& shared = *(Shared*)dynamic;
     auto& h = shared.h;
     const Lane me;
-    u32 w[K_TILES][4][2];
+    u32 w[HELD][4][2];
+    uint4* laid = (uint4*)(dynamic + sizeof(Shared)) + me.warp * 64 + me.lane;
     const uint4* fragments = (const uint4*)weights + ((me.rank * WARPS + me.warp) * K_TILES * 32 + me.lane) * 2;
+    for (int k = HELD; k < K_TILES; ++k)
+        for (int part = 0; part < 2; ++part) laid[((k - HELD) * WARPS * 2 + part) * 32] = fragments[k * 64 + part];
 #pragma unroll
-    for (int k = 0; k < K_TILES; ++k) {
+    for (int k = 0; k < HELD; ++k) {
         const uint4 first = fragments[k * 64], second = fragments[k * 64 + 1];
         w[k][0][0] = first.x; w[k][0][1] = first.y; w[k][1][0] = first.z; w[k][1][1] = first.w;
         w[k][2][0] = second.x; w[k][2][1] = second.y; w[k][3][0] = second.z; w[k][3][1] = second.w;
@@ -166,7 +200,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     if (resumed)
         for (int i = threadIdx.x; i < ROWS * (HIDDEN / 8); i += THREADS) {
             const int row = i / (HIDDEN / 8), column = i % (HIDDEN / 8) * 8, at = me.first_row + row;
-            const bf16* source = hidden - (size_t)batch * HIDDEN + (size_t)at * HIDDEN + column;
+            const real* source = hidden - (size_t)batch * HIDDEN + (size_t)at * HIDDEN + column;
             *(uint4*)&h[0][row / 16][row % 16][column] = at < batch ? *(const uint4*)source : make_uint4(0, 0, 0, 0);
         }
     cluster_arrive();  // nobody writes into a block that has not started
@@ -183,8 +217,16 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 for (int k = 0; k < K_TILES; ++k) {
                     u32 a[4];
                     load_rows(a, a_base + now * (u32)sizeof(h[0]) + (m * 16 * H_PITCH + k * 16) * 2);
+                    if (k < HELD) {
 #pragma unroll
-                    for (int g = 0; g < 4; ++g) multiply(sum[g], a, w[k][g][0], w[k][g][1]);
+                        for (int g = 0; g < 4 - GRU; ++g) multiply(sum[g], a, w[k][g][0], w[k][g][1]);
+                    } else {
+                        const uint4 first = laid[(k - HELD) * WARPS * 64], second = laid[((k - HELD) * WARPS * 2 + 1) * 32];
+                        multiply(sum[0], a, first.x, first.y);
+                        multiply(sum[1], a, first.z, first.w);
+                        multiply(sum[2], a, second.x, second.y);
+                        if (!GRU) multiply(sum[3], a, second.z, second.w);
+                    }
                 }
             }
             if (threadIdx.x == 0 && t + 2 < steps) barrier_expect(barriers + (now * TILES + m) * 8, bytes);
@@ -199,10 +241,17 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                     const int e = s * 2 + j;
                     act[0][j] = sigmoid_fast(sum[0][e] + (j ? high(in[0]) : low(in[0])));
                     act[1][j] = sigmoid_fast(sum[1][e] + (j ? high(in[1]) : low(in[1])));
+#if GRU
+                    act[3][j] = sum[2][e] + (j ? high(in[3]) : low(in[3]));
+                    act[2][j] = tanh_fast(fmaf(act[0][j], act[3][j], j ? high(in[2]) : low(in[2])));
+                    c[m][s][j] = fmaf(act[1][j], c[m][s][j] - act[2][j], act[2][j]);
+                    out_h[j] = c[m][s][j];
+#else
                     act[2][j] = tanh_fast(sum[2][e] + (j ? high(in[2]) : low(in[2])));
                     act[3][j] = sigmoid_fast(sum[3][e] + (j ? high(in[3]) : low(in[3])));
                     c[m][s][j] = fmaf(act[1][j], c[m][s][j], act[0][j] * act[2][j]);
                     out_h[j] = act[3][j] * tanh_fast(c[m][s][j]);
+#endif
                 }
                 out[s] = pack(out_h[0], out_h[1]);
                 saved[s] = make_uint4(pack(act[0][0], act[0][1]), pack(act[1][0], act[1][1]), pack(act[2][0], act[2][1]), pack(act[3][0], act[3][1]));
@@ -226,7 +275,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 #pragma unroll
             for (int s = 0; s < 2; ++s) {
                 const u32 at = first + s * 8 + me.group;
-                bf16* place = gates + ((size_t)t * batch + at) * GATES + me.unit() * 4;
+                real* place = gates + ((size_t)t * batch + at) * GATES + me.unit() * 4;
                 if (at < batch) {
                     *(uint4*)place = saved[s];
                     if (t + 1 < steps) next[m][s] = *(const uint4*)(place + (size_t)batch * GATES);
@@ -243,13 +292,13 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 // A launch may carry on where that of later steps ended (resumed), and leave its end to that of earlier ones (more): what passes
 // between them lies in `carry`, eight floats a thread and tile.
 // bias_parts: [blocks in y, 4·HIDDEN] f32: this tile's sum of the gate gradients, permuted as the gates.
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS) lstm_backward(
-    const u32* __restrict__ weights, bf16* __restrict__ gates, const bf16* __restrict__ cells, const bf16* __restrict__ d_hidden,
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS) recurrence_backward(
+    const u32* __restrict__ weights, real* __restrict__ gates, const real* __restrict__ cells, const real* __restrict__ d_hidden,
     float* __restrict__ bias_parts, float4* __restrict__ carry, int steps, int batch, int given, int resumed, int more) {
     // What each block of the cluster adds to dh of this block's units, double-buffered.
     struct Shared {
-        bf16 received[2][TILES][CLUSTER][16][U_PITCH];
-        bf16 own[2][16][4 * UNITS + 8];
+        real received[2][TILES][CLUSTER][16][U_PITCH];
+        real own[2][16][4 * UNITS + 8];
         unsigned long long arrived[2][TILES];
     };
     extern __shared__ __align__(16) char dynamic[];
@@ -259,11 +308,15 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     const Lane me;
     // This block multiplies its own gate gradients [ROWS, 4·UNITS] with its rows of the matrix [4·UNITS, HIDDEN];
     // a warp makes HIDDEN / WARPS columns of the result.
-    const int n_tiles = N_TILES, k_tiles = UNITS / 4;
-    u32 w[k_tiles][n_tiles][2];
+    const int n_tiles = N_TILES, k_tiles = BACK_TILES;
+    u32 w[BACK_HELD][n_tiles][2];
+    uint4* laid = (uint4*)(dynamic + sizeof(Shared)) + me.warp * (n_tiles / 2) * 32 + me.lane;
     const u32* fragments = weights + ((me.rank * WARPS + me.warp) * k_tiles * 32 + me.lane) * n_tiles * 2;
+    for (int k = BACK_HELD; k < k_tiles; ++k)
+        for (int pair = 0; pair < n_tiles / 2; ++pair)
+            laid[((k - BACK_HELD) * WARPS * (n_tiles / 2) + pair) * 32] = *(const uint4*)(fragments + k * 64 * n_tiles + pair * 4);
 #pragma unroll
-    for (int k = 0; k < k_tiles; ++k)
+    for (int k = 0; k < BACK_HELD; ++k)
 #pragma unroll
         for (int n = 0; n < n_tiles; ++n) {
             const uint2 two = *(const uint2*)(fragments + k * 64 * n_tiles + n * 2);
@@ -334,13 +387,24 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 for (int j = 0; j < 2; ++j) {
                     const float i = j ? high(in[0]) : low(in[0]), f = j ? high(in[1]) : low(in[1]);
                     const float g = j ? high(in[2]) : low(in[2]), o = j ? high(in[3]) : low(in[3]);
+                    const float kept_before = j ? high(cells_before) : low(cells_before);
+#if GRU
+                    // i: reset, f: update, g: new, o: the state's part of it.
+                    const float whole = dh[j] + dc[m][s][j];
+                    d[2][j] = whole * (1.f - f) * (1.f - g * g);
+                    d[3][j] = d[2][j] * i;
+                    d[0][j] = d[2][j] * o * i * (1.f - i);
+                    d[1][j] = whole * (kept_before - g) * f * (1.f - f);
+                    dc[m][s][j] = whole * f;
+#else
                     const float tc = tanh_fast(j ? high(cells_now) : low(cells_now));
                     const float dcell = fmaf(dh[j] * o, 1.f - tc * tc, dc[m][s][j]);
                     d[0][j] = dcell * g * i * (1.f - i);
-                    d[1][j] = dcell * (j ? high(cells_before) : low(cells_before)) * f * (1.f - f);
+                    d[1][j] = dcell * kept_before * f * (1.f - f);
                     d[2][j] = dcell * i * (1.f - g * g);
                     d[3][j] = dh[j] * tc * o * (1.f - o);
                     dc[m][s][j] = dcell * f;
+#endif
                 }
                 const uint4 out = make_uint4(pack(d[0][0], d[0][1]), pack(d[1][0], d[1][1]), pack(d[2][0], d[2][1]), pack(d[3][0], d[3][1]));
                 *(uint4*)&own[buffer][row][column * 4] = out;
@@ -365,8 +429,17 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             for (int k = 0; k < k_tiles; ++k) {
                 u32 a[4];
                 load_rows(a, a_base + buffer * (u32)sizeof(own[0]) + k * 32);
+                if (k < BACK_HELD) {
 #pragma unroll
-                for (int n = 0; n < n_tiles; ++n) multiply(sum[n], a, w[k][n][0], w[k][n][1]);
+                    for (int n = 0; n < n_tiles; ++n) multiply(sum[n], a, w[k][n][0], w[k][n][1]);
+                } else {
+#pragma unroll
+                    for (int pair = 0; pair < n_tiles / 2; ++pair) {
+                        const uint4 two = laid[((k - BACK_HELD) * WARPS * (n_tiles / 2) + pair) * 32];
+                        multiply(sum[2 * pair], a, two.x, two.y);
+                        multiply(sum[2 * pair + 1], a, two.z, two.w);
+                    }
+                }
             }
             const u32 barrier = barriers + (now * TILES + m) * 8;
 #pragma unroll

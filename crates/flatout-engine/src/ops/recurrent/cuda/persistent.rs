@@ -1,18 +1,20 @@
 //! The persistent recurrence: one launch a layer, see recurrence.cu.
 
-use super::super::Lstm;
-use super::Layout;
+use super::layout::Layout;
 use crate::cuda::io::Io;
 use crate::cuda::{Argument, CudaError, Machine};
+use crate::ops::recurrent::Layers;
 use std::ops::Range;
 
 /// A compiled variant of the kernel.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Persistent {
+pub(crate) struct Persistent {
     /// Hidden units with padding: a multiple of what a block owns.
     pub hidden: usize,
     warps: usize,
     tiles: usize,
+    /// Three gates in place of four.
+    is_gru: bool,
 }
 
 /// The kernel's text.
@@ -20,8 +22,18 @@ pub(crate) const RECURRENCE: &str = include_str!("../recurrence.cu");
 
 /// Every variant that a model may ask for: its module and what it is compiled with.
 pub(crate) fn variants() -> Vec<(String, Vec<String>)> {
-    let all = [64, 128, 256].into_iter().filter_map(Persistent::of);
-    all.map(|variant| (variant.module(), variant.defines())).collect()
+    let mut all = Vec::new();
+    for (gates, real) in [(4, 1), (4, 2), (3, 1), (3, 2)] {
+        for variant in [64, 128, 256, 384, 512]
+            .into_iter()
+            .filter_map(|hidden| Persistent::of(hidden, gates))
+        {
+            let mut defines = variant.defines();
+            defines.push(format!("REAL={real}"));
+            all.push((variant.module(), defines));
+        }
+    }
+    all
 }
 
 /// Rows of a tile: what one matrix instruction takes.
@@ -30,16 +42,25 @@ const TILE: usize = 16;
 impl Persistent {
     /// The variant for a width, if there is one. Measured on an H200 (2026-11-15, 256 units): 8 warps and 2 tiles is the
     /// fastest of eight variants at batches of 512 and 4,096.
-    pub fn of(hidden: usize) -> Option<Self> {
-        // At least two blocks a cluster: one alone may not write into itself as if it were another.
-        let padded = hidden.next_power_of_two().max(64);
-        let warps = if padded < 128 { 4 } else { 8 };
-        // A block keeps its rows of the matrix in registers: more than 256 units do not fit.
-        (padded <= 256).then_some(Self { hidden: padded, warps, tiles: 2 })
+    pub fn of(hidden: usize, gates: usize) -> Option<Self> {
+        // At least two blocks a cluster: one alone may not write into itself as if it were another. Above 256 units the matrix
+        // no longer fits into registers and shared memory takes the rest; above 512 a cluster would need more than eight blocks.
+        let padded = match hidden {
+            0..=256 => hidden.next_power_of_two().max(64),
+            _ => hidden.next_multiple_of(128),
+        };
+        let (warps, tiles, is_gru) = (if padded < 128 { 4 } else { 8 }, 2, gates == 3);
+        (padded <= 512).then_some(Self {
+            hidden: padded,
+            warps,
+            tiles,
+            is_gru,
+        })
     }
 
     fn module(&self) -> String {
-        format!("recurrence-{}-{}-{}", self.hidden, self.warps, self.tiles)
+        let kind = if self.is_gru { "gru" } else { "lstm" };
+        format!("{kind}-{}-{}-{}", self.hidden, self.warps, self.tiles)
     }
 
     fn units(&self) -> usize {
@@ -67,25 +88,45 @@ impl Persistent {
         2 * self.hidden * self.hidden * 4
     }
 
+    /// Words of the matrix that a thread keeps in registers at most; the kernels count the same way.
+    const HELD_WORDS: usize = 128;
+
+    /// Bytes of the matrix in shared memory, of tiles that are so many words a thread.
+    fn laid_bytes(&self, tiles: usize, words: usize) -> usize {
+        let held = tiles.min(Self::HELD_WORDS / words);
+        (tiles - held) * words * 4 * 32 * self.warps
+    }
+
     fn forward_shared(&self) -> usize {
-        2 * self.rows() * (self.hidden + 8) * 2 + 16 * self.tiles
+        let states = 2 * self.rows() * (self.hidden + 8) * 2;
+        states + 16 * self.tiles + self.laid_bytes(self.hidden / 16, 8)
     }
 
     fn backward_shared(&self) -> usize {
         let received = 2 * self.cluster() * self.rows() * (self.units() + 8);
         let own = 2 * TILE * (4 * self.units() + 8);
-        (received + own) * 2 + 16 * self.tiles
+        let words = 2 * (self.hidden / self.warps / 8);
+        (received + own) * 2 + 16 * self.tiles + self.laid_bytes(self.units() / 4, words)
     }
 
     fn defines(&self) -> Vec<String> {
-        let sizes = [("HIDDEN", self.hidden), ("WARPS", self.warps), ("TILES", self.tiles)];
+        let sizes = [
+            ("HIDDEN", self.hidden),
+            ("WARPS", self.warps),
+            ("TILES", self.tiles),
+            ("GRU", usize::from(self.is_gru)),
+        ];
         sizes.map(|(name, value)| format!("{name}={value}")).into()
     }
 
     pub fn load(&self, machine: &Machine) -> Result<(), CudaError> {
         machine.load(&self.module(), RECURRENCE, &self.defines())?;
-        machine.function(&self.module(), "lstm_forward")?.allow_shared(self.forward_shared())?;
-        machine.function(&self.module(), "lstm_backward")?.allow_shared(self.backward_shared())
+        machine
+            .function(&self.module(), "recurrence_forward")?
+            .allow_shared(self.forward_shared())?;
+        machine
+            .function(&self.module(), "recurrence_backward")?
+            .allow_shared(self.backward_shared())
     }
 
     /// What one launch leaves to the next of a layer, going back.
@@ -99,21 +140,28 @@ impl Persistent {
     }
 
     /// The recurrent matrix in the order of the kernels' registers.
-    pub fn pack(&self, lstm: &Lstm, io: &Io, layer: usize) -> Result<(), CudaError> {
+    pub fn pack(&self, layers: &Layers, io: &Io, layer: usize) -> Result<(), CudaError> {
         let pairs = 2 * self.hidden * self.hidden;
         let arguments = [
             Argument::Address(io.master(4 * layer + 1)),
             Argument::Address(io.scratch(Layout::packed_forward(layer))),
             Argument::Address(io.scratch(Layout::packed_backward(layer))),
-            Argument::Word(lstm.stack.hidden as i32),
+            Argument::Word(layers.stack.hidden as i32),
         ];
-        self.launch(io, "lstm_pack", (pairs.div_ceil(256), 1), 256, 0, &arguments)
+        self.launch(
+            io,
+            "recurrence_pack",
+            (pairs.div_ceil(256), 1),
+            256,
+            0,
+            &arguments,
+        )
     }
 
     /// Addresses of gates, cells and states of a step.
-    fn places(&self, lstm: &Lstm, io: &Io, layer: usize, step: usize) -> [Argument; 3] {
-        let row = (step * lstm.batch * self.hidden * 2) as u64;
-        let cells = self.cell_bytes(step, lstm.batch) as u64;
+    fn places(&self, layers: &Layers, io: &Io, layer: usize, step: usize) -> [Argument; 3] {
+        let row = (step * layers.batch * self.hidden * 2) as u64;
+        let cells = self.cell_bytes(step, layers.batch) as u64;
         [
             Argument::Address(io.scratch(Layout::gates(layer)) + 4 * row),
             Argument::Address(io.scratch(Layout::cells(layer)) + cells),
@@ -121,39 +169,55 @@ impl Persistent {
         ]
     }
 
-    pub fn forward(&self, lstm: &Lstm, io: &Io, layer: usize, steps: &Range<usize>) -> Result<(), CudaError> {
-        let [gates, cells, hidden] = self.places(lstm, io, layer, steps.start);
+    pub fn forward(
+        &self,
+        layers: &Layers,
+        io: &Io,
+        layer: usize,
+        steps: &Range<usize>,
+    ) -> Result<(), CudaError> {
+        let [gates, cells, hidden] = self.places(layers, io, layer, steps.start);
         let arguments = [
             Argument::Address(io.scratch(Layout::packed_forward(layer))),
             gates,
             cells,
             hidden,
             Argument::Word(steps.len() as i32),
-            Argument::Word(lstm.batch as i32),
+            Argument::Word(layers.batch as i32),
             Argument::Word(i32::from(steps.start > 0)),
         ];
-        let grid = (self.cluster(), self.tiles(lstm.batch));
-        self.launch(io, "lstm_forward", grid, 32 * self.warps, self.forward_shared(), &arguments)
+        let grid = (self.cluster(), self.tiles(layers.batch));
+        self.launch(
+            io,
+            "recurrence_forward",
+            grid,
+            32 * self.warps,
+            self.forward_shared(),
+            &arguments,
+        )
     }
 
     /// `part` numbers the launches of a layer: each leaves sums of its own for the bias.
     pub fn backward(
         &self,
-        lstm: &Lstm,
+        layers: &Layers,
         io: &Io,
         layer: usize,
         (part, steps): (usize, &Range<usize>),
         upstream: u64,
         last_only: bool,
     ) -> Result<(), CudaError> {
-        let [gates, cells, _] = self.places(lstm, io, layer, steps.start);
-        let ends = steps.end == lstm.steps;
+        let [gates, cells, _] = self.places(layers, io, layer, steps.start);
+        let ends = steps.end == layers.steps;
         let (given, upstream) = match last_only {
             true if ends => (1, upstream),
             true => (2, 0),
-            false => (0, upstream + (steps.start * lstm.batch * self.hidden * 2) as u64),
+            false => (
+                0,
+                upstream + (steps.start * layers.batch * self.hidden * 2) as u64,
+            ),
         };
-        let sums = (part * self.tiles(lstm.batch) * 4 * self.hidden * 4) as u64;
+        let sums = (part * self.tiles(layers.batch) * 4 * self.hidden * 4) as u64;
         let arguments = [
             Argument::Address(io.scratch(Layout::packed_backward(layer))),
             gates,
@@ -162,13 +226,20 @@ impl Persistent {
             Argument::Address(io.scratch(Layout::bias_parts(layer)) + sums),
             Argument::Address(io.scratch(Layout::carry(layer))),
             Argument::Word(steps.len() as i32),
-            Argument::Word(lstm.batch as i32),
+            Argument::Word(layers.batch as i32),
             Argument::Word(given),
             Argument::Word(i32::from(!ends)),
             Argument::Word(i32::from(steps.start > 0)),
         ];
-        let grid = (self.cluster(), self.tiles(lstm.batch));
-        self.launch(io, "lstm_backward", grid, 32 * self.warps, self.backward_shared(), &arguments)
+        let grid = (self.cluster(), self.tiles(layers.batch));
+        self.launch(
+            io,
+            "recurrence_backward",
+            grid,
+            32 * self.warps,
+            self.backward_shared(),
+            &arguments,
+        )
     }
 
     fn launch(
