@@ -93,7 +93,9 @@ fn drain(
 
 fn numbers(count: usize) -> Vec<f32> {
     let mut stream = random::Stream::new(3, &[]);
-    (0..count).map(|_| stream.uniform() as f32).collect()
+    let mut values = block::zeroed(count);
+    values.fill_with(|| stream.uniform() as f32);
+    values
 }
 
 fn tabular() -> Result<Value> {
@@ -129,56 +131,94 @@ fn windows() -> Result<Value> {
         horizon: 1,
     };
     let samples = (rows - length - 1) as u32;
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let mut answer = json!({});
     for batch_size in [512usize, 4096] {
-        // One thread, without the queue: what the gather itself does, against plain copying of the same bytes.
-        let mut batch = HostBatch::new(source.shape(), batch_size);
-        let order = EpochOrder::new((0..samples).collect(), batch_size, true, Some(1));
-        let mut ids = vec![0; batch_size];
-        let (mut best_gather, mut best_copy) = (f64::MAX, f64::MAX);
-        for round in 0..7 {
-            let start = Instant::now();
-            for number in 0..40 {
-                order.fill(
-                    Position {
-                        epoch: round,
-                        batch: number,
-                    },
-                    &mut ids,
-                );
-                source.fill(
-                    &ids,
-                    Draw {
-                        seed: 1,
-                        epoch: round,
-                    },
-                    batch.slices(batch_size),
-                )?;
-            }
-            best_gather = best_gather.min(start.elapsed().as_secs_f64() / 40.0);
-            let start = Instant::now();
-            let bytes = batch.inputs.len();
-            for number in 0..40 {
-                let from = (number * bytes) % (rows * width - bytes);
-                batch
-                    .inputs
-                    .copy_from_slice(&source.panel.features[from..from + bytes]);
-                std::hint::black_box(&mut batch.inputs);
-            }
-            best_copy = best_copy.min(start.elapsed().as_secs_f64() / 40.0);
-        }
+        let one = against_memcpy(&source, samples, batch_size, 1)?;
+        let all = against_memcpy(&source, samples, batch_size, cpus)?;
         let (rate, threads) = drain(Arc::new(source.clone()), samples, batch_size, 2.0)?;
-        let batch_bytes = (batch.inputs.len() * 4) as f64;
-        answer[batch_size.to_string()] = json!({
-            "samples_per_s": rate,
-            "threads": threads,
-            "one_thread_samples_per_s": batch_size as f64 / best_gather,
-            "gather_bytes_per_s": batch_bytes / best_gather,
-            "memcpy_bytes_per_s": batch_bytes / best_copy,
-            "share_of_memcpy": best_copy / best_gather,
-        });
+        answer[batch_size.to_string()] =
+            json!({ "samples_per_s": rate, "threads": threads, "one_thread": one, "all_threads": all });
     }
     Ok(answer)
+}
+
+const ROUNDS: usize = 21;
+
+/// Filling batches of windows and plain copying of as many bytes out of the same block, by turns, so that whatever else the machine
+/// does meets both: the middle of the rounds' ratios.
+fn against_memcpy(source: &WindowSource, samples: u32, batch_size: usize, threads: usize) -> Result<Value> {
+    let batches = 16_384 / batch_size as u64;
+    let barrier = std::sync::Barrier::new(threads);
+    let work = |thread: usize| -> Result<Vec<[f64; 2]>> {
+        let mut batch = HostBatch::new(source.shape(), batch_size);
+        let order = EpochOrder::new((0..samples).collect(), batch_size, true, Some(thread as u64));
+        let (mut ids, block) = (vec![0; batch_size], &source.panel.features);
+        let mut rounds = Vec::new();
+        for epoch in 0..ROUNDS as u64 {
+            barrier.wait();
+            let start = Instant::now();
+            for batch_number in 0..batches {
+                let position = Position {
+                    epoch,
+                    batch: batch_number,
+                };
+                order.fill(position, &mut ids);
+                source.fill(&ids, Draw { seed: 1, epoch }, batch.slices(batch_size))?;
+            }
+            let gather = start.elapsed().as_secs_f64();
+            barrier.wait();
+            let (start, length) = (Instant::now(), batch.inputs.len());
+            for number in 0..batches {
+                let place = (epoch * batches + number + thread as u64 * 7) as usize * length;
+                let from = place % (block.len() - length);
+                batch.inputs.copy_from_slice(&block[from..from + length]);
+                std::hint::black_box(&mut batch.inputs);
+            }
+            rounds.push([gather, start.elapsed().as_secs_f64()]);
+        }
+        Ok(rounds)
+    };
+    let rounds = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads)
+            .map(|thread| {
+                scope.spawn({
+                    let work = &work;
+                    move || work(thread)
+                })
+            })
+            .collect();
+        handles
+            .into_iter()
+            .map(|handle| handle.join().unwrap_or_else(|_| Ok(Vec::new())))
+            .collect::<Result<Vec<_>>>()
+    })?;
+    let bytes = batches as f64 * (batch_size * source.shape().inputs * 4) as f64;
+    let speed = |round: usize, which: usize| {
+        rounds
+            .iter()
+            .map(|thread| bytes / thread[round][which])
+            .sum::<f64>()
+    };
+    let middle = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let gather: Vec<f64> = (0..ROUNDS).map(|round| speed(round, 0)).collect();
+    let copy: Vec<f64> = (0..ROUNDS).map(|round| speed(round, 1)).collect();
+    let share = gather
+        .iter()
+        .zip(&copy)
+        .map(|(gather, copy)| gather / copy)
+        .collect();
+    Ok(json!({
+        "share_of_memcpy": middle(share),
+        "gather_bytes_per_s": middle(gather.clone()),
+        "memcpy_bytes_per_s": middle(copy.clone()),
+        "best_gather_bytes_per_s": gather.iter().copied().fold(0.0, f64::max),
+        "best_memcpy_bytes_per_s": copy.iter().copied().fold(0.0, f64::max),
+        "samples_per_s": middle(gather) / (source.shape().inputs * 4) as f64,
+    }))
 }
 
 /// All columns of the table at `path`, best of three.

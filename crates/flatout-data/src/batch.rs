@@ -1,6 +1,7 @@
 //! What a batch consists of, and the memory it is written to. The caller lends the memory, so it may be pinned for a GPU.
 
 use crate::Result;
+use crate::block::zeroed;
 use crate::order::Position;
 
 /// Values a sample has in each of a batch's buffers; 0 for the ones a data set does not fill.
@@ -55,9 +56,9 @@ impl HostBatch {
     pub fn new(shape: SampleShape, batch_size: usize) -> Self {
         Self {
             shape,
-            inputs: vec![0.0; shape.inputs * batch_size],
+            inputs: zeroed(shape.inputs * batch_size),
             codes: vec![0; shape.codes * batch_size],
-            pixels: vec![0; shape.pixels * batch_size],
+            pixels: zeroed(shape.pixels * batch_size),
             targets: vec![0.0; shape.targets * batch_size],
             classes: vec![0; shape.classes * batch_size],
         }

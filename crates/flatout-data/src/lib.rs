@@ -53,6 +53,7 @@ pub mod dataset;
 pub mod error;
 pub mod file_source;
 pub mod formats;
+mod gather;
 pub mod generate;
 mod image_source;
 pub mod inspect;

@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::batch::{BatchSlices, Draw, FillTime, SampleShape, SampleSource};
 use crate::dataset::{Labels, Panel, Tabular};
+use crate::gather;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -63,10 +64,19 @@ impl SampleSource for WindowSource {
         let width = self.panel.feature_names.len();
         let window = self.sequence_length * width;
         let label_offset = self.sequence_length - 1 + self.horizon;
+        gather::runs(
+            &self.panel.features,
+            window,
+            |index| samples[index] as usize * width,
+            into.inputs,
+        );
+        // One value here and there: all are asked for before the first is needed.
+        for &first in samples {
+            gather::ask_for(&self.panel.labels, first as usize + label_offset);
+            gather::ask_for(&self.panel.entity_of_row, first as usize);
+        }
         for (index, &first) in samples.iter().enumerate() {
             let first = first as usize;
-            into.inputs[index * window..][..window]
-                .copy_from_slice(&self.panel.features[first * width..][..window]);
             into.codes[index] = self.panel.entity_of_row[first];
             into.targets[index] = self.panel.labels[first + label_offset];
         }
@@ -87,9 +97,7 @@ pub(crate) fn gather_rows<T: Copy>(block: &[T], width: usize, samples: &[u32], i
         for (slot, &row) in into.iter_mut().zip(samples) {
             *slot = block[row as usize];
         }
-    } else if width > 0 {
-        for (slot, &row) in into.chunks_exact_mut(width).zip(samples) {
-            slot.copy_from_slice(&block[row as usize * width..][..width]);
-        }
+    } else {
+        gather::runs(block, width, |index| samples[index] as usize * width, into);
     }
 }

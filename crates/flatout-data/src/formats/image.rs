@@ -1,8 +1,10 @@
 //! PNG and JPEG to grey or RGB bytes of a wanted size.
 
+mod jpeg;
 pub mod resize;
 
 use crate::{DataError, Result};
+use jpeg::ScaledDecoder;
 use resize::{Resizer, to_grey};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -37,6 +39,7 @@ pub struct ImageDecoder {
     pixels: Vec<u8>,
     converted: Vec<u8>,
     resizer: Resizer,
+    scaled: ScaledDecoder,
 }
 
 /// Size and channels of decoded pixels.
@@ -50,7 +53,7 @@ struct Decoded {
 impl ImageDecoder {
     /// Decodes the bytes of one file and writes `[height, width, channels]` to `into`.
     pub fn decode(&mut self, bytes: &[u8], shape: ImageShape, path: &Path, into: &mut [u8]) -> Result<()> {
-        let decoded = catch_unwind(AssertUnwindSafe(|| self.decode_pixels(bytes, shape.channels)));
+        let decoded = catch_unwind(AssertUnwindSafe(|| self.decode_pixels(bytes, shape)));
         let decoded = match decoded {
             Ok(Ok(decoded)) => decoded,
             Ok(Err(reason)) => return Err(corrupt(path, reason)),
@@ -86,9 +89,12 @@ impl ImageDecoder {
         }
     }
 
-    fn decode_pixels(&mut self, bytes: &[u8], channels: usize) -> std::result::Result<Decoded, String> {
+    fn decode_pixels(&mut self, bytes: &[u8], shape: ImageShape) -> std::result::Result<Decoded, String> {
         match bytes {
-            [0xFF, 0xD8, ..] => self.decode_jpeg(bytes, channels),
+            [0xFF, 0xD8, ..] => match self.scaled.decode(bytes, shape, &mut self.pixels)? {
+                Some(decoded) => Ok(decoded),
+                None => self.decode_jpeg(bytes, shape.channels),
+            },
             [0x89, b'P', b'N', b'G', ..] => self.decode_png(bytes),
             _ => Err("neither PNG nor JPEG".into()),
         }

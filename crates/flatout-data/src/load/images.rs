@@ -1,5 +1,6 @@
 //! Pictures: a folder with one sub-folder a class, or a folder with a table of labels, or an `.npy` of pixels.
 
+use crate::block::zeroed;
 use crate::dataset::{ImageTargets, Images};
 use crate::formats::image::{IMAGE_ENDINGS, ImageDecoder, ImageShape};
 use crate::formats::npy::{NpyArray, NpyValues};
@@ -40,7 +41,7 @@ pub fn load_images(path: &Path, options: &ImageOptions) -> Result<Images> {
     }
     let list = list_images(path, options)?;
     let size = list.shape.size_bytes();
-    let mut pixels = vec![0u8; size * list.files.len()];
+    let mut pixels = zeroed::<u8>(size * list.files.len());
     let threads = parallel::threads(options.threads);
     let ranges = parallel::ranges(list.files.len(), threads * 8);
     let mut rest = &mut pixels[..];

@@ -1,6 +1,7 @@
 //! A folder with one Parquet file an entity becomes a [`Panel`].
 
 use super::missing::{self, Missing};
+use crate::block::zeroed;
 use crate::dataset::{Entity, Panel};
 use crate::formats::parquet::{ParquetFile, ParquetKind};
 use crate::{DataError, Result, parallel, paths};
@@ -65,7 +66,7 @@ pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
         });
     }
     let width = plan.features.len();
-    let (mut features, mut labels) = (vec![0f32; rows * width], vec![0f32; rows]);
+    let (mut features, mut labels) = (zeroed::<f32>(rows * width), vec![0f32; rows]);
     let mut times = vec![0i64; if plan.time.is_some() { rows } else { 0 }];
     let parts = cut(&files, &row_counts, width, &mut features, &mut labels, &mut times);
     parallel::for_each(parts.len(), threads, |index| {
