@@ -31,6 +31,8 @@ from .ring import (
 
 DATA, TRANSFER, COMPUTE, SYNC, EVAL, CHECKPOINT, OTHER = range(7)
 FLUSH_NS = 1_000_000_000
+SUMS = slice(W_SUMS, W_SUMS + 7)
+W_STEP_HIST = W_HIST + STEP_HIST * BUCKETS
 
 ring = Ring()
 words = ring.words
@@ -94,13 +96,14 @@ def batch_came(samples):
     base = COMPUTE
     fed, resting, again = True, -1, False
     now = switch(COMPUTE)
-    for function in after_batch:
-        function(now)
+    if after_batch:
+        for function in after_batch:
+            function(now)
 
 
 def step_ended():
     """An optimizer step ended: the step's time in each phase goes into the histograms."""
-    global since, last_step, batch_samples, base, phase
+    global since, last_step, last_sums, batch_samples, base, phase
     if base != COMPUTE:
         base = COMPUTE
         if phase == OTHER:
@@ -110,30 +113,34 @@ def step_ended():
     counters[W_SUMS + phase] += now - since
     counters[W_SINCE] = since = now
     if last_step:
-        totals = counters[W_SUMS : W_SUMS + 7].tolist()
-        for index in range(7):
-            spent = totals[index] - last_sums[index]
-            if spent > 0:
-                counters[W_HIST + index * BUCKETS + min(int(log2(spent) * 8), BUCKETS - 1)] += 1
-        last_sums[:] = totals
+        totals = counters[SUMS].tolist()
+        at = W_HIST
+        for total, before in zip(totals, last_sums):
+            # Most phases did not grow. A step of three days would be counted in its neighbour's first bucket.
+            if total > before:
+                counters[at + int(log2(total - before) * 8)] += 1
+            at += BUCKETS
+        last_sums = totals
         wall = now - last_step
         if wall > 0:
-            counters[W_HIST + STEP_HIST * BUCKETS + min(int(log2(wall) * 8), BUCKETS - 1)] += 1
+            counters[W_STEP_HIST + min(int(log2(wall) * 8), BUCKETS - 1)] += 1
     else:
-        last_sums[:] = counters[W_SUMS : W_SUMS + 7]
+        last_sums = counters[SUMS].tolist()
     last_step = now
-    counters[W_STEPS] += 1
+    steps = counters[W_STEPS] + 1
+    counters[W_STEPS] = steps
     if batch_samples:
         counters[W_SAMPLES] += batch_samples
         batch_samples = 0
-    for function in after_step:
-        function(now)
+    if after_step:
+        for function in after_step:
+            function(now)
     if fed or again:
         rest()
     if now >= next_flush:
         flush(now)
-    if stop_after and counters[W_STEPS] >= stop_after:
-        stop_program(counters[W_STEPS])
+    if stop_after and steps >= stop_after:
+        stop_program(steps)
 
 
 def rest():

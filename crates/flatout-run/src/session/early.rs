@@ -85,3 +85,43 @@ impl EarlyFinding {
         Some(flatout_diagnose::diagnose(&data))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said at each of these times after the first step, of a record that lies still.
+    fn said(program: &str, times_s: &[f64]) -> Vec<Option<(String, Kind)>> {
+        let faults = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../faults");
+        let mut early = EarlyFinding::new(&faults.join(program).join("record"), false);
+        let progress = Progress {
+            first_step_s: Some(5.0),
+            ..Progress::default()
+        };
+        let mut look = |after_s: f64| {
+            let mut said = None;
+            early.look(progress, 5.0 + after_s, &mut |live| {
+                if let Live::First(finding) = live {
+                    said = Some((finding.rule.clone(), finding.kind));
+                }
+            });
+            said
+        };
+        times_s.iter().map(|after_s| look(*after_s)).collect()
+    }
+
+    #[test]
+    fn a_cause_is_said_at_once_and_once() {
+        let cause = Some(("loader-without-workers".to_owned(), Kind::Cause));
+        assert_eq!(
+            said("in_process_images", &[7.0, 8.1, 14.9, 31.0]),
+            [None, cause, None, None]
+        );
+    }
+
+    #[test]
+    fn within_15_seconds_something_is_said_in_any_case() {
+        let verdict = Some(("nothing-wrong".to_owned(), Kind::Verdict));
+        assert_eq!(said("data_in_memory", &[8.1, 14.9, 31.0]), [None, verdict, None]);
+    }
+}

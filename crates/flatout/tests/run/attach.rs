@@ -53,6 +53,49 @@ fn a_process_that_does_not_exist_cannot_be_attached_to() {
 }
 
 #[test]
+fn a_process_that_may_not_be_read_is_watched_without_its_lines() {
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::process::CommandExt;
+    let place = Place::new();
+    // Somebody else's process: as root ours, looked at by nobody; else the first one of all.
+    let root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
+    let mut own = Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = if root { own.id() } else { 1 };
+    let home = place.folder.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    let binary = place.folder.path().join("flatout");
+    std::fs::copy(env!("CARGO_BIN_EXE_flatout"), &binary).unwrap();
+    let mut command = Command::new(&binary);
+    command
+        .args([
+            "--lang",
+            "en",
+            "attach",
+            "--seconds",
+            "2",
+            "--json",
+            &pid.to_string(),
+        ])
+        .env("FLATOUT_HOME", &home)
+        .env_remove("LD_LIBRARY_PATH");
+    if root {
+        use std::os::unix::fs::PermissionsExt;
+        for path in [place.folder.path(), &home] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+        }
+        command.gid(65534).uid(65534).current_dir(place.folder.path());
+    }
+    let output = command.output().unwrap();
+    own.kill().unwrap();
+    own.wait().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("no Python lines"), "{said}");
+    let seen: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(seen["lines"].as_array().map_or(0, Vec::len), 0, "{seen}");
+}
+
+#[test]
 fn a_run_tells_how_it_goes_when_asked_to() {
     let Some(python) = plain_python() else { return };
     let place = Place::new();

@@ -174,6 +174,71 @@ fn a_profiler_around_the_program_changes_nothing() {
     assert_eq!(alone.stdout, with.stdout);
     assert_eq!(alone.status.code(), with.status.code());
     assert!(place.folder.path().join("out.prof").exists());
+    // Coverage by tracing every line, as the coverage tools do it.
+    let traced = [
+        "-m",
+        "trace",
+        "--count",
+        "--missing",
+        "-C",
+        "counts",
+        "program.py",
+    ];
+    let (alone, with) = both(&place, &python, &traced);
+    assert_eq!(
+        String::from_utf8_lossy(&alone.stdout),
+        String::from_utf8_lossy(&with.stdout)
+    );
+    assert_eq!(alone.status.code(), with.status.code());
+}
+
+/// A program under torch's own profiler, and one under cProfile, with steps in it.
+const PROFILED: &str = "
+import cProfile, torch
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def train():
+    for (x,) in DataLoader(TensorDataset(torch.randn(320, 4)), batch_size=8):
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+with torch.profiler.profile() as profiler:
+    print(train())
+names = [event.key for event in profiler.key_averages() if 'Optimizer.step' in event.key]
+print(names)
+profile = cProfile.Profile()
+print(profile.runcall(train))
+print(len(profile.getstats()) > 10)
+";
+
+#[test]
+fn the_programs_own_profilers_see_the_program() {
+    let Some(python) = crate::support::torch_python() else {
+        return;
+    };
+    let place = Place::new();
+    place.script("program.py", PROFILED);
+    let alone = Command::new(&python)
+        .arg("program.py")
+        .current_dir(place.folder.path())
+        .output()
+        .unwrap();
+    let (with, data) = place.run(&python, &["--profile", "--no-stacks"], &["program.py"]);
+    assert!(String::from_utf8_lossy(&alone.stdout).contains("Optimizer.step"));
+    assert_eq!(
+        String::from_utf8_lossy(&alone.stdout),
+        String::from_utf8_lossy(&with.stdout)
+    );
+    assert_eq!(data.steps.iter().map(|tick| tick.steps).sum::<u64>(), 80);
+    // Two profilers cannot run at once: the program keeps its own.
+    let said = String::from_utf8_lossy(&with.stderr);
+    assert!(
+        data.profile.is_some() || said.contains("profiler of its own"),
+        "{said}"
+    );
 }
 
 /// A program that changes torch itself: its own functions are called as often as without the probe.

@@ -4,6 +4,7 @@ On a CUDA tensor the host waits there for the device; on a CPU tensor it does no
 """
 
 from time import perf_counter_ns
+from types import SimpleNamespace
 
 from .. import clock, guard, places
 from ..ring import W_LOSS, W_LOSSES, W_STEPS
@@ -32,8 +33,8 @@ READS = {
 def install(torch):
     for name, what in READS.items():
         _patch_read(torch.Tensor, name, what)
-    _patch_copy(torch.Tensor, "to")
-    _patch_copy(torch.Tensor, "cuda")
+    _patch_copy(torch, "to")
+    _patch_copy(torch, "cuda")
     _patch_wait(torch.cuda, "synchronize")
     _patch_wait(torch.cuda.Stream, "synchronize")
     _patch_wait(torch.cuda.Event, "synchronize")
@@ -99,12 +100,16 @@ def count(what, device, spent, frame):
     site[1] += spent
 
 
-def _patch_copy(cls, name):
+def _patch_copy(torch, name):
+    # An old or a future torch may keep it elsewhere: then every copy is looked at.
+    cuda = torch.cuda if hasattr(torch.cuda, "_initialized") else SimpleNamespace(_initialized=True)
+    cls = torch.Tensor
     original = getattr(cls, name)
     compiling = guard.compiling
 
     def copy(self, *args, **kwargs):
-        if compiling() or _inside or guard.off:
+        # Without a device there is nothing to copy to; the very first copy, which wakes it, is no measure either.
+        if compiling() or not cuda._initialized or _inside or guard.off:
             return original(self, *args, **kwargs)
         begin = perf_counter_ns()
         result = original(self, *args, **kwargs)
