@@ -129,7 +129,7 @@ def round_of(commands, own, blocks):
 def fitting_width(own, wanted_ms):
     """The width at which a step alone takes as long as wanted."""
     width, command = own["width"], [sys.executable, os.path.abspath(__file__)]
-    for _ in range(6):
+    for _ in range(3):
         times = round_of([("alone", command, None)], dict(own, width=width), 3)["alone"]
         step_ms = min(times) / own["steps"] * 1e3
         if abs(step_ms - wanted_ms) < wanted_ms * 0.1:
@@ -191,7 +191,8 @@ def main():
         return
     if not arguments.flatout:
         parser.error("--flatout names the binary to measure")
-    own = {"device": arguments.device, "width": arguments.width or 512, "steps": arguments.steps, "cpu": arguments.cpu}
+    start = 12288 if arguments.device == "cuda" else 512
+    own = {"device": arguments.device, "width": arguments.width or start, "steps": arguments.steps, "cpu": arguments.cpu}
     kept = None
     if arguments.keep and os.path.exists(arguments.keep):
         kept = json.load(open(arguments.keep))
