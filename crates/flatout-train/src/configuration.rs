@@ -1,31 +1,26 @@
 //! YAML and flags to settings. Groups that people use (`train:`, `dataset:`, `optimizer:` …) are only headings; `pretrain:` and
 //! `global:` are phases, each with values of its own.
 
+mod entries;
+mod place;
+#[cfg(test)]
+mod tests;
+
 use crate::batch_size::Batch;
 use crate::recipe::{self, Line};
 use crate::settings::{self, Settings, Values};
 use crate::{SETTINGS, TrainError};
+use entries::entries;
 use flatout_core::Message;
 use flatout_core::error::FileError;
-use saphyr_parser::{Event, Parser};
+use place::{PHASES, place};
+use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Headings whose keys are settings of the whole run.
-const GROUPS: &[&str] = &[
-    "train",
-    "training",
-    "dataset",
-    "data",
-    "optimizer",
-    "model",
-    "scheduler",
-    "loader",
-    "dataloader",
-];
+/// The first line of a resolved file: what stands there was not all given by somebody.
+const RESOLVED: &str = "# as resolved by flatout, defaults and all";
 /// The heading of a recipe.
 const GENERATE: &str = "generate";
-/// Headings that are phases, in this order.
-const PHASES: &[&str] = &["pretrain", "global"];
 
 /// Settings in whose one value commas have a meaning of their own.
 const WITH_COMMAS: &[&str] = &["data", "label", "input_size", "output_dir", "resume"];
@@ -45,17 +40,12 @@ pub struct Configuration {
     pub phases: Vec<Phase>,
     /// What was accepted but has no effect, and why.
     pub notes: Vec<Message>,
+    /// Settings that somebody gave, in the file or as a flag.
+    pub given: BTreeSet<&'static str>,
     /// As resolved, for `config.yaml`.
     pub resolved: Vec<(&'static str, String)>,
     /// What each phase has of its own.
     own: Vec<(String, Values)>,
-}
-
-/// A value of the file, with its place.
-struct Entry {
-    path: Vec<String>,
-    text: String,
-    line: usize,
 }
 
 impl Configuration {
@@ -80,6 +70,15 @@ impl Configuration {
                 }),
                 _ => place(path, &entry, &mut values, &mut phases)?,
             }
+        }
+        let mut given: BTreeSet<&'static str> = flags.keys().copied().collect();
+        if !text.starts_with(RESOLVED) {
+            given.extend(values.keys().copied());
+            given.extend(
+                phases
+                    .iter()
+                    .flat_map(|(_, own): &(String, Values)| own.keys().copied()),
+            );
         }
         values.extend(flags.iter().map(|(name, value)| (*name, value.clone())));
         for (_, own) in &mut phases {
@@ -110,8 +109,8 @@ impl Configuration {
                 settings: settings.clone(),
             });
         }
-        let given = |setting: &&settings::Setting| values.contains_key(setting.name);
-        let notes = SETTINGS.iter().filter(given).filter_map(|setting| {
+        let used = |setting: &&settings::Setting| values.contains_key(setting.name);
+        let notes = SETTINGS.iter().filter(used).filter_map(|setting| {
             let (name, why) = (setting.name, (setting.pointless?)());
             Some(Message {
                 en: format!("{name}: {}", why.en),
@@ -128,6 +127,7 @@ impl Configuration {
         Ok(Self {
             notes: notes.collect(),
             resolved: resolved.collect(),
+            given,
             settings,
             phases,
             own,
@@ -189,9 +189,8 @@ impl Configuration {
     /// The resolved settings as YAML.
     pub fn yaml(&self) -> String {
         let lines = self.resolved.iter().filter(|(_, value)| !value.is_empty());
-        let mut text: String = lines
-            .map(|(name, value)| format!("{name}: {}\n", quoted(value)))
-            .collect();
+        let mut text = format!("{RESOLVED}\n");
+        text.extend(lines.map(|(name, value)| format!("{name}: {}\n", quoted(value))));
         for (phase, own) in &self.own {
             text += &format!("{phase}:\n");
             for (name, value) in own {
@@ -216,239 +215,5 @@ fn quoted(text: &str) -> String {
         text.to_owned()
     } else {
         serde_json::Value::from(text).to_string()
-    }
-}
-
-fn place(
-    path: &Path,
-    entry: &Entry,
-    values: &mut Values,
-    phases: &mut Vec<(String, Values)>,
-) -> Result<(), TrainError> {
-    let (group, key) = match entry.path.as_slice() {
-        [key] => (None, key),
-        [group, key] => (Some(group.as_str()), key),
-        longer => (Some(""), &longer[longer.len() - 1]),
-    };
-    let unknown = || TrainError::UnknownKey {
-        key: entry.path.join("."),
-        place: format!("{}:{}", path.display(), entry.line),
-        nearest: settings::nearest(key),
-    };
-    // `model: lstm` is a setting, `model: {…}` a heading; `name` under a heading says which.
-    let known = match (group, key.as_str()) {
-        (Some("model" | "dataset" | "data" | "optimizer"), "name" | "type") => {
-            group.and_then(|group| match group {
-                "dataset" | "data" => settings::find("data"),
-                heading => settings::find(heading),
-            })
-        }
-        _ => settings::find(key),
-    };
-    let setting = known.ok_or_else(unknown)?;
-    match group {
-        None => {
-            values.insert(setting.name, entry.text.clone());
-        }
-        Some(group) if GROUPS.contains(&group) => {
-            values.insert(setting.name, entry.text.clone());
-        }
-        Some(group) if PHASES.contains(&group) => {
-            if !phases.iter().any(|(name, _)| name == group) {
-                phases.push((group.to_owned(), Values::new()));
-            }
-            if let Some((_, own)) = phases.iter_mut().find(|(name, _)| name == group) {
-                own.insert(setting.name, entry.text.clone());
-            }
-        }
-        Some(_) => return Err(unknown()),
-    }
-    Ok(())
-}
-
-/// The file's scalars with their paths; lists are joined by commas.
-fn entries(path: &Path, text: &str) -> Result<Vec<Entry>, TrainError> {
-    enum Frame {
-        Mapping { key: Option<String> },
-        Sequence { items: Vec<String>, line: usize },
-    }
-    let (mut stack, mut found): (Vec<Frame>, Vec<Entry>) = (Vec::new(), Vec::new());
-    let keys = |stack: &[Frame]| -> Vec<String> {
-        let keys = stack.iter().filter_map(|frame| match frame {
-            Frame::Mapping { key } => key.clone(),
-            Frame::Sequence { .. } => None,
-        });
-        keys.collect()
-    };
-    let mut parser = Parser::new_from_str(text);
-    while let Some(event) = parser.next_event() {
-        let (event, at) = event.map_err(|error| TrainError::Syntax {
-            path: path.to_owned(),
-            line: error.marker().line(),
-            reason: error.info().to_owned(),
-        })?;
-        let line = at.start.line();
-        match event {
-            Event::MappingStart(..) => stack.push(Frame::Mapping { key: None }),
-            Event::SequenceStart(..) => stack.push(Frame::Sequence {
-                items: Vec::new(),
-                line,
-            }),
-            Event::Scalar(value, ..) => match stack.last_mut() {
-                Some(Frame::Mapping { key: key @ None }) => *key = Some(value.into_owned()),
-                Some(Frame::Sequence { items, .. }) => items.push(value.into_owned()),
-                _ => {
-                    found.push(Entry {
-                        path: keys(&stack),
-                        text: value.into_owned(),
-                        line,
-                    });
-                    finish(&mut stack);
-                }
-            },
-            Event::SequenceEnd => {
-                if let Some(Frame::Sequence { items, line }) = stack.pop() {
-                    found.push(Entry {
-                        path: keys(&stack),
-                        text: items.join(","),
-                        line,
-                    });
-                }
-                finish(&mut stack);
-            }
-            Event::MappingEnd => {
-                stack.pop();
-                finish(&mut stack);
-            }
-            _ => {}
-        }
-    }
-    /// The value of the current key is complete.
-    fn finish(stack: &mut [Frame]) {
-        if let Some(Frame::Mapping { key }) = stack.last_mut() {
-            *key = None;
-        }
-    }
-    Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::settings::Amp;
-
-    fn read(text: &str) -> Result<Configuration, TrainError> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("experiment.yaml");
-        std::fs::write(&path, text).unwrap();
-        Configuration::read(Some(&path), &Values::new())
-    }
-
-    #[test]
-    fn the_kuairand_users_file_loads_as_it_stands() {
-        let text = "# 数据加载优化\ndataset:\n  num_workers: 8        # 数据加载进程数\n  pin_memory: true\n\nuse_amp: true\n\npretrain:\n  batch_size: 512\n\nglobal:\n  batch_size: 128\n";
-        let configuration = read(text).unwrap();
-        assert_eq!(configuration.settings.amp, Amp::Bf16);
-        let phases: Vec<_> = configuration
-            .phases
-            .iter()
-            .map(|p| (p.name.as_str(), p.settings.batch_size))
-            .collect();
-        assert_eq!(phases, [("pretrain", Some(512)), ("global", Some(128))]);
-        assert_eq!(configuration.notes.len(), 2);
-    }
-
-    #[test]
-    fn the_captcha_users_file_loads_as_it_stands() {
-        let text = "train:\n  batch_size: 512          # 从256增加到512\n  amp: true                # 保持不变\n  channels_last: true\n  num_workers: 8\n  pin_memory: true\n  non_blocking: true\n  gradient_accumulation_steps: 2\n  compile_model: true\n  compile_mode: \"max-autotune\"\n  prefetch_factor: 4\n\noptimizer:\n  lr: 6.0e-4\n\ninput_size: [512, 256]\n";
-        let configuration = read(text).unwrap();
-        let settings = &configuration.settings;
-        assert_eq!(
-            (
-                settings.batch_size,
-                settings.gradient_accumulation_steps,
-                settings.amp
-            ),
-            (Some(512), 2, Amp::Bf16)
-        );
-        assert!((settings.learning_rate - 6e-4).abs() < 1e-12);
-        assert_eq!(settings.input_size, Some((512, 256)));
-        assert_eq!(configuration.notes.len(), 7);
-    }
-
-    #[test]
-    fn unknown_keys_are_refused_with_place_and_nearest() {
-        let error = read("epochs: 3\ntrain:\n  hiden_size: 4\n").unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("experiment.yaml:3: there is no setting `train.hiden_size`"),
-            "{error}"
-        );
-        assert!(
-            flatout_core::Explain::hint(&error)
-                .unwrap()
-                .en
-                .contains("hidden_size")
-        );
-        assert!(matches!(read("a: [1, 2\n"), Err(TrainError::Syntax { .. })));
-        assert!(matches!(read("epochs: many\n"), Err(TrainError::Value { .. })));
-    }
-
-    #[test]
-    fn phases_and_the_recipe_survive_in_the_resolved_file() {
-        let text = "epochs: 3\npretrain:\n  epochs: 1\nglobal:\n  batch_size: 128\ngenerate:\n  kind: stocks\n  days: 99\n";
-        let configuration = read(text).unwrap();
-        assert!(configuration.settings.recipe.is_some());
-        let again = read(&configuration.yaml()).unwrap();
-        assert_eq!(again.settings, configuration.settings);
-        let settings = |c: &Configuration| -> Vec<(String, Settings)> {
-            let phases = c.phases.iter();
-            phases.map(|p| (p.name.clone(), p.settings.clone())).collect()
-        };
-        assert_eq!(settings(&again), settings(&configuration));
-        assert_eq!(again.phases.len(), 2);
-        assert!(matches!(
-            read("generate:\n  kind: cats\n"),
-            Err(TrainError::Value { .. })
-        ));
-    }
-
-    #[test]
-    fn flags_win_and_the_resolved_file_reads_back() {
-        let flags = [("epochs", "3".to_owned())].into();
-        let configuration = Configuration::read(None, &flags).unwrap();
-        let again = read(&configuration.yaml()).unwrap();
-        assert_eq!(again.settings, configuration.settings);
-        assert_eq!(again.settings.epochs, 3);
-        let phased = read("epochs: 4\npretrain:\n  batch_size: 512\nglobal:\n  epochs: 2\n").unwrap();
-        let again = read(&phased.yaml()).unwrap();
-        let of = |configuration: &Configuration| -> Vec<_> {
-            let phases = configuration.phases.iter();
-            phases
-                .map(|phase| (phase.name.clone(), phase.settings.clone()))
-                .collect()
-        };
-        assert_eq!(of(&again), of(&phased));
-        let batch = Batch {
-            effective: 2048,
-            micro: 1024,
-            rate_factor: 2.0,
-        };
-        let measured = read(&phased.with_batch(0, batch).with_batch(1, batch).yaml()).unwrap();
-        let sizes: Vec<_> = measured
-            .phases
-            .iter()
-            .map(|p| (p.settings.batch_size, p.settings.learning_rate))
-            .collect();
-        assert_eq!(sizes, [(Some(512), 0.001), (Some(2048), 0.002)]);
-        let measured = read(&configuration.with_batch(0, batch).yaml()).unwrap();
-        assert_eq!(
-            (measured.settings.batch_size, measured.settings.learning_rate),
-            (Some(2048), 0.002)
-        );
-        let flags: Values = [("epochs", "7".to_owned())].into();
-        let flagged = Configuration::of(Path::new("a.yaml"), "global:\n  epochs: 2\n", &flags).unwrap();
-        assert_eq!(flagged.phases[0].settings.epochs, 7);
     }
 }

@@ -72,12 +72,7 @@ fn precision(amp: Amp) -> Precision {
     }
 }
 
-fn cpu(settings: &Settings, plan: Plan, mut notes: Vec<Message>) -> Result<Opened, TrainError> {
-    if settings.amp != Amp::Off && !notes.is_empty() {
-        notes.push(
-            message!(en: "the CPU computes in f32: amp has no effect", zh: "CPU 使用 f32 计算：amp 不起作用"),
-        );
-    }
+fn cpu(settings: &Settings, plan: Plan, notes: Vec<Message>) -> Result<Opened, TrainError> {
     // Linux promises memory it does not have and kills whoever uses it: what is free is asked for before it is taken.
     let free =
         || memory::of_machine().map(|room| (room.free_bytes as f64 * (1.0 - memory::FREE_RATIO)) as u64);

@@ -4,9 +4,11 @@
 mod axes;
 mod point;
 mod runner;
+mod side_by_side;
 mod table;
 
 pub use axes::Grid;
 pub use point::{Point, PointResult};
 pub use runner::{GridReport, run};
+pub use side_by_side::SideBySide;
 pub use table::write_csv;

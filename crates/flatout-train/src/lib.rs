@@ -23,6 +23,7 @@ pub mod checkpoint;
 pub mod configuration;
 pub mod data;
 pub mod device;
+mod effects;
 mod error;
 pub mod grid;
 mod indices;

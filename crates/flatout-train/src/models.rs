@@ -45,20 +45,24 @@ pub fn chosen<'a>(settings: &'a Settings, shape: &Shape) -> &'a str {
     }
 }
 
+/// How many hidden layers the model has.
+pub fn layers(settings: &Settings, name: &str) -> usize {
+    let own = MODELS.iter().find(|(known, ..)| *known == name);
+    let own = own.map_or(1, |(_, layers, _)| *layers);
+    settings.num_layers.unwrap_or(own)
+}
+
 /// The plan of the model that the settings name, for a batch of this size. It names its output `prediction`.
 pub fn plan(settings: &Settings, shape: &Shape, target: &Target, batch: usize) -> Result<Plan, TrainError> {
     let mut model = Model::new(batch);
     let name = chosen(settings, shape);
-    let build = MODELS
-        .iter()
-        .find(|(known, ..)| *known == name)
-        .map(|(_, layers, build)| (settings.num_layers.unwrap_or(*layers), build));
-    let build = build.map(|(layers, build)| {
+    let build = MODELS.iter().find(|(known, ..)| *known == name);
+    let build = build.map(|(_, _, build)| {
         let inputs = Inputs {
             settings,
             shape,
             target,
-            layers,
+            layers: layers(settings, name),
         };
         build(&inputs, &mut model)
     });

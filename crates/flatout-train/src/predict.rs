@@ -1,6 +1,7 @@
 //! A checkpoint on other data: prepared as the training data were, run forward, told in the label's own units. Labels are not needed.
 
 mod output;
+mod pixels;
 mod samples;
 
 pub use output::{Column, Predictions};

@@ -1,34 +1,37 @@
-//! The run record of a training: the phases of any other job, so that the same rules read it.
+//! The run record of a training: the phases of any other job, so that the same rules read it. The training thread only counts;
+//! `writing` has a thread of its own for files and sources.
+
+mod tick;
+mod writing;
 
 use crate::TrainError;
-use flatout_core::cpus::UsableCpus;
-use flatout_core::histogram::Histogram;
+use flatout_core::error::FileError;
 use flatout_telemetry::record::{ExitInfo, RunInfo, SCHEMA};
-use flatout_telemetry::{
-    Event, EventKind, Fact, Phase, PhaseTime, RecordWriter, Sample, Sampler, SamplerOptions, StepTick,
-};
-use std::collections::BTreeMap;
-use std::path::Path;
+use flatout_telemetry::{Event, EventKind, Fact, Phase, RecordWriter, Sample, Sampler, SamplerOptions};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
+use tick::Tick;
+use writing::{Watched, Writing};
 
+/// The training thread's side: it counts, and hands its counts over once a tick.
 pub struct Recorder {
-    writer: RecordWriter,
-    sampler: Option<Sampler>,
+    folder: PathBuf,
+    shared: Arc<Shared>,
+    writing: Writing,
     begun: Instant,
-    /// The tick that is being filled.
     tick_began: f64,
-    steps: u64,
-    samples: u64,
-    phases: BTreeMap<Phase, PhaseTime>,
-    step_hist: Histogram,
+    tick: Box<Tick>,
     loss: Option<f64>,
     /// What the device had worked in all, at the last tick and now.
     busy_before_ms: f64,
     busy_ms: Option<f64>,
-    /// Which of the visible GPUs trains; `None` for the CPU.
-    gpu: Option<usize>,
-    threads: f64,
-    device: DeviceReading,
+}
+
+/// What both threads touch.
+struct Shared {
+    writer: Mutex<RecordWriter>,
+    watched: Mutex<Watched>,
 }
 
 /// What was last read of the device that trains. Unknown is unknown.
@@ -65,21 +68,22 @@ impl Recorder {
             info.started_unix_ms = sampler.started_unix_ms();
             sampler.describe(&mut info);
         }
+        let shared = Arc::new(Shared {
+            writer: Mutex::new(RecordWriter::create(folder, info)?),
+            watched: Mutex::default(),
+        });
+        let writing =
+            Writing::start(shared.clone(), sampler).map_err(|source| FileError::writing(folder, source))?;
         Ok(Self {
-            writer: RecordWriter::create(folder, info)?,
-            sampler,
+            folder: folder.to_owned(),
+            shared,
+            writing,
             begun: Instant::now(),
             tick_began: 0.0,
-            steps: 0,
-            samples: 0,
-            phases: BTreeMap::new(),
-            step_hist: Histogram::default(),
+            tick: Box::new(Tick::new()),
             loss: None,
             busy_before_ms: 0.0,
             busy_ms: None,
-            gpu: None,
-            threads: UsableCpus::here().count() as f64,
-            device: DeviceReading::default(),
         })
     }
 
@@ -89,7 +93,7 @@ impl Recorder {
 
     pub fn fact(&mut self, key: &str, value: impl Into<serde_json::Value>) {
         let t = self.elapsed_s();
-        self.writer.fact(&Fact {
+        self.shared.writer().fact(&Fact {
             t,
             key: key.to_owned(),
             value: value.into(),
@@ -100,16 +104,12 @@ impl Recorder {
 
     /// Time that the main thread spent in a phase.
     pub fn add(&mut self, phase: Phase, seconds: f64) {
-        let entry = self.phases.entry(phase).or_default();
-        entry.ms += seconds * 1e3;
-        entry.hist.add_ms(seconds * 1e3);
+        self.tick.add(phase, seconds);
     }
 
     /// A step ended.
     pub fn step(&mut self, samples: usize, seconds: f64) {
-        self.steps += 1;
-        self.samples += samples as u64;
-        self.step_hist.add_ms(seconds * 1e3);
+        self.tick.step(samples, seconds);
         self.flush_if_due();
     }
 
@@ -119,7 +119,7 @@ impl Recorder {
 
     pub fn event(&mut self, kind: EventKind) {
         let t = self.elapsed_s();
-        self.writer.event(&Event { t, kind });
+        self.shared.writer().event(&Event { t, kind });
     }
 
     /// Whether the next step ends a tick: what costs something to ask for is asked for then.
@@ -135,72 +135,51 @@ impl Recorder {
         self.busy_ms = total_ms;
     }
 
-    /// Writes what is due: the steps of a tick, and the samples of the sources.
+    /// Hands over the steps of a tick that is over. Allocates nothing and waits for nobody.
     pub fn flush_if_due(&mut self) {
-        if self.is_due() {
-            self.flush();
+        if !self.is_due() {
+            return;
+        }
+        let now = self.end_tick();
+        if self.writing.exchange(&mut self.tick) {
+            self.tick_began = now;
+            self.busy_before_ms = self.busy_ms.take().unwrap_or(self.busy_before_ms);
         }
     }
 
-    fn flush(&mut self) {
+    fn end_tick(&mut self) -> f64 {
         let now = self.elapsed_s();
-        let dt = now - self.tick_began;
-        let mut phases = std::mem::take(&mut self.phases);
-        // What no phase explains is said as such, so that the phases add up.
-        let known: f64 = phases.values().map(|time| time.ms).sum();
-        phases.entry(Phase::Other).or_default().ms += (dt * 1e3 - known).max(0.0);
+        (self.tick.t, self.tick.dt) = (now, now - self.tick_began);
         // Unknown where nobody asked the device in this tick; the next reading then stands for both.
-        let total = self.busy_ms.take();
-        let busy = total.map(|total| total - self.busy_before_ms);
-        self.busy_before_ms = total.unwrap_or(self.busy_before_ms);
-        self.writer.steps(&StepTick {
-            t: now,
-            dt,
-            steps: std::mem::take(&mut self.steps),
-            samples: Some(std::mem::take(&mut self.samples)),
-            busy_ms: busy,
-            phases,
-            step_hist: std::mem::take(&mut self.step_hist),
-            loss: self.loss,
-        });
-        self.tick_began = now;
-        while let Some(tick) = self.sampler.as_mut().and_then(Sampler::poll) {
-            self.writer.sample(&tick.sample);
-            self.device = reading(&tick.sample, self.gpu, self.threads);
-            // What the device measured itself is nearer to the truth than the driver's sampling.
-            if let Some(busy) = busy {
-                self.device.busy_ratio = Some((busy / (dt * 1e3)).clamp(0.0, 1.0));
-            }
-            for event in &tick.events {
-                self.writer.event(event);
-            }
-            if tick.described
-                && let Some(sampler) = &self.sampler
-            {
-                self.writer.update_info(|info| sampler.describe(info));
-            }
-        }
-        if let Some(busy_ms) = busy {
-            // The device's own clock knows better than the driver's samples.
-            self.device.busy_ratio = Some((busy_ms / (dt * 1e3)).clamp(0.0, 1.0));
-        }
+        self.tick.busy_ms = self.busy_ms.map(|total| total - self.busy_before_ms);
+        self.tick.loss = self.loss;
+        now
     }
 
     /// Which device the next steps run on: `cpu`, `cuda:1`.
     pub fn watch(&mut self, device: &str) {
-        self.gpu = device
-            .strip_prefix("cuda:")
-            .and_then(|number| number.parse().ok());
+        *self.shared.watched() = Watched {
+            gpu: device
+                .strip_prefix("cuda:")
+                .and_then(|number| number.parse().ok()),
+            ..Watched::default()
+        };
     }
 
     pub fn device(&self) -> DeviceReading {
-        self.device
+        let watched = self.shared.watched();
+        DeviceReading {
+            busy_ratio: watched.own_busy_ratio.or(watched.reading.busy_ratio),
+            ..watched.reading
+        }
     }
 
     pub fn finish(&mut self, code: i32) {
-        self.flush();
+        self.end_tick();
+        let last = std::mem::replace(&mut self.tick, Box::new(Tick::new()));
+        self.writing.finish(last);
         let t = self.elapsed_s();
-        self.writer.finish(ExitInfo {
+        self.shared.writer().finish(ExitInfo {
             t,
             code: Some(code),
             signal: None,
@@ -208,7 +187,7 @@ impl Recorder {
     }
 
     pub fn folder(&self) -> &Path {
-        self.writer.folder()
+        &self.folder
     }
 }
 

@@ -15,6 +15,7 @@ use crate::checkpoint::{self, Progress, Snapshot};
 use crate::configuration::{Configuration, Phase};
 use crate::data::TrainingData;
 use crate::device::{self, Opened};
+use crate::effects::{self, Facts};
 use crate::metric_files::MetricFiles;
 use crate::metrics::Scores;
 use crate::recorder::Recorder;
@@ -240,7 +241,14 @@ impl<'a> Trainer<'a> {
     }
 
     fn start_report(&mut self, opened: &Opened, run: &PhaseRun, notes: Vec<Message>) {
-        let all = opened.notes.iter().chain(&self.configuration.notes);
+        let facts = Facts {
+            settings: run.settings,
+            data: &self.data,
+            device: opened.device,
+            steps_an_epoch: run.order.batches_per_epoch(),
+        };
+        let idle = effects::missing(&self.configuration.given, &facts);
+        let all = opened.notes.iter().chain(&self.configuration.notes).chain(&idle);
         let all = all.chain(&self.data.notes).chain(&notes);
         let mut new: Vec<Message> = all.cloned().chain(streamed(&*opened.session)).collect();
         new.retain(|note| !self.told.contains(note));

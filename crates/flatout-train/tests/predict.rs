@@ -154,3 +154,64 @@ fn joined_tables_and_pictures() {
     let refused = predict(&two, &clicks, &cpu()).err().unwrap().to_string();
     assert!(refused.contains("pictures"), "{refused}");
 }
+
+/// An `.npy` of bytes, or of classes.
+fn npy(path: &Path, kind: &str, shape: &str, bytes: &[u8]) {
+    let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
+    let header = format!("{header:<117}\n");
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(bytes);
+    std::fs::write(path, file).unwrap();
+}
+
+#[test]
+fn arrays_of_pixels_are_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, output) = (folder.path(), folder.path().join("out"));
+    // Bright pictures are class 1.
+    let (count, size) = (200usize, 8usize);
+    let pixels: Vec<u8> = (0..count * size * size)
+        .map(|place| {
+            let (bright, noise) = (place / (size * size) % 2, place * 7 % 50);
+            u8::try_from(bright * 150 + noise).unwrap()
+        })
+        .collect();
+    let classes: Vec<u8> = (0..count)
+        .map(|number| u8::try_from(number % 2).unwrap())
+        .collect();
+    let pictures = root.join("images.npy");
+    npy(&pictures, "|u1", "(200, 8, 8)", &pixels);
+    npy(&root.join("labels.npy"), "|u1", "(200,)", &classes);
+    let more = [
+        ("batch_size", "16"),
+        ("epochs", "4"),
+        ("num_layers", "2"),
+        ("cache", "false"),
+    ];
+    let (_, reports) = train(&values(&pictures, &output, &more), None).unwrap();
+    let notes = reports.iter().find_map(|report| match report {
+        flatout_train::Report::Start { notes, .. } => Some(notes),
+        _ => None,
+    });
+    let notes: Vec<&str> = notes.unwrap().iter().map(|note| note.en.as_str()).collect();
+    assert!(
+        notes.iter().any(|note| note.starts_with("sequence_length: "))
+            && notes
+                .iter()
+                .any(|note| note.starts_with("entity_embedding_dim: ")),
+        "{notes:?}"
+    );
+    let other = root.join("new.npy");
+    npy(&other, "|u1", "(10, 8, 8, 1)", &pixels[..640]);
+    let predicted = predict(&output, &other, &cpu()).unwrap();
+    let found = real(&predicted, "probability");
+    let right = (0..)
+        .zip(found)
+        .filter(|(number, share)| (number % 2 == 1) == (**share > 0.5));
+    assert_eq!((predicted.rows(), right.count()), (10, 10), "{found:?}");
+    npy(&other, "|u1", "(40, 4, 4)", &pixels[..640]);
+    let refused = predict(&output, &other, &cpu()).err().unwrap().to_string();
+    assert!(refused.contains("[40, 4, 4]"), "{refused}");
+}

@@ -208,3 +208,49 @@ fn a_second_phase_repeats_no_note() {
         .unwrap();
     assert_eq!(notes, [1, 0]);
 }
+
+#[test]
+fn what_cannot_take_effect_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, output) = (folder.path().join("data"), folder.path().join("out"));
+    stocks(&data);
+    let more = [
+        ("epochs", "1"),
+        ("amp", "bf16"),
+        ("dropout", "0.2"),
+        ("channels", "3"),
+        ("keep_lr", "true"),
+        ("log_interval", "100000"),
+        ("threads", "4096"),
+    ];
+    let named = |reports: &[Report]| -> Vec<String> {
+        let notes = reports.iter().find_map(|report| match report {
+            Report::Start { notes, .. } => Some(notes),
+            _ => None,
+        });
+        let names = notes
+            .unwrap()
+            .iter()
+            .map(|note| note.en.split(':').next().unwrap().to_owned());
+        names.collect()
+    };
+    let (_, reports) = train(&values(&data, &output, &more), None).unwrap();
+    let said = named(&reports);
+    for (name, _) in &more[1..] {
+        assert!(said.iter().any(|one| one == name), "{name} is not among {said:?}");
+    }
+    // Settings out of a checkpoint were told when they were given.
+    let kept = std::fs::read_to_string(output.join("config.yaml")).unwrap();
+    let configuration = Configuration::of(Path::new("config.yaml"), &kept, &Default::default()).unwrap();
+    assert!(configuration.given.is_empty(), "{:?}", configuration.given);
+    let (_, reports) = train(
+        &values(&data, &folder.path().join("two"), &[("epochs", "1")]),
+        None,
+    )
+    .unwrap();
+    assert!(
+        named(&reports).iter().all(|name| name.starts_with("threads")),
+        "{:?}",
+        named(&reports)
+    );
+}

@@ -1,10 +1,11 @@
 //! Trains the combinations, one after the other or several side by side, and gathers what comes out.
 
+use super::side_by_side::{self, Candidate};
 use super::{Grid, Point, PointResult};
 use crate::data::TrainingData;
 use crate::settings::Values;
 use crate::{Report, Settings, TrainError, Trainer};
-use flatout_core::cpus::UsableCpus;
+use flatout_core::Message;
 use flatout_data::DataError;
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,6 +15,13 @@ use std::sync::{Mutex, PoisonError, mpsc};
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum GridReport {
+    /// How many train at the same time, where more than one was allowed.
+    SideBySide {
+        jobs: usize,
+        tried: Vec<(usize, f64)>,
+        #[serde(skip)]
+        told: Message,
+    },
     Begin {
         point: usize,
         of: usize,
@@ -45,7 +53,8 @@ struct Shared<'a> {
     data: Mutex<Option<(Settings, TrainingData)>>,
 }
 
-/// The results in the order of the points; those missing were interrupted, to be finished by the same call again.
+/// Trains all points, up to `jobs` of them at the same time when that is measured to be faster. The results come in the order of the
+/// points; those missing were interrupted, to be finished by the same call again.
 pub fn run(
     grid: &Grid,
     jobs: usize,
@@ -53,17 +62,26 @@ pub fn run(
     report: &mut dyn FnMut(&GridReport),
 ) -> Result<Vec<PointResult>, TrainError> {
     let jobs = jobs.clamp(1, grid.points.len().max(1));
-    let shared = Shared {
+    let mut shared = Shared {
         grid,
         jobs,
         next: AtomicUsize::new(0),
         interrupted,
         data: Mutex::new(None),
     };
+    if jobs > 1 {
+        let found = side_by_side::measure(&shared.candidates()?)?;
+        shared.jobs = found.jobs;
+        report(&GridReport::SideBySide {
+            jobs: found.jobs,
+            told: found.told(),
+            tried: found.tried,
+        });
+    }
     let (sender, receiver) = mpsc::channel();
     let mut results: Vec<(usize, PointResult)> = Vec::new();
     let failed = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..jobs)
+        let threads: Vec<_> = (0..shared.jobs)
             .map(|_| {
                 let (shared, sender) = (&shared, sender.clone());
                 scope.spawn(move || work(shared, &sender))
@@ -117,7 +135,7 @@ fn one(
     };
     let mut more = Values::new();
     if shared.jobs > 1 && point.configuration(&more)?.settings.threads.is_none() {
-        let threads = (UsableCpus::here().count() / shared.jobs).max(1);
+        let threads = side_by_side::threads_of_one(shared.jobs);
         more.insert("threads", threads.to_string());
     }
     let mut configuration = point.configuration(&more)?;
@@ -167,6 +185,24 @@ fn one(
 }
 
 impl Shared<'_> {
+    /// The first trainings that are still to be done, as many as may run at once.
+    fn candidates(&self) -> Result<Vec<Candidate>, TrainError> {
+        let mut candidates = Vec::new();
+        for point in &self.grid.points {
+            let configuration = point.configuration(&Values::new())?;
+            if candidates.len() == self.jobs || point.done(&configuration).is_some() {
+                continue;
+            }
+            // What fails for one point alone is told when its turn comes.
+            if let Ok(data) = self.data(&configuration.settings)? {
+                let phase = configuration.phases.into_iter().next();
+                let settings = phase.map_or(configuration.settings, |phase| phase.settings);
+                candidates.push(Candidate { settings, data });
+            }
+        }
+        Ok(candidates)
+    }
+
     /// The outer error is everybody's (the files cannot be read), the inner one this combination's (a window too long).
     fn data(&self, settings: &Settings) -> Result<Result<TrainingData, TrainError>, TrainError> {
         let mut kept = self.data.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,17 +1,14 @@
 //! Other data, prepared as the training data were: the same columns in the same order, the same scaling, the same codes.
 
-use super::{Column, kind};
+use super::{Column, kind, pixels};
 use crate::data::{Kind, Preparation, Shape, rows};
 use crate::{Settings, TrainError};
-use flatout_core::error::FileError;
 use flatout_core::message;
-use flatout_data::formats::image::{IMAGE_ENDINGS, ImageDecoder, ImageShape};
-use flatout_data::{
-    JoinRecipe, LabelKind, PanelOptions, TabularOptions, load_panel, load_tabular, parallel, paths, time,
-};
+use flatout_data::formats::image::ImageShape;
+use flatout_data::{JoinRecipe, LabelKind, PanelOptions, TabularOptions, load_panel, load_tabular, time};
 use flatout_engine::Table;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 pub struct Samples {
@@ -30,7 +27,22 @@ pub fn load(path: &Path, preparation: &Preparation, settings: &Settings) -> Resu
         // One file of a panel is a panel of one.
         (Shape::Sequence { .. }, Kind::Panel | Kind::Rows) => panel(path, preparation, settings),
         (Shape::Rows { .. }, Kind::Rows | Kind::Panel) => table(path, preparation, settings),
-        (Shape::Pictures { .. }, Kind::Pictures) => pictures(path, preparation, settings),
+        (
+            &Shape::Pictures {
+                height,
+                width,
+                channels,
+                ..
+            },
+            Kind::Pictures,
+        ) => {
+            let shape = ImageShape {
+                height,
+                width,
+                channels,
+            };
+            pixels::load(path, shape, settings)
+        }
         _ => {
             let wanted = kind(preparation);
             Err(TrainError::OtherData {
@@ -152,71 +164,4 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         entities: Vec::new(),
         columns: vec![("row".to_owned(), Column::Whole(numbers))],
     })
-}
-
-fn pictures(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<Samples, TrainError> {
-    let Shape::Pictures {
-        height,
-        width,
-        channels,
-        ..
-    } = preparation.shape
-    else {
-        return Ok(Samples {
-            tables: Vec::new(),
-            starts: Vec::new(),
-            entities: Vec::new(),
-            columns: Vec::new(),
-        });
-    };
-    let shape = ImageShape {
-        height,
-        width,
-        channels,
-    };
-    let mut files = files(path)?;
-    files.truncate(settings.limit.unwrap_or(usize::MAX));
-    let decoded = parallel::map(files.len(), parallel::threads(None), |index| {
-        let file = &files[index];
-        let bytes =
-            std::fs::read(file).map_err(|source| TrainError::from(FileError::reading(file, source)))?;
-        let mut pixels = vec![0u8; shape.size_bytes()];
-        ImageDecoder::default().decode(&bytes, shape, file, &mut pixels)?;
-        Ok::<_, TrainError>(pixels)
-    })?;
-    let names = files.iter().map(|file| {
-        let short = file.strip_prefix(path).unwrap_or(file);
-        short.display().to_string()
-    });
-    Ok(Samples {
-        starts: (0..files.len() as u32).collect(),
-        columns: vec![("file".to_owned(), Column::Text(names.collect()))],
-        tables: vec![("features", Table::U8(Arc::new(decoded.concat())))],
-        entities: Vec::new(),
-    })
-}
-
-/// One picture, those of a folder, or those of its sub-folders.
-fn files(path: &Path) -> Result<Vec<PathBuf>, TrainError> {
-    if path.is_file() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let picture = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        IMAGE_ENDINGS
-            .iter()
-            .any(|ending| name.ends_with(&format!(".{ending}")))
-    };
-    let mut files = paths::list_folder(path, picture)?;
-    let entries = std::fs::read_dir(path).map_err(|source| FileError::reading(path, source))?;
-    let mut folders: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.is_dir())
-        .collect();
-    folders.sort();
-    for folder in folders {
-        files.extend(paths::list_folder(&folder, picture)?);
-    }
-    Ok(files)
 }

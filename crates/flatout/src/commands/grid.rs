@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::output::write_stdout;
 use crate::training;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use flatout_core::cpus::UsableCpus;
 use flatout_core::{Message, Result, message, units};
 use flatout_report::text::{self, Align, Paint, Table};
 use flatout_train::Report;
@@ -35,7 +36,7 @@ pub fn about() -> Message {
 impl Args for Arguments {
     fn augment_args(command: Command) -> Command {
         let config = Arg::new("config").value_name("CONFIG").required(true).help("YAML file; settings that are lists are combined");
-        let jobs = Arg::new("jobs").long("jobs").short('j').value_name("N").default_value("1").value_parser(clap::value_parser!(u16).range(1..)).help("Trainings side by side");
+        let jobs = Arg::new("jobs").long("jobs").short('j').value_name("N").default_value("1").value_parser(parse_jobs).help("Trainings side by side at most, as many as is measured to be fastest; auto: up to one a CPU");
         let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("One JSON object a line on stdout");
         let plain = Arg::new("plain").long("plain").action(ArgAction::SetTrue).help("Lines instead of a moving line, also on a terminal");
         training::settings_arguments(command.arg(config).arg(jobs).arg(json).arg(plain))
@@ -51,7 +52,7 @@ impl FromArgMatches for Arguments {
         Ok(Self {
             config: matches.get_one::<String>("config").map(PathBuf::from).unwrap_or_default(),
             values: training::given_settings(matches),
-            jobs: matches.get_one::<u16>("jobs").map_or(1, |jobs| usize::from(*jobs)),
+            jobs: matches.get_one::<usize>("jobs").copied().unwrap_or(1),
             json: matches.get_flag("json"),
             plain: matches.get_flag("plain"),
         })
@@ -63,15 +64,27 @@ impl FromArgMatches for Arguments {
     }
 }
 
+/// A number from 1, or `auto`.
+fn parse_jobs(text: &str) -> std::result::Result<usize, String> {
+    match text {
+        "auto" => Ok(UsableCpus::here().count().max(2)),
+        _ => text.parse().ok().filter(|jobs| *jobs > 0).ok_or_else(|| "expected a whole number from 1, or auto".to_owned()),
+    }
+}
+
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let grid = Grid::read(&arguments.config, &arguments.values)?;
     let interrupted = training::catch_interrupts();
-    let moving = arguments.jobs == 1 && std::io::stderr().is_terminal() && !arguments.plain && !arguments.json;
+    let mut jobs = arguments.jobs;
     let mut show = |report: &GridReport| {
+        if let GridReport::SideBySide { jobs: chosen, .. } = report {
+            jobs = *chosen;
+        }
+        let moving = jobs == 1 && std::io::stderr().is_terminal() && !arguments.plain && !arguments.json;
         if arguments.json {
             write_stdout(format!("{}\n", serde_json::to_string(report).unwrap_or_default()).as_bytes());
         } else {
-            show(report, context, moving, arguments.jobs);
+            show(report, context, moving, jobs);
         }
     };
     let results = grid::run(&grid, arguments.jobs, interrupted, &mut show)?;
@@ -94,6 +107,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
 
 fn show(report: &GridReport, context: &Context, moving: bool, jobs: usize) {
     let text = match report {
+        GridReport::SideBySide { told, .. } => told.clone(),
         GridReport::Begin { point, of, name, resumed: false } => Message::verbatim(format!("[{point}/{of}] {name}")),
         GridReport::Begin { point, of, name, .. } => message!(en: "[{point}/{of}] {name}, from its last checkpoint", zh: "[{point}/{of}] {name}，从上次的检查点继续"),
         GridReport::End { point, of, result, before: true } => {

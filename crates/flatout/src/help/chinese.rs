@@ -476,7 +476,10 @@ pub static CHINESE: &[(&str, &str)] = &[
         "Train every combination of lists of settings",
         "训练设置列表的每一种组合",
     ),
-    ("Trainings side by side", "同时进行的训练数"),
+    (
+        "Trainings side by side at most, as many as is measured to be fastest; auto: up to one a CPU",
+        "最多同时进行的训练数，实际数目由实测决定；auto：最多每个 CPU 一个",
+    ),
     (
         "Try better settings on a program and keep what measurably helps",
         "在程序上试更好的设置，只保留实测有效的",

@@ -1,0 +1,119 @@
+//! Files as users write them.
+
+use super::*;
+use crate::settings::Amp;
+
+fn read(text: &str) -> Result<Configuration, TrainError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("experiment.yaml");
+    std::fs::write(&path, text).unwrap();
+    Configuration::read(Some(&path), &Values::new())
+}
+
+#[test]
+fn the_kuairand_users_file_loads_as_it_stands() {
+    let text = "# 数据加载优化\ndataset:\n  num_workers: 8        # 数据加载进程数\n  pin_memory: true\n\nuse_amp: true\n\npretrain:\n  batch_size: 512\n\nglobal:\n  batch_size: 128\n";
+    let configuration = read(text).unwrap();
+    assert_eq!(configuration.settings.amp, Amp::Bf16);
+    let phases: Vec<_> = configuration
+        .phases
+        .iter()
+        .map(|p| (p.name.as_str(), p.settings.batch_size))
+        .collect();
+    assert_eq!(phases, [("pretrain", Some(512)), ("global", Some(128))]);
+    assert_eq!(configuration.notes.len(), 2);
+}
+
+#[test]
+fn the_captcha_users_file_loads_as_it_stands() {
+    let text = "train:\n  batch_size: 512          # 从256增加到512\n  amp: true                # 保持不变\n  channels_last: true\n  num_workers: 8\n  pin_memory: true\n  non_blocking: true\n  gradient_accumulation_steps: 2\n  compile_model: true\n  compile_mode: \"max-autotune\"\n  prefetch_factor: 4\n\noptimizer:\n  lr: 6.0e-4\n\ninput_size: [512, 256]\n";
+    let configuration = read(text).unwrap();
+    let settings = &configuration.settings;
+    assert_eq!(
+        (
+            settings.batch_size,
+            settings.gradient_accumulation_steps,
+            settings.amp
+        ),
+        (Some(512), 2, Amp::Bf16)
+    );
+    assert!((settings.learning_rate - 6e-4).abs() < 1e-12);
+    assert_eq!(settings.input_size, Some((512, 256)));
+    assert_eq!(configuration.notes.len(), 7);
+}
+
+#[test]
+fn unknown_keys_are_refused_with_place_and_nearest() {
+    let error = read("epochs: 3\ntrain:\n  hiden_size: 4\n").unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("experiment.yaml:3: there is no setting `train.hiden_size`"),
+        "{error}"
+    );
+    assert!(
+        flatout_core::Explain::hint(&error)
+            .unwrap()
+            .en
+            .contains("hidden_size")
+    );
+    assert!(matches!(read("a: [1, 2\n"), Err(TrainError::Syntax { .. })));
+    assert!(matches!(read("epochs: many\n"), Err(TrainError::Value { .. })));
+}
+
+#[test]
+fn phases_and_the_recipe_survive_in_the_resolved_file() {
+    let text = "epochs: 3\npretrain:\n  epochs: 1\nglobal:\n  batch_size: 128\ngenerate:\n  kind: stocks\n  days: 99\n";
+    let configuration = read(text).unwrap();
+    assert!(configuration.settings.recipe.is_some());
+    let again = read(&configuration.yaml()).unwrap();
+    assert_eq!(again.settings, configuration.settings);
+    let settings = |c: &Configuration| -> Vec<(String, Settings)> {
+        let phases = c.phases.iter();
+        phases.map(|p| (p.name.clone(), p.settings.clone())).collect()
+    };
+    assert_eq!(settings(&again), settings(&configuration));
+    assert_eq!(again.phases.len(), 2);
+    assert!(matches!(
+        read("generate:\n  kind: cats\n"),
+        Err(TrainError::Value { .. })
+    ));
+}
+
+#[test]
+fn flags_win_and_the_resolved_file_reads_back() {
+    let flags = [("epochs", "3".to_owned())].into();
+    let configuration = Configuration::read(None, &flags).unwrap();
+    let again = read(&configuration.yaml()).unwrap();
+    assert_eq!(again.settings, configuration.settings);
+    assert_eq!(again.settings.epochs, 3);
+    let phased = read("epochs: 4\npretrain:\n  batch_size: 512\nglobal:\n  epochs: 2\n").unwrap();
+    let again = read(&phased.yaml()).unwrap();
+    let of = |configuration: &Configuration| -> Vec<_> {
+        let phases = configuration.phases.iter();
+        phases
+            .map(|phase| (phase.name.clone(), phase.settings.clone()))
+            .collect()
+    };
+    assert_eq!(of(&again), of(&phased));
+    let batch = Batch {
+        effective: 2048,
+        micro: 1024,
+        rate_factor: 2.0,
+    };
+    let measured = read(&phased.with_batch(0, batch).with_batch(1, batch).yaml()).unwrap();
+    let sizes: Vec<_> = measured
+        .phases
+        .iter()
+        .map(|p| (p.settings.batch_size, p.settings.learning_rate))
+        .collect();
+    assert_eq!(sizes, [(Some(512), 0.001), (Some(2048), 0.002)]);
+    let measured = read(&configuration.with_batch(0, batch).yaml()).unwrap();
+    assert_eq!(
+        (measured.settings.batch_size, measured.settings.learning_rate),
+        (Some(2048), 0.002)
+    );
+    let flags: Values = [("epochs", "7".to_owned())].into();
+    let flagged = Configuration::of(Path::new("a.yaml"), "global:\n  epochs: 2\n", &flags).unwrap();
+    assert_eq!(flagged.phases[0].settings.epochs, 7);
+}

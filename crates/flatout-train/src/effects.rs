@@ -1,0 +1,113 @@
+//! Settings that were given and cannot take effect: on this device, with this model, over these data. Each is said, none is ignored.
+//! (Those that this engine makes pointless for everybody are told by the configuration; what does not fit together at all is an error.)
+
+use crate::data::{Shape, TrainingData};
+use crate::{Settings, device, models};
+use flatout_core::{Message, message};
+use std::collections::BTreeSet;
+
+/// What a training is really made of.
+pub struct Facts<'a> {
+    pub settings: &'a Settings,
+    pub data: &'a TrainingData,
+    /// `cpu` or `cuda`.
+    pub device: &'a str,
+    pub steps_an_epoch: u64,
+}
+
+/// Of one setting: its name, and why it does nothing, if it does nothing.
+type Rule = (&'static str, fn(&Facts) -> Option<Message>);
+
+const RULES: &[Rule] = &[
+    ("sequence_length", only_windows),
+    ("horizon", only_windows),
+    ("entity_embedding_dim", embedding),
+    ("channels", channels),
+    ("label", label),
+    ("dropout", dropout),
+    ("amp", amp),
+    ("threads", threads),
+    ("keep_lr", keep_lr),
+    ("log_interval", log_interval),
+];
+
+/// Why settings that were given do nothing.
+pub fn missing(given: &BTreeSet<&'static str>, facts: &Facts) -> Vec<Message> {
+    let rules = RULES.iter().filter(|(name, _)| given.contains(name));
+    let said = rules.filter_map(|(name, why)| {
+        let why = why(facts)?;
+        Some(Message {
+            en: format!("{name}: {}", why.en),
+            zh: format!("{name}：{}", why.zh),
+        })
+    });
+    said.collect()
+}
+
+fn only_windows(facts: &Facts) -> Option<Message> {
+    (!facts.data.is_sequence()).then(
+        || message!(en: "only windows over sequences have one, and these data are none", zh: "只有序列窗口才有，这些数据不是序列"),
+    )
+}
+
+fn embedding(facts: &Facts) -> Option<Message> {
+    let none = match facts.data.shape() {
+        Shape::Sequence { .. } => false,
+        Shape::Rows { categories, .. } => categories.is_empty(),
+        Shape::Pictures { .. } => true,
+    };
+    none.then(
+        || message!(en: "there is nothing to embed: neither entities nor categories", zh: "没有可嵌入的内容：既无实体也无类别列"),
+    )
+}
+
+fn channels(facts: &Facts) -> Option<Message> {
+    let pictures = matches!(facts.data.shape(), Shape::Pictures { .. });
+    (!pictures).then(|| message!(en: "these data are no pictures", zh: "这些数据不是图像"))
+}
+
+fn label(facts: &Facts) -> Option<Message> {
+    let pictures = matches!(facts.data.shape(), Shape::Pictures { .. });
+    let path = facts.settings.data.as_deref();
+    let table = path.is_some_and(|path| path.join("labels.csv").is_file());
+    (pictures && !table)
+        .then(|| message!(en: "these pictures have no table of labels: the folder, or labels.npy, tells the class", zh: "这些图像没有标签表：类别由文件夹或 labels.npy 决定"))
+}
+
+fn dropout(facts: &Facts) -> Option<Message> {
+    let model = models::chosen(facts.settings, facts.data.shape());
+    let recurrent = ["lstm", "gru"].contains(&model);
+    let between = models::layers(facts.settings, model) > 1;
+    (recurrent && !between && facts.settings.dropout > 0.0)
+        .then(|| message!(en: "it acts between layers, and this model has one", zh: "只作用于层与层之间，而此模型只有一层"))
+}
+
+fn amp(facts: &Facts) -> Option<Message> {
+    (facts.device == "cpu" && facts.settings.amp != crate::settings::Amp::Off)
+        .then(|| message!(en: "the CPU computes in f32", zh: "CPU 使用 f32 计算"))
+}
+
+fn threads(facts: &Facts) -> Option<Message> {
+    let (wanted, usable) = (facts.settings.threads.unwrap_or(0), device::usable_threads());
+    if facts.device == "cuda" {
+        return Some(message!(en: "the GPU computes", zh: "由 GPU 计算"));
+    }
+    if facts.settings.naive {
+        return (wanted > 1)
+            .then(|| message!(en: "the naive pipeline has one thread", zh: "naive 方式只有一个线程"));
+    }
+    (wanted > usable)
+        .then(|| message!(en: "only {usable} CPUs are usable", zh: "可用的 CPU 只有 {usable} 个"))
+}
+
+fn keep_lr(facts: &Facts) -> Option<Message> {
+    (facts.settings.keep_lr && facts.settings.batch_size.is_some()).then(
+        || message!(en: "with a batch size that is given the learning rate is left alone anyway", zh: "给定 batch 大小时学习率本来就不变"),
+    )
+}
+
+fn log_interval(facts: &Facts) -> Option<Message> {
+    let steps = facts.steps_an_epoch;
+    (facts.settings.log_interval > steps)
+        .then(|| message!(en: "an epoch has only {steps} steps", zh: "每轮只有 {steps} 步"))
+}

@@ -1,0 +1,142 @@
+//! One written value to one of its kind, or an error that says what was expected.
+
+use super::{Amp, Kind, Values, find};
+use crate::TrainError;
+use flatout_core::{Message, message};
+use std::path::PathBuf;
+
+/// The values of a configuration; absent ones are the defaults.
+pub(super) struct Read<'a> {
+    pub values: &'a Values,
+}
+
+impl Read<'_> {
+    pub fn raw(&self, name: &str) -> String {
+        let default = || {
+            find(name)
+                .map(|setting| setting.default.to_owned())
+                .unwrap_or_default()
+        };
+        self.values.get(name).cloned().unwrap_or_else(default)
+    }
+
+    pub fn text(&self, name: &str) -> Option<String> {
+        Some(self.raw(name)).filter(|text| !text.is_empty())
+    }
+
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
+        self.text(name).map(PathBuf::from)
+    }
+
+    pub fn refuse(&self, name: &str, expected: Message) -> TrainError {
+        TrainError::Value {
+            setting: name.to_owned(),
+            value: self.raw(name),
+            expected,
+        }
+    }
+
+    pub fn count(&self, name: &str) -> Result<usize, TrainError> {
+        let text = self.raw(name).replace('_', "");
+        text.parse()
+            .map_err(|_| self.refuse(name, message!(en: "a whole number", zh: "一个非负整数")))
+    }
+
+    pub fn within(&self, name: &str, low: f64, high: f64) -> Result<f64, TrainError> {
+        let value: Option<f64> = self.raw(name).parse().ok();
+        let refuse = || {
+            self.refuse(
+                name,
+                message!(en: "a number from {low} to {high}", zh: "{low} 到 {high} 之间的数"),
+            )
+        };
+        value
+            .filter(|value| (low..=high).contains(value))
+            .ok_or_else(refuse)
+    }
+
+    pub fn flag(&self, name: &str) -> Result<bool, TrainError> {
+        match self.raw(name).to_ascii_lowercase().as_str() {
+            "true" | "on" | "yes" | "1" => Ok(true),
+            "false" | "off" | "no" | "0" => Ok(false),
+            _ => Err(self.refuse(name, message!(en: "true or false", zh: " true 或 false"))),
+        }
+    }
+
+    /// `8GiB`, `512 MB`, `1e9`.
+    pub fn bytes(&self, name: &str) -> Result<Option<u64>, TrainError> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        let end = text
+            .find(|c: char| c.is_ascii_alphabetic() && c != 'e')
+            .unwrap_or(text.len());
+        let (number, unit) = text.split_at(end);
+        let scale = match unit.trim().to_ascii_lowercase().as_str() {
+            "" | "b" => 1.0,
+            "k" | "kib" => 1024.0,
+            "m" | "mib" => 1_048_576.0,
+            "g" | "gib" => 1_073_741_824.0,
+            "kb" => 1e3,
+            "mb" => 1e6,
+            "gb" => 1e9,
+            _ => f64::NAN,
+        };
+        let bytes = number.trim().parse::<f64>().unwrap_or(f64::NAN) * scale;
+        if bytes.is_finite() && bytes >= 1.0 {
+            return Ok(Some(bytes as u64));
+        }
+        Err(self.refuse(
+            name,
+            message!(en: "a size such as 8GiB or 512MiB", zh: "大小，例如 8GiB 或 512MiB"),
+        ))
+    }
+
+    pub fn choice(&self, name: &str) -> Result<String, TrainError> {
+        let (text, setting) = (self.raw(name).to_ascii_lowercase(), find(name));
+        let Some(Kind::Choice(allowed)) = setting.map(|setting| setting.kind) else {
+            return Ok(text);
+        };
+        if allowed.contains(&text.as_str()) {
+            return Ok(text);
+        }
+        let list = allowed.join(", ");
+        Err(self.refuse(name, message!(en: "one of {list}", zh: "以下之一：{list}")))
+    }
+
+    pub fn channels(&self, name: &str) -> Result<usize, TrainError> {
+        let allowed = |count: &usize| [1, 3].contains(count);
+        Some(self.count(name)?)
+            .filter(allowed)
+            .ok_or_else(|| self.refuse(name, message!(en: "1 or 3", zh: "1 或 3")))
+    }
+
+    /// `512,256`, `512x256` or `128` for a square.
+    pub fn size(&self, name: &str) -> Result<Option<(usize, usize)>, TrainError> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        let refuse = || {
+            let expected =
+                message!(en: "one or two whole numbers from 1: WIDTH,HEIGHT", zh: "一个或两个正整数：宽,高");
+            self.refuse(name, expected)
+        };
+        let sides = text.split([',', 'x', '×']).map(|side| side.trim().parse());
+        let sides: Vec<usize> = sides.collect::<Result<_, _>>().map_err(|_| refuse())?;
+        match sides.as_slice() {
+            [side] if *side > 0 => Ok(Some((*side, *side))),
+            [width, height] if *width > 0 && *height > 0 => Ok(Some((*width, *height))),
+            _ => Err(refuse()),
+        }
+    }
+
+    pub fn amp(&self, name: &str) -> Result<Amp, TrainError> {
+        match self.raw(name).to_ascii_lowercase().as_str() {
+            "true" | "on" | "yes" | "1" | "bf16" | "bfloat16" => Ok(Amp::Bf16),
+            "fp16" | "f16" | "float16" | "half" => Ok(Amp::Fp16),
+            "tf32" => Ok(Amp::Tf32),
+            "false" | "off" | "no" | "0" | "none" | "fp32" | "f32" => Ok(Amp::Off),
+            _ => Err(self.refuse(name, message!(en: "bf16, fp16, tf32, off, true or false", zh: "bf16、fp16、tf32、off、true 或 false"))),
+        }
+    }
+}
