@@ -10,6 +10,10 @@ memory lies, what the allocator did), so a round starts all of them anew, and `a
 alone again, `flatout run`, `flatout run --no-stacks`, and with `--traceml` TraceML (`traceml run`, its own calls around the
 step, as its guide asks for). The width is chosen so that a step alone takes 2 ms.
 
+On a machine with neighbours that still leaves more noise than the probe costs. `--within SECONDS` therefore measures the probe alone
+inside one process under `flatout run`: short blocks of steps with its patches in place and with torch's own functions put back,
+turn about, so that nothing differs but the probe.
+
 Printed: the step alone, then per arm the median over rounds of the median difference of paired blocks, with a 95% interval
 by bootstrap over rounds and the blocks in them. `--keep` appends the rounds to a file, `--show` counts several files together.
 """
@@ -27,7 +31,36 @@ import sys
 import tempfile
 import time
 
-WARM_STEPS = 10
+WARM_STEPS = 3
+
+
+def probe_switch(torch):
+    """Puts torch's own functions back, and the probe's again."""
+    from torch.optim import optimizer
+    from torch.utils.data import dataloader
+    from torch.utils.data._utils import fetch
+
+    owners = [torch.Tensor, torch.nn.Module, torch.cuda, torch.cuda.Stream, torch.cuda.Event, optimizer.Optimizer]
+    owners += [dataloader.DataLoader, dataloader._BaseDataLoaderIter, fetch._BaseDatasetFetcher, fetch._MapDatasetFetcher]
+    patched = [
+        (owner, name, value, value.__wrapped__)
+        for owner in owners
+        for name, value in list(vars(owner).items())
+        if "_probe" in getattr(getattr(value, "__code__", None), "co_filename", "") and hasattr(value, "__wrapped__")
+    ]
+    hooks = [optimizer._global_optimizer_pre_hooks, optimizer._global_optimizer_post_hooks]
+    kept = [dict(each) for each in hooks]
+    if len(patched) < 10 or not all(kept):
+        raise SystemExit("no probe in this process")
+
+    def switch(on):
+        for owner, name, ours, own in patched:
+            setattr(owner, name, ours if on else own)
+        for each, ours in zip(hooks, kept):
+            each.clear()
+            each.update(ours if on else {})
+
+    return switch
 
 
 def worker(device, width, steps, peer, pipes, cpu):
@@ -77,9 +110,21 @@ def worker(device, width, steps, peer, pipes, cpu):
 
     with open(os.path.join(pipes, "answers"), "w") as answers, open(os.path.join(pipes, "asks")) as asks:
         block()
+        switch = probe_switch(torch) if peer == "switch" else None
         print("ready", file=answers, flush=True)
-        for _ in asks:
-            print(json.dumps(block()), file=answers, flush=True)
+        for line in asks:
+            if switch is None:
+                print(json.dumps(block()), file=answers, flush=True)
+                continue
+            pairs, end = [], time.perf_counter() + float(line)
+            while time.perf_counter() < end:
+                pair = {}
+                # Which comes first takes turns too.
+                for on in (False, True) if len(pairs) % 2 else (True, False):
+                    switch(on)
+                    pair[on] = block()
+                pairs.append((pair[False], pair[True]))
+            print(json.dumps(pairs), file=answers, flush=True)
 
 
 class Arm:
@@ -102,10 +147,10 @@ class Arm:
                 raise SystemExit("%s did not start" % self.name)
         self.answers.readline()
 
-    def block(self):
-        self.asks.write("go\n")
+    def ask(self, what="go"):
+        self.asks.write("%s\n" % what)
         self.asks.flush()
-        return float(self.answers.readline())
+        return json.loads(self.answers.readline())
 
     def end(self):
         self.asks.close()
@@ -120,10 +165,30 @@ def round_of(commands, own, blocks):
         arm.ready()
     for _ in range(blocks):
         for arm in random.sample(arms, len(arms)):
-            arm.times.append(arm.block())
+            arm.times.append(arm.ask())
     for arm in arms:
         arm.end()
     return {arm.name: arm.times for arm in arms}
+
+
+def within(flatout, own, seconds, keep):
+    """The probe against none in one process, in pairs of short blocks."""
+    own = dict(own, steps=10, peer="switch")
+    arm = Arm("probe", flatout + ["--", sys.executable, os.path.abspath(__file__)], own)
+    arm.ready()
+    pairs = arm.ask(seconds)
+    arm.end()
+    if keep:
+        before = json.load(open(keep))["pairs"] if os.path.exists(keep) else []
+        pairs = before + pairs
+        with open(keep, "w") as file:
+            json.dump({"width": own["width"], "pairs": pairs}, file)
+    groups = [[(on - off) / own["steps"] * 1e3 for off, on in pairs]]
+    low, high = interval(groups)
+    alone = statistics.median(off for off, _ in pairs) / own["steps"] * 1e3
+    result = {"device": own["device"], "width": own["width"], "pairs": len(pairs), "alone_ms": alone}
+    result["probe"] = {"added_ms": round(middle(groups), 4), "low": round(low, 4), "high": round(high, 4)}
+    print(json.dumps(result))
 
 
 def fitting_width(own, wanted_ms):
@@ -181,6 +246,7 @@ def main():
     parser.add_argument("--cpu", type=int, help="run every arm on this CPU")
     parser.add_argument("--traceml", action="store_true", help="TraceML as a further arm (pip install traceml-ai)")
     parser.add_argument("--keep", metavar="FILE", help="append the rounds to this file")
+    parser.add_argument("--within", type=float, metavar="SECONDS", help="only the probe, switched on and off in one process")
     parser.add_argument("--show", nargs="+", metavar="FILE", help="only count kept rounds together")
     arguments = parser.parse_args()
     random.seed(1)
@@ -199,6 +265,9 @@ def main():
         own["width"] = kept["width"]
     elif not arguments.width:
         own["width"] = fitting_width(own, arguments.step_ms)
+    if arguments.within:
+        within([os.path.abspath(arguments.flatout), "run", "--quiet"], own, arguments.within, arguments.keep)
+        return
     kept = kept or {"device": arguments.device, "width": own["width"], "steps": arguments.steps, "rounds": []}
     script = os.path.abspath(__file__)
     python, flatout = [sys.executable, script], [os.path.abspath(arguments.flatout), "run", "--quiet"]
