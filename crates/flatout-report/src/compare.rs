@@ -16,6 +16,7 @@ use crate::digest::Digest;
 use crate::digest::figures::{Figure, Unit};
 use change::Change;
 use flatout_core::{Kind, Message, message};
+use flatout_telemetry::Fact;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -239,7 +240,10 @@ fn settings_of(digest: &Digest) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     let training = digest.loaders.iter().find(|loader| loader.feeds_training);
     let training = training.map_or_else(|| "loader.0".to_owned(), |loader| format!("loader.{}", loader.id));
-    for fact in &digest.facts {
+    // What was measured or computed is no setting.
+    let settings_only =
+        |fact: &&Fact| !["device.flops", "step.flops", "batch.measured"].contains(&fact.key.as_str());
+    for fact in digest.facts.iter().filter(settings_only) {
         // Of loaders and optimizers the one that trains: its number would hide that the setting is the same.
         let name = match fact.scope.as_deref() {
             Some(scope) if scope.starts_with("loader.") && scope != training => continue,

@@ -99,7 +99,10 @@ pub fn about_run(info: &RunInfo, length_s: Option<f64>) -> Message {
         let time = units::duration(seconds);
         parts.push(message!(en: "lasted {time}", zh: "时长 {time}"));
     }
-    parts.push(ending(info).0);
+    // A log of another tool does not tell how the program ended.
+    if info.kind != "import" {
+        parts.push(ending(info).0);
+    }
     if let Some(host) = &info.host {
         let (name, cpus) = (&host.name, host.cpus.count());
         parts.push(message!(en: "{name}, {cpus} CPUs", zh: "{name}，{cpus} 个 CPU"));

@@ -23,6 +23,8 @@ pub struct Recorder {
     tick_began: f64,
     tick: Box<Tick>,
     loss: Option<f64>,
+    /// Readings of the loss in this tick: their sum and number. One step's loss alone says little.
+    losses: (f64, u64),
     /// What the device had worked in all, at the last tick and now.
     busy_before_ms: f64,
     busy_ms: Option<f64>,
@@ -82,6 +84,7 @@ impl Recorder {
             tick_began: 0.0,
             tick: Box::new(Tick::new()),
             loss: None,
+            losses: (0.0, 0),
             busy_before_ms: 0.0,
             busy_ms: None,
         })
@@ -114,7 +117,8 @@ impl Recorder {
     }
 
     pub fn loss(&mut self, loss: f64) {
-        self.loss = Some(loss);
+        self.losses = (self.losses.0 + loss, self.losses.1 + 1);
+        self.loss = Some(self.losses.0 / self.losses.1 as f64);
     }
 
     pub fn event(&mut self, kind: EventKind) {
@@ -143,6 +147,7 @@ impl Recorder {
         let now = self.end_tick();
         if self.writing.exchange(&mut self.tick) {
             self.tick_began = now;
+            self.losses = (0.0, 0);
             self.busy_before_ms = self.busy_ms.take().unwrap_or(self.busy_before_ms);
         }
     }

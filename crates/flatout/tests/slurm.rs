@@ -24,6 +24,16 @@ for epoch in range(1, 4):
 print('WARNING: this is the end', flush=True)
 ";
 
+/// Steps without a training library; the second rank needs more than twice as long for each.
+const RANK: &str = "import os, time
+import flatout
+rank = int(os.environ['RANK'])
+assert os.environ['WORLD_SIZE'] == '2'
+for step in range(120):
+    time.sleep(0.02 + 0.03 * rank)
+    flatout.step(samples=8)
+";
+
 struct Home<'a> {
     cluster: &'a Cluster,
     folder: tempfile::TempDir,
@@ -111,6 +121,7 @@ fn jobs_are_sent_followed_and_analysed() {
     one_job(&home);
     an_array(&home);
     two_ranks(&home);
+    a_straggler_on_another_node(&home);
     unknown_jobs(&home);
 }
 
@@ -228,6 +239,37 @@ fn two_ranks(home: &Home) {
     assert_eq!(ranks, [0, 1], "{analysis}");
 }
 
+fn a_straggler_on_another_node(home: &Home) {
+    fs::write(home.folder.path().join("rank.py"), RANK).unwrap();
+    let id = home.submit(&[
+        "--gpus", "1", "--nodes", "2", "--ranks", "--", "python3", "rank.py",
+    ]);
+    let analysis = home.analyze(&id, 1);
+    let nodes = analysis["jobs"][0]["node_list"].as_str().unwrap();
+    assert!(cluster::NODES.iter().all(|node| nodes.contains(node)), "{nodes}");
+    let stragglers = |rows: &Value| -> Vec<bool> {
+        rows.as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["straggler"] == true)
+            .collect()
+    };
+    assert_eq!(stragglers(&analysis["ranks"]), [false, true], "{analysis}");
+    let text = home.good(&["analyze", "--job-id", &id]);
+    assert!(text.contains("holds the others up"), "{text}");
+    let report: Value = serde_json::from_str(&home.good(&["report", "--job-id", &id, "--json"])).unwrap();
+    assert_eq!(
+        stragglers(&report["ranks"]["rows"]),
+        [false, true],
+        "{}",
+        report["ranks"]
+    );
+    let page = home.good(&["report", "--job-id", &id, "--html", "-"]);
+    assert!(page.contains("holds the others up") && page.contains("Ranks"));
+    let markdown = home.good(&["report", "--job-id", &id, "--md"]);
+    assert!(markdown.contains("**holds the others up**"), "{markdown}");
+}
+
 fn unknown_jobs(home: &Home) {
     let unknown = home.flatout(&["analyze", "--job-id", "999999"]);
     let words = String::from_utf8_lossy(&unknown.stderr).into_owned();
@@ -238,6 +280,12 @@ fn unknown_jobs(home: &Home) {
     );
     let hostile = home.flatout(&["analyze", "--job-id", "1; touch never"]);
     assert!(String::from_utf8_lossy(&hostile.stderr).contains("is not a Slurm job id"));
+    let report = home.flatout(&["report", "--job-id", "999999"]);
+    assert_eq!(report.status.code(), Some(2));
+    assert!(
+        String::from_utf8_lossy(&report.stderr).contains("there is no record of job 999999"),
+        "{report:?}"
+    );
     let status = home.flatout(&["slurm", "status", "999999"]);
     assert!(
         String::from_utf8_lossy(&status.stderr).contains("Slurm knows no job 999999"),

@@ -45,7 +45,10 @@ pub fn html(analysis: &Analysis, digest: Option<&Digest>, options: Options) -> S
         body += &writer.time_bar(digest);
         body += &writer.gpus(&digest.verdict);
         body += &writer.charts(&digest.charts, &digest.marks);
-        body += &writer.findings(&digest.diagnosis);
+        // A GPU log has no steps to judge.
+        if digest.info.kind != "import" {
+            body += &writer.findings(&digest.diagnosis);
+        }
     }
     for section in &analysis.sections {
         body += &writer.log(section);

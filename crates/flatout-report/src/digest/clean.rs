@@ -74,7 +74,7 @@ pub fn defects(data: &RunData, dropped: (usize, usize), every: usize) -> Vec<Def
             message!(en: "one sample only: it says nothing about how things went", zh: "只有一个采样：无法说明运行过程"),
         );
     }
-    if data.info.exit.is_none() && !empty {
+    if data.info.exit.is_none() && !empty && data.info.kind != "import" {
         say(message!(
             en: "the end of the run is not in the record: it was killed, or still runs",
             zh: "记录中没有运行的结束：被终止，或仍在运行"

@@ -64,7 +64,7 @@ mod tests {
                 .collect()
         };
         let always = ("pipeline", "auto".to_owned());
-        assert_eq!(changes(&[]), [always.clone()]);
+        assert_eq!(changes(&[]), std::slice::from_ref(&always));
         let title = message!(en: "often", zh: "过频");
         let mut finding = Finding::new("evaluation-too-often", Severity::Warning, title.clone());
         finding.fixes.push(Fix::Setting {

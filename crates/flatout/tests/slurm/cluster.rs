@@ -19,6 +19,8 @@ const PROGRAMS: [&str; 7] = [
 ];
 /// For one daemon to come up.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Two nodes on one machine, a daemon each.
+pub const NODES: [&str; 2] = ["first", "second"];
 
 pub struct Cluster {
     pub folder: tempfile::TempDir,
@@ -79,11 +81,11 @@ impl Cluster {
         let folder = self.path().display().to_string();
         // Jobs and daemons of other users must be able to look inside.
         let _ = fs::set_permissions(self.path(), fs::Permissions::from_mode(0o755));
-        for name in ["db", "state", "spool"] {
+        for name in ["db", "state", "spool", "spool/first", "spool/second"] {
             fs::create_dir(self.path().join(name)).map_err(|error| error.to_string())?;
         }
-        let (controller, daemon, database) = (free_port(), free_port(), free_port());
-        self.configure(controller, daemon, database);
+        let (controller, database) = (free_port(), free_port());
+        self.configure(controller, database);
         self.munge(&folder)?;
         self.database(&folder)?;
         self.spawn("slurmdbd", &["-D"])?;
@@ -93,15 +95,18 @@ impl Cluster {
         wait_for("slurmctld", || {
             TcpStream::connect(("127.0.0.1", controller)).is_ok()
         })?;
-        self.spawn("slurmd", &["-D", "-N", &host()])?;
+        for node in NODES {
+            self.spawn("slurmd", &["-D", "-N", node])?;
+        }
         wait_for("slurmd", || {
             self.tool("sinfo", &["-h", "-o", "%t"])
                 .is_ok_and(|state| state.trim() == "idle")
         })
     }
 
-    fn configure(&self, controller: u16, daemon: u16, database: u16) {
-        let (folder, host) = (self.path().display(), host());
+    fn configure(&self, controller: u16, database: u16) {
+        let (one, other) = (free_port(), free_port());
+        let (folder, host, [first, second]) = (self.path().display(), host(), NODES);
         let write =
             |name: &str, text: String| fs::write(self.path().join(name), text).expect("the configuration");
         write(
@@ -117,7 +122,7 @@ impl Cluster {
         write(
             "slurm.conf",
             format!(
-                "ClusterName=throwaway\nSlurmctldHost={host}(127.0.0.1)\nAuthType=auth/munge\nAuthInfo=socket={folder}/munge.sock\nSlurmUser=root\nSlurmdUser=root\nSlurmctldPort={controller}\nSlurmdPort={daemon}\nStateSaveLocation={folder}/state\nSlurmdSpoolDir={folder}/spool\nSlurmctldPidFile={folder}/slurmctld.pid\nSlurmdPidFile={folder}/slurmd.pid\nSlurmctldLogFile={folder}/slurmctld.log\nSlurmdLogFile={folder}/slurmd.log\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSwitchType=switch/none\nMpiDefault=none\nReturnToService=2\nSlurmdParameters=config_overrides\nSchedulerParameters=sched_interval=1,batch_sched_delay=0\nSelectType=select/cons_tres\nSelectTypeParameters=CR_CPU_Memory\nJobAcctGatherType=jobacct_gather/linux\nJobAcctGatherFrequency=task=1\nAccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=localhost\nAccountingStoragePort={database}\nAccountingStoragePass={folder}/munge.sock\nAccountingStorageTRES=gres/gpu\nGresTypes=gpu\nKillWait=2\nMinJobAge=300\nNodeName={host} NodeAddr=127.0.0.1 CPUs=4 RealMemory=2000 Gres=gpu:2 State=UNKNOWN\nPartitionName=gpu Nodes=ALL Default=YES MaxTime=60 DefMemPerCPU=200 State=UP\n"
+                "ClusterName=throwaway\nSlurmctldHost={host}(127.0.0.1)\nAuthType=auth/munge\nAuthInfo=socket={folder}/munge.sock\nSlurmUser=root\nSlurmdUser=root\nSlurmctldPort={controller}\nStateSaveLocation={folder}/state\nSlurmdSpoolDir={folder}/spool/%n\nSlurmctldPidFile={folder}/slurmctld.pid\nSlurmdPidFile={folder}/slurmd-%n.pid\nSlurmctldLogFile={folder}/slurmctld.log\nSlurmdLogFile={folder}/slurmd-%n.log\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSwitchType=switch/none\nMpiDefault=none\nReturnToService=2\nSlurmdParameters=config_overrides\nSchedulerParameters=sched_interval=1,batch_sched_delay=0\nSelectType=select/cons_tres\nSelectTypeParameters=CR_CPU_Memory\nJobAcctGatherType=jobacct_gather/linux\nJobAcctGatherFrequency=task=1\nAccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=localhost\nAccountingStoragePort={database}\nAccountingStoragePass={folder}/munge.sock\nAccountingStorageTRES=gres/gpu\nGresTypes=gpu\nKillWait=2\nMinJobAge=300\nNodeName={first} NodeHostname={host} NodeAddr=127.0.0.1 Port={one} CPUs=4 RealMemory=2000 Gres=gpu:2 State=UNKNOWN\nNodeName={second} NodeHostname={host} NodeAddr=127.0.0.1 Port={other} CPUs=4 RealMemory=2000 Gres=gpu:2 State=UNKNOWN\nPartitionName=gpu Nodes=ALL Default=YES MaxTime=60 DefMemPerCPU=200 State=UP\n"
             ),
         );
         // Two files stand for two GPUs.
@@ -125,7 +130,7 @@ impl Cluster {
         write("gpu1", String::new());
         write(
             "gres.conf",
-            format!("NodeName={host} Name=gpu File={folder}/gpu[0-1]\n"),
+            format!("NodeName={first},{second} Name=gpu File={folder}/gpu[0-1]\n"),
         );
     }
 
