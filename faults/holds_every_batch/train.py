@@ -7,7 +7,7 @@ from torch import nn
 
 torch.manual_seed(0)
 # As much as a small machine would have: it is full after some fifteen seconds.
-resource.setrlimit(resource.RLIMIT_AS, (7 << 30, 7 << 30))
+resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
 x, y = torch.randn(8192, 256), torch.randn(8192, 1)
 model = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)

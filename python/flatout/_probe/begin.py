@@ -13,7 +13,10 @@ def start(torch):
     from . import settings, trial
 
     places.learn(torch)
-    guard.compiling = getattr(getattr(torch, "compiler", None), "is_compiling", guard.compiling)
+    # Both are constants to a compiler; the first is quicker to ask where it exists.
+    compiler = getattr(torch, "compiler", None)
+    compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", None)
+    guard.compiling = compiling or guard.compiling
     for patch in PATCHES:
         patch.install(torch)
     settings.install(torch)

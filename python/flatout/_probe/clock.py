@@ -50,6 +50,13 @@ batch_samples = 0
 fed = False
 resting = -1
 again = False
+# Something changed that the next step must look at: an evaluation began or ended, a loader fed for the first time. Between two
+# steps of a plain loop nothing does, and what is not looked at costs nothing: after a step's arithmetic every line of the probe
+# comes out of cold memory.
+attention = True
+# Steps whose times are not in the histograms yet: the sums at each one's end, and when that was.
+_unsorted = []
+SORTED_AT_ONCE = 32
 stop_after = int(os.environ.get("FLATOUT_STEPS") or 0)
 # Called once a second and at the end: each sends what it gathered since.
 flushers = []
@@ -90,20 +97,25 @@ def span(kind, begin, end):
 
 
 def batch_came(samples):
-    global batch_samples, base, fed, resting, again
-    words[W_BATCHES] += 1
+    """A batch is there; gives the time."""
+    global batch_samples, base, fed, resting, again, phase, since
+    counters = words
+    now = perf_counter_ns()
+    counters[W_SUMS + phase] += now - since
+    counters[W_PHASE] = phase = base = COMPUTE
+    counters[W_SINCE] = since = now
+    counters[W_BATCHES] += 1
     batch_samples += samples
-    base = COMPUTE
     fed, resting, again = True, -1, False
-    now = switch(COMPUTE)
     if after_batch:
         for function in after_batch:
             function(now)
+    return now
 
 
 def step_ended():
-    """An optimizer step ended: the step's time in each phase goes into the histograms."""
-    global since, last_step, last_sums, batch_samples, base, phase
+    """An optimizer step ended."""
+    global since, batch_samples, base, phase, fed, again, resting
     if base != COMPUTE:
         base = COMPUTE
         if phase == OTHER:
@@ -112,21 +124,9 @@ def step_ended():
     counters = words
     counters[W_SUMS + phase] += now - since
     counters[W_SINCE] = since = now
-    if last_step:
-        totals = counters[SUMS].tolist()
-        at = W_HIST
-        for total, before in zip(totals, last_sums):
-            # Most phases did not grow. A step of three days would be counted in its neighbour's first bucket.
-            if total > before:
-                counters[at + int(log2(total - before) * 8)] += 1
-            at += BUCKETS
-        last_sums = totals
-        wall = now - last_step
-        if wall > 0:
-            counters[W_STEP_HIST + min(int(log2(wall) * 8), BUCKETS - 1)] += 1
-    else:
-        last_sums = counters[SUMS].tolist()
-    last_step = now
+    sums_now = counters[SUMS].tolist()
+    sums_now.append(now)
+    _unsorted.append(sums_now)
     steps = counters[W_STEPS] + 1
     counters[W_STEPS] = steps
     if batch_samples:
@@ -136,11 +136,43 @@ def step_ended():
         for function in after_step:
             function(now)
     if fed or again:
-        rest()
+        # As `rest`.
+        fed = again = False
+        if phase == COMPUTE:
+            counters[W_PHASE] = phase = base = OTHER
+            resting = sums_now[OTHER]
     if now >= next_flush:
         flush(now)
+    elif len(_unsorted) >= SORTED_AT_ONCE:
+        sort_steps()
     if stop_after and steps >= stop_after:
         stop_program(steps)
+
+
+def sort_steps():
+    """The steps' time in each phase goes into the histograms. Many at once: that is many times quicker than each at its end."""
+    global last_step, last_sums
+    counters = words
+    for totals in _unsorted:
+        now = totals.pop()
+        if last_step:
+            at = W_HIST
+            for total, before in zip(totals, last_sums):
+                # Most phases did not grow. A step of three days would be counted in its neighbour's first bucket.
+                if total > before:
+                    counters[at + int(log2(total - before) * 8)] += 1
+                at += BUCKETS
+            if now > last_step:
+                counters[W_STEP_HIST + min(int(log2(now - last_step) * 8), BUCKETS - 1)] += 1
+        last_sums, last_step = totals, now
+    _unsorted.clear()
+
+
+def no_measure():
+    """The time to the next step says nothing."""
+    global last_step
+    sort_steps()
+    last_step = 0
 
 
 def rest():
@@ -155,6 +187,7 @@ def rest():
 def resume():
     """Another step comes before the next batch: what looked like the program's own code was its forward and backward."""
     global resting, again, base
+    sort_steps()
     before, resting, again = resting, -1, True
     base = COMPUTE
     if phase == OTHER:
@@ -179,6 +212,7 @@ def stop_program(steps):
 
 def move(before, target):
     """Gives the time since the snapshot `before` to another phase, once it is known what it was."""
+    sort_steps()
     switch(phase)
     moved = 0
     for index in range(7):
@@ -211,6 +245,7 @@ def claim_slot(at, number):
 def flush(now, last=False):
     global next_flush
     next_flush = now + FLUSH_NS
+    sort_steps()
     begin()
     for function in flushers:
         function(last)
@@ -289,7 +324,7 @@ def stop():
 
 def after_fork():
     """In a forked child: its own counters, its own file, once it has something to tell."""
-    global ring, words, phase, since, thread, base, last_step, next_flush, batch_samples, fed, resting, again
+    global ring, words, phase, since, thread, base, last_step, next_flush, batch_samples, fed, resting, again, attention
     ring = Ring()
     words = ring.words
     phase = base = OTHER
@@ -297,7 +332,8 @@ def after_fork():
     thread = get_ident()
     last_sums[:] = [0] * 7
     last_step = next_flush = batch_samples = 0
-    fed, resting, again = False, -1, False
+    fed, resting, again, attention = False, -1, False, True
+    _unsorted.clear()
 
 
 def rebind_thread():

@@ -99,7 +99,7 @@ def not_the_programs():
     """What passed since the step ended is charged to nobody, and the next step is no measure."""
     now = perf_counter_ns()
     clock.words[clock.W_SINCE] = clock.since = now
-    clock.last_step = 0
+    clock.no_measure()
 
 
 @guard.quietly

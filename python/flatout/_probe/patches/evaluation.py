@@ -73,6 +73,7 @@ def _patch_train(cls):
 def _asked():
     global pending, _place
     if not active and pending is None:
+        clock.attention = True
         pending = clock.sums()
         _place = places.user_place(2)
 
@@ -99,6 +100,7 @@ def confirm():
     _batches = clock.words[W_EVAL_BATCHES]
     clock.move(before, clock.EVAL)
     pending, active = None, True
+    clock.attention = True
     clock.base = clock.EVAL
     clock.switch(clock.EVAL)
 
@@ -109,6 +111,7 @@ def finish():
     spent = clock.sums()[clock.EVAL] - _begun
     batches = clock.words[W_EVAL_BATCHES] - _batches
     active, pending = False, None
+    clock.attention = True
     clock.base = clock.OTHER
     if clock.phase == clock.EVAL:
         clock.switch(clock.OTHER)

@@ -12,6 +12,7 @@ _count = 0
 # The loader whose iterator is being made: forked workers inherit it, spawned ones read it from the environment.
 starting = 0
 _fetching = False
+_tensor = None
 # Training batches are cut to their first samples; 0 leaves them whole. Only a trial of `flatout tune` does so.
 first_samples = 0
 
@@ -30,6 +31,8 @@ class Loader:
 def install(torch):
     from torch.utils.data import dataloader
 
+    global _tensor
+    _tensor = torch.Tensor
     _patch_init(dataloader.DataLoader)
     _patch_iter(dataloader.DataLoader)
     _patch_next(dataloader._BaseDataLoaderIter, torch)
@@ -174,17 +177,41 @@ def _patch_next(cls, torch):
             batch = divided(batch)
         if not guard.off:
             try:
-                if evaluating:
-                    _evaluated(state)
+                if state is not None and state[2] and state[0].feeds and not evaluating and not evaluation.active:
+                    _came_again(state, begin, batch)
                 else:
-                    _came(state, batch)
-                if state is not None:
-                    took(state, begin, evaluating)
+                    _first_or_other(state, begin, batch, evaluating)
             except Exception as error:
                 guard.failed(error, "next")
         return batch
 
     cls.__next__ = __next__
+
+
+def _came_again(state, begin, batch):
+    """The usual batch, of a loader known to feed the training: as few lines as can be, each of them is run at every step."""
+    state[2] += 1
+    state[3] = now = clock.batch_came(batch_size(batch))
+    number, words = state[0].number + 1, clock.words
+    at = W_LOADERS + (number % LOADER_SLOTS) * LOADER_WORDS
+    if words[at + L_NUMBER] != number:
+        clock.claim_slot(at, number)
+    words[at + L_BATCHES] += 1
+    words[at + L_WAIT] += now - begin
+    if settings.on_batch:
+        for function in settings.on_batch:
+            function()
+    if now >= clock.next_flush:
+        clock.flush(now)
+
+
+def _first_or_other(state, begin, batch, evaluating):
+    if evaluating:
+        _evaluated(state)
+    else:
+        _came(state, batch)
+    if state is not None:
+        took(state, begin, evaluating)
 
 
 def took(state, begin, evaluating):
@@ -207,6 +234,7 @@ def _came(state, batch):
         state[3] = clock.since
         if not state[0].feeds:
             newly_fed.append(state[0])
+            clock.attention = True
         if state[2] == 0:
             _first(state, batch)
     for function in settings.on_batch:
@@ -245,7 +273,7 @@ def _ended(iterator, exhausted, evaluating):
     """No batch came: the loader is exhausted, or it failed."""
     state = getattr(iterator, "_flatout", None)
     if not evaluating:
-        clock.base, clock.resting = clock.OTHER, -1
+        clock.base, clock.resting, clock.attention = clock.OTHER, -1, True
         clock.switch(clock.OTHER)
         if exhausted and state is not None and state[2] and not state[4]:
             state[4] = True
@@ -290,6 +318,9 @@ def part(value, whole, samples):
 
 def batch_size(batch, depth=0):
     """Samples in a batch: the first dimension of the first tensor in it."""
+    if type(batch) is list and batch and type(batch[0]) is _tensor:
+        # What the default collate gives for a tuple.
+        batch = batch[0]
     shape = getattr(batch, "shape", None)
     if shape is not None:
         return int(shape[0]) if len(shape) else 0

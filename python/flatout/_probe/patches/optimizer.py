@@ -1,5 +1,6 @@
 """Steps, from the optimizers' global hooks; and which optimizer it is."""
 
+import sys
 import weakref
 
 from .. import clock, guard, places, settings
@@ -16,24 +17,39 @@ def install(torch):
 
     compiling = guard.compiling
 
+    get_ident = clock.get_ident
+
     def before(self, args, kwargs):
         # While a compiler traces the step it must find nothing here to trace.
         if compiling() or guard.off:
             return None
-        return _before(self)
+        sync.stepping = True
+        if clock.attention or clock.resting >= 0 or get_ident() != clock.thread:
+            _before()
+        return None
 
     def after(self, args, kwargs):
         if compiling() or guard.off:
             return None
-        return _after(self)
+        sync.stepping = False
+        try:
+            if id(self) == _primary and not _others and get_ident() == clock.thread:
+                clock.step_ended()
+            else:
+                _after(self)
+        except Exception as error:
+            guard.failed(error, "step")
+        return None
 
     optimizer.register_optimizer_step_pre_hook(before)
     optimizer.register_optimizer_step_post_hook(after)
     _patch_init(optimizer.Optimizer)
+    _read_directly(torch, optimizer)
     zeroing.install(torch, optimizer.Optimizer)
 
 
-def _before(self):
+def _before():
+    """What changed since the last step."""
     try:
         if clock.get_ident() != clock.thread:
             clock.rebind_thread()
@@ -42,7 +58,6 @@ def _before(self):
             for info in loader.newly_fed:
                 info.feeds = True
             loader.newly_fed.clear()
-        sync.stepping = True
         for function in tuple(settings.on_optimizer):
             function()
         if clock.resting >= 0:
@@ -50,31 +65,47 @@ def _before(self):
         if clock.phase == clock.OTHER and clock.base == clock.OTHER:
             clock.base = clock.COMPUTE
             clock.switch(clock.COMPUTE)
+        clock.attention = bool(settings.on_optimizer)
     except Exception as error:
         guard.failed(error, "step")
 
 
 def _after(self):
     global _primary, _others
-    sync.stepping = False
-    try:
-        if clock.get_ident() != clock.thread:
+    if clock.get_ident() != clock.thread:
+        return
+    number = id(self)
+    if number != _primary:
+        # With several optimizers (a GAN) a step is a round of the first; if that one rests, another takes its place.
+        _others += 1
+        if _primary and _others <= 3:
+            if clock.again:
+                clock.switch(clock.phase)
+                clock.rest()
             return
-        number = id(self)
-        if number != _primary:
-            # With several optimizers (a GAN) a step is a round of the first; if that one rests, another takes its place.
-            _others += 1
-            if _primary and _others <= 3:
-                if clock.again:
-                    clock.switch(clock.phase)
-                    clock.rest()
-                return
-            _primary = number
-            describe(self)
-        _others = 0
-        clock.step_ended()
-    except Exception as error:
-        guard.failed(error, "step")
+        _primary = number
+        describe(self)
+    _others = 0
+    clock.step_ended()
+
+
+def _read_directly(torch, module):
+    """Optimizers read their own step counts, two a parameter: past the probe, which has no use for them."""
+    original = getattr(module, "_get_value", None)
+    item = getattr(torch._C.TensorBase, "item", None)
+    if original is None or item is None:
+        return
+    compiling, tensor = guard.compiling, torch.Tensor
+
+    @guard.like(original)
+    def _get_value(x):
+        if compiling() or type(x) is not tensor:
+            return original(x)
+        return item(x)
+
+    for name, other in list(sys.modules.items()):
+        if name.startswith("torch.optim.") and getattr(other, "_get_value", None) is original:
+            other._get_value = _get_value
 
 
 def _patch_init(cls):

@@ -4,7 +4,6 @@ On a CUDA tensor the host waits there for the device; on a CPU tensor it does no
 """
 
 from time import perf_counter_ns
-from types import SimpleNamespace
 
 from .. import clock, guard, places
 from ..ring import W_LOSS, W_LOSSES, W_STEPS
@@ -33,8 +32,11 @@ READS = {
 def install(torch):
     for name, what in READS.items():
         _patch_read(torch.Tensor, name, what)
-    _patch_copy(torch, "to")
-    _patch_copy(torch, "cuda")
+    # Without a device there is nothing to copy to: as long as none is awake, copies are torch's own.
+    if hasattr(torch.cuda, "_lazy_call"):
+        torch.cuda._lazy_call(lambda: patch_copies(torch))
+    else:
+        patch_copies(torch)
     _patch_wait(torch.cuda, "synchronize")
     _patch_wait(torch.cuda.Stream, "synchronize")
     _patch_wait(torch.cuda.Event, "synchronize")
@@ -100,16 +102,18 @@ def count(what, device, spent, frame):
     site[1] += spent
 
 
-def _patch_copy(torch, name):
-    # An old or a future torch may keep it elsewhere: then every copy is looked at.
-    cuda = torch.cuda if hasattr(torch.cuda, "_initialized") else SimpleNamespace(_initialized=True)
-    cls = torch.Tensor
+@guard.quietly
+def patch_copies(torch):
+    _patch_copy(torch.Tensor, "to")
+    _patch_copy(torch.Tensor, "cuda")
+
+
+def _patch_copy(cls, name):
     original = getattr(cls, name)
     compiling = guard.compiling
 
     def copy(self, *args, **kwargs):
-        # Without a device there is nothing to copy to; the very first copy, which wakes it, is no measure either.
-        if compiling() or not cuda._initialized or _inside or guard.off:
+        if compiling() or _inside or guard.off:
             return original(self, *args, **kwargs)
         begin = perf_counter_ns()
         result = original(self, *args, **kwargs)
