@@ -3,6 +3,7 @@
 mod faults;
 mod gpu;
 mod packages;
+mod reference;
 mod test;
 mod venv;
 mod wheel;
@@ -31,6 +32,11 @@ const TASKS: &[Task] = &[
         run: gpu::run,
     },
     Task {
+        name: "reference",
+        about: "write docs/reference anew from the program's own help and rules",
+        run: reference::run,
+    },
+    Task {
         name: "test",
         about: "set up, then formatting, clippy, Python tests, labelled faults, Rust tests",
         run: test::run,
@@ -55,7 +61,7 @@ fn main() -> ExitCode {
     else {
         eprintln!("usage: cargo xtask TASK\n");
         for task in TASKS {
-            eprintln!("  {:<8} {}", task.name, task.about);
+            eprintln!("  {:<9} {}", task.name, task.about);
         }
         return ExitCode::from(2);
     };
