@@ -1,7 +1,9 @@
-"""`flatout tune` against a grid over the same knobs, and against Optuna given the same number of trials.
+"""`flatout tune` against a grid over the same knobs, and against Optuna and Lightning's batch-size finder given the same time.
 
     python benches/tune/compare.py --flatout target/release/flatout --program interactions_mlp --out result.json
     python benches/tune/compare.py --flatout … --program stocks_lstm --only tune,grid --grid workers=0,1,2 --grid batch=64,256
+
+    python benches/tune/compare.py --only tune,optuna,lightning …    with the packages of ../requirements.txt
 
 Every point, whoever chose it, is measured in the same way: `flatout tune --max-trials 1 --start …`. The programs make their data
 themselves, so there is nothing to warm.
@@ -50,11 +52,9 @@ def grid(arguments, program, axes):
     return results
 
 
-def optuna(arguments, program, axes, trials):
-    try:
-        import optuna as library
-    except ImportError:
-        return None
+def optuna(arguments, program, axes, seconds):
+    import optuna as library
+
     library.logging.set_verbosity(library.logging.WARNING)
     study = library.create_study(direction="maximize", sampler=library.samplers.TPESampler(seed=0, n_startup_trials=4))
 
@@ -62,8 +62,18 @@ def optuna(arguments, program, axes, trials):
         settings = {name: trial.suggest_categorical(name, values) for name, values in axes.items()}
         return point(arguments, program, settings)["score"]["mean"]
 
-    study.optimize(objective, n_trials=trials)
-    return {"score": study.best_value, "settings": study.best_params, "trials": trials}
+    study.optimize(objective, timeout=seconds)
+    return {"score": study.best_value, "settings": study.best_params, "trials": len(study.trials)}
+
+
+def lightning(arguments, program, seconds):
+    """The batch it chooses, measured like every other point. It knows the MLP only."""
+    command = [sys.executable, str(HERE / "lightning_finder.py"), "--seconds", str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60)
+    if done.returncode != 0:
+        return {"error": done.stderr[-600:]}
+    found = json.loads(done.stdout.splitlines()[-1])
+    return {**found, "score": point(arguments, program, {"batch": found["batch"]})["score"]}
 
 
 def main():
@@ -71,10 +81,11 @@ def main():
     parser.add_argument("--flatout", default="target/release/flatout")
     parser.add_argument("--program", action="append", required=True, help="names of programs/, without .py")
     parser.add_argument("--grid", action="append", default=[], help="workers=0,1,2")
-    parser.add_argument("--only", default="tune,grid,optuna")
+    parser.add_argument("--only", default="tune,grid")
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--max-trials", type=int, default=12)
     parser.add_argument("--budget", default="10m")
+    parser.add_argument("--peer-seconds", type=float, help="time for each peer (default: what tune took)")
     parser.add_argument("--knobs", default="")
     parser.add_argument("--out")
     arguments = parser.parse_args()
@@ -105,9 +116,13 @@ def main():
                 tuned = tuned.get("start", {}).get("score", {}).get("mean", 0.0)
                 result["side_by_side"] = {"grid": again, "tune": tuned, "share": tuned / again if again else None}
                 print(name, "tune / grid", result["side_by_side"], flush=True)
+        seconds = arguments.peer_seconds or result.get("tune", {}).get("wall_s", 60.0)
         if "optuna" in steps and axes:
-            result["optuna"] = optuna(arguments, program, axes, arguments.max_trials)
+            result["optuna"] = optuna(arguments, program, axes, seconds)
             print(name, "optuna", result["optuna"], flush=True)
+        if "lightning" in steps and name == "interactions_mlp":
+            result["lightning"] = lightning(arguments, program, seconds)
+            print(name, "lightning", result["lightning"], flush=True)
         whole.append(result)
         if arguments.out:
             pathlib.Path(arguments.out).write_text(json.dumps(whole, indent=1))

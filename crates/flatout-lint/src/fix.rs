@@ -90,7 +90,7 @@ pub fn backup_path(path: &Path) -> PathBuf {
 }
 
 /// Puts the new text in place.
-fn write(path: &Path, new: &str) -> Result<(), FileError> {
+pub(crate) fn write(path: &Path, new: &str) -> Result<(), FileError> {
     let mode = std::fs::metadata(path).map(|data| data.permissions());
     write_atomically(path, new.as_bytes())?;
     if let Ok(mode) = mode {

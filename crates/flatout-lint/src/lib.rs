@@ -19,6 +19,7 @@ pub mod join;
 mod lint;
 mod loaders;
 pub mod parallel;
+pub mod patch;
 pub mod project;
 pub mod python;
 pub mod report;

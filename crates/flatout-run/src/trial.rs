@@ -21,6 +21,7 @@ use crate::session::{Options, Recording};
 use flatout_core::{Message, Result, message};
 use flatout_telemetry::record::{RunData, SCHEMA};
 use flatout_telemetry::{EventKind, Record, RecordWriter, RunInfo};
+use flatout_tune::disk;
 use flatout_tune::trial::{Outcome, Plan, Settings, Trial};
 use group::Group;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,8 @@ const POLL: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_millis(500);
 /// A program that prints more than this is stopped before it fills the disk.
 const MOST_OUTPUT_BYTES: u64 = 256 << 20;
+/// A program that leaves less than this on the disk is stopped; half of what there was, where it was less to begin with.
+const LEAST_FREE_BYTES: u64 = 512 << 20;
 /// Once the trial is over, the program may end by itself for so long.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -50,6 +53,8 @@ enum Ended {
     Hung(f64),
     /// It printed without end.
     Flooded,
+    /// It fills the disk.
+    DiskFull,
     Interrupted,
 }
 
@@ -145,6 +150,7 @@ impl ProgramTrial<'_> {
         poll: &mut dyn FnMut(&mut u64),
     ) -> Result<Ended> {
         let (mut steps, mut seen) = (0, Instant::now());
+        let room = Room::now(&self.folder);
         let mut over: Option<Instant> = None;
         loop {
             if let Some(status) = group.ended()? {
@@ -160,6 +166,9 @@ impl ProgramTrial<'_> {
             }
             if std::fs::metadata(log).is_ok_and(|log| log.len() > MOST_OUTPUT_BYTES) {
                 return Ok(Ended::Flooded);
+            }
+            if room.is_short() {
+                return Ok(Ended::DiskFull);
             }
             if over.is_none() && done() {
                 over = Some(Instant::now());
@@ -196,6 +205,9 @@ impl ProgramTrial<'_> {
         let failed = match ended {
             Ended::Hung(seconds) => return Outcome::Hung { seconds, tail },
             Ended::Flooded => Some(message!(en: "it printed more than 256 MiB", zh: "输出超过 256 MiB")),
+            Ended::DiskFull => {
+                Some(message!(en: "it was filling the disk and was stopped", zh: "正在写满磁盘，已被停止"))
+            }
             Ended::By(status) if !status.success() && !told.complete => Some(how(status)),
             _ => None,
         };
@@ -209,6 +221,24 @@ impl ProgramTrial<'_> {
         measured.not_in_force = self.route.not_in_force(settings, data, &measured);
         measured.record = record.to_owned();
         Outcome::Measured(measured)
+    }
+}
+
+/// How much must stay free where the trial and the program write.
+struct Room([(PathBuf, u64); 2]);
+
+impl Room {
+    fn now(folder: &Path) -> Self {
+        Self([folder, Path::new(".")].map(|place| {
+            let half = disk::free_bytes(place).unwrap_or(0) / 2;
+            (place.to_owned(), half.min(LEAST_FREE_BYTES))
+        }))
+    }
+
+    fn is_short(&self) -> bool {
+        let short =
+            |(place, least): &(PathBuf, u64)| disk::free_bytes(place).is_some_and(|free| free < *least);
+        self.0.iter().any(short)
     }
 }
 

@@ -5,7 +5,7 @@
 //! - [`session`]: a search on disk, to go on with; the lock.
 //! - [`check`]: the checklist before a start and on a record. [`ceilings`]: measured limits against the vendors' figures.
 //! - [`advise`]: starting values for this machine, each with its reason.
-//! - [`machine`]: what this machine has; [`gpus`]: what the vendors say of their GPUs.
+//! - [`disk`]: room and page cache. [`machine`]: what this machine has; [`gpus`]: what the vendors say of their GPUs.
 //! - [`settings`]: the names that programs, flags and configuration files give to the settings that matter.
 //! - [`config_file`]: the values of a YAML, JSON or TOML file, and where they stand in it.
 //!
@@ -15,6 +15,7 @@ pub mod advise;
 pub mod ceilings;
 pub mod check;
 pub mod config_file;
+pub mod disk;
 mod error;
 pub mod gpus;
 pub mod guard;

@@ -115,11 +115,14 @@ pub struct Measurement {
     pub record: PathBuf,
 }
 
-/// Steps with a part of each batch: what a step takes beside waiting for its batch, and the memory it would need.
+/// Steps with a part of each batch: what a step takes beside waiting for its batch, how long that wait is where the batch is made in
+/// between, and the memory it would need.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Smaller {
     pub samples: u64,
     pub own_s: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }

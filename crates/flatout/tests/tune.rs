@@ -4,6 +4,8 @@
 
 #[path = "tune/bad_input.rs"]
 mod bad_input;
+#[path = "tune/checking.rs"]
+mod checking;
 #[path = "tune/programs.rs"]
 mod programs;
 #[path = "run/support.rs"]

@@ -150,14 +150,15 @@ def finish(cut):
 
 
 class Smaller:
-    """Steps with the first samples of each batch. The batch is made whole, so only the step's own part is told."""
+    """Steps with the first samples of each batch: their own part, and without workers also what making the batch takes."""
 
     def __init__(self, samples):
         from .patches import loader
 
         self.loader, self.samples, self.steps = loader, samples, 0
         self.begun, self.waited, self.peak = 0, 0, allocated()
-        loader.first_samples = samples
+        self.alone = all(not one.num_workers for one in list(loader._known))
+        loader.take_part(samples)
 
     def stepped(self, now):
         self.steps += 1
@@ -170,8 +171,10 @@ class Smaller:
             self.begun, self.waited = perf_counter_ns(), waited_ns()
         elif self.steps >= 24 and now - self.begun > 3e8 or self.begun and now - self.begun > SMALLER_S * 1e9:
             wait()
-            seconds = (perf_counter_ns() - self.begun - waited_ns() + self.waited) / 1e9
-            told = {"samples": self.samples, "steps": self.steps - 4, "own_s": seconds / (self.steps - 4)}
+            steps, waited = self.steps - 4, waited_ns() - self.waited
+            told = {"samples": self.samples, "own_s": (perf_counter_ns() - self.begun - waited) / 1e9 / steps}
+            if self.alone:
+                told["wait_s"] = waited / 1e9 / steps
             if self.peak:
                 told["memory_bytes"] = max(_result["memory_bytes"] - self.peak + allocated(), 1)
             _result["smaller"] = told

@@ -11,6 +11,7 @@ use crate::applied::reason_for;
 use config::Config;
 use flatout_core::{Message, message};
 use flatout_diagnose::Analysis;
+use flatout_diagnose::analysis::{Device, compiles};
 use flatout_telemetry::record::RunData;
 use flatout_tune::settings;
 use flatout_tune::trial::{Measurement, Settings};
@@ -147,13 +148,11 @@ impl Route {
             let routed = self.placeholders.iter().any(|(known, _)| known == key)
                 || self.config.as_ref().is_some_and(|config| config.has(key));
             let why = if self.own {
-                (!OWN_FLAGS.iter().any(|(known, _)| known == key)).then(
-                    || message!(en: "flatout train has no such setting", zh: "flatout train 没有这个设置"),
-                )
+                not_ours(key, &analysis)
             } else if routed {
                 ignored(key, value, &analysis, measured)
             } else {
-                reason_for(key, data)
+                reason_for(key, data).or_else(|| uncompiled(key, &analysis))
             };
             if let Some(why) = why {
                 all.push((key.clone(), why));
@@ -179,9 +178,15 @@ impl Route {
             || self.config.as_ref().is_some_and(|config| config.has(key))
     }
 
-    /// The command with the settings' values in its placeholders.
+    /// The command with the settings' values in its placeholders, or as flags of our trainer.
     pub fn filled(&self, settings: &Settings) -> Vec<String> {
-        self.command
+        let mut command = self.command.clone();
+        for (key, flag) in OWN_FLAGS.iter().filter(|_| self.own) {
+            if let Some(value) = settings.get(key) {
+                put(&mut command, flag, value.into());
+            }
+        }
+        command
             .iter()
             .map(|part| filled(&part.to_string_lossy(), settings))
             .collect()
@@ -206,6 +211,29 @@ fn put(command: &mut Vec<OsString>, flag: &str, value: OsString) {
         }
     }
     command.extend([flag.into(), value]);
+}
+
+/// Our trainer has few flags, and computes in f32 on a CPU.
+fn not_ours(key: &str, analysis: &Analysis) -> Option<Message> {
+    if !OWN_FLAGS.iter().any(|(known, _)| *known == key) {
+        return Some(message!(en: "flatout train has no such setting", zh: "flatout train 没有这个设置"));
+    }
+    (key == "amp" && analysis.device() != Device::Cuda).then(
+        || message!(en: "flatout train computes in f32 on a CPU", zh: "flatout train 在 CPU 上用 f32 计算"),
+    )
+}
+
+/// A model that PyTorch failed to compile ran as it is.
+fn uncompiled(key: &str, analysis: &Analysis) -> Option<Message> {
+    if key != "compile" || analysis.facts.switch("compile.applied") != Some(false) {
+        return None;
+    }
+    Some(match compiles::errors(analysis.data).message {
+        Some(error) => message!(en: "PyTorch could not compile it: {error}", zh: "PyTorch 无法编译：{error}"),
+        None => {
+            message!(en: "PyTorch could not compile it (TORCH_LOGS=dynamo tells why)", zh: "PyTorch 无法编译（TORCH_LOGS=dynamo 可查看原因）")
+        }
+    })
 }
 
 /// A loader that has another size than the one asked for has not heard of it; nor has a program whose steps have another size.

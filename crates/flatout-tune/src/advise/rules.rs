@@ -1,17 +1,13 @@
 //! The values. The seeds' rules of thumb, held against what this machine really has.
 
+mod loader;
+#[cfg(test)]
+mod tests;
+
 use super::{Advice, Model, Question};
 use crate::machine::Machine;
 use flatout_core::{Message, message, units};
 
-/// The seeds' formula: never more than this many workers a GPU.
-const MOST_WORKERS: u64 = 8;
-/// The seeds' formula: a worker for each so many samples of a batch.
-const SAMPLES_A_WORKER: u64 = 32;
-/// The seeds' rule for several GPUs: `min(workers × GPUs, 32)`.
-const MOST_WORKERS_ALL: u64 = 32;
-/// What a worker with torch loaded takes at least.
-const WORKER_BYTES: u64 = 512 << 20;
 /// The seeds' bounds of a large and a small data set.
 const LARGE_DATA: u64 = 1_000_000;
 const SMALL_DATA: u64 = 100_000;
@@ -23,14 +19,14 @@ const CPU_BATCH: u64 = 128;
 pub fn all(machine: &Machine, question: &Question) -> Vec<Advice> {
     let batch = batch(machine, question);
     let samples_a_batch: u64 = batch.value.parse().unwrap_or(CPU_BATCH);
-    let workers = workers(machine, question, samples_a_batch);
+    let workers = loader::workers(machine, question, samples_a_batch);
     let any_workers = workers.value != "0";
     let mut all = vec![batch, precision(machine), workers];
     if any_workers {
-        all.push(prefetch(question));
-        all.push(persistent());
+        all.push(loader::prefetch(question));
+        all.push(loader::persistent());
     }
-    all.push(pinning(machine));
+    all.push(loader::pinning(machine));
     all.extend(hidden(machine, question));
     all.extend(switches(machine, question));
     all.extend(intervals());
@@ -112,85 +108,6 @@ fn by_memory(bytes: Option<u64>) -> (u64, Message) {
     (
         batch,
         message!(en: "{batch} for a card with {shown}", zh: "{shown} 显存取 {batch}"),
-    )
-}
-
-fn workers(machine: &Machine, question: &Question, batch: u64) -> Advice {
-    let usable = machine.cpus.count() as u64;
-    let gpus = machine.gpus.len().max(1) as u64;
-    let formula = (usable / 2)
-        .min(MOST_WORKERS)
-        .min((batch / SAMPLES_A_WORKER).max(1));
-    let online = machine.cpus.online;
-    let limits = message!(
-        en: "min(cores/2, {MOST_WORKERS}, batch/{SAMPLES_A_WORKER}) with {usable} usable CPUs (of {online}; affinity and cgroup)",
-        zh: "min(核数/2, {MOST_WORKERS}, batch/{SAMPLES_A_WORKER})，可用 CPU 为 {usable} 个（共 {online} 个；按 affinity 与 cgroup）"
-    );
-    if usable < 2 {
-        let reason = message!(en: "only {usable} CPU is usable: a worker would take it from the training", zh: "只有 {usable} 个可用 CPU：worker 会与训练抢占");
-        return advice("loader.num_workers", 0, reason);
-    }
-    let mut count = formula;
-    let mut reason = limits;
-    if gpus > 1 {
-        count = (formula * gpus)
-            .min(MOST_WORKERS_ALL)
-            .min(usable.saturating_sub(gpus).max(1));
-        reason = and(
-            reason,
-            message!(en: "for all {gpus} GPUs together: min(workers × GPUs, {MOST_WORKERS_ALL}), within the CPUs", zh: "{gpus} 个 GPU 合计：min(workers × GPU 数, {MOST_WORKERS_ALL})，且不超过 CPU"),
-        );
-    }
-    if question.samples.is_some_and(|samples| samples < SMALL_DATA) && count > 4 {
-        count = 4;
-        reason = and(
-            reason,
-            message!(en: "4 for fewer than 100k samples", zh: "样本少于 10 万，取 4"),
-        );
-    }
-    let by_memory = machine
-        .memory_bytes
-        .map_or(u64::MAX, |bytes| bytes / 2 / WORKER_BYTES);
-    if count > by_memory {
-        count = by_memory;
-        let memory = units::bytes(machine.memory_bytes.unwrap_or_default() as f64);
-        reason = and(
-            reason,
-            message!(en: "half of {memory} holds {count}", zh: "{memory} 内存的一半可容纳 {count} 个"),
-        );
-    }
-    advice("loader.num_workers", count, reason)
-}
-
-fn prefetch(question: &Question) -> Advice {
-    if question.samples.is_some_and(|samples| samples > LARGE_DATA) {
-        let reason = message!(en: "more than 1M samples: a deeper queue evens out slow reads", zh: "样本超过 100 万：更深的队列可抹平慢读取");
-        return advice("loader.prefetch_factor", 4, reason);
-    }
-    advice(
-        "loader.prefetch_factor",
-        2,
-        message!(en: "two batches a worker; 4 when waits come in bursts", zh: "每个 worker 预取两个 batch；等待成串出现时取 4"),
-    )
-}
-
-fn persistent() -> Advice {
-    let reason = message!(en: "workers are not started anew each epoch", zh: "不必每轮重新启动 worker");
-    advice("loader.persistent_workers", "on", reason)
-}
-
-fn pinning(machine: &Machine) -> Advice {
-    if machine.gpus.is_empty() {
-        return advice(
-            "loader.pin_memory",
-            "off",
-            message!(en: "there is no GPU to copy to", zh: "没有需要拷贝到的 GPU"),
-        );
-    }
-    advice(
-        "loader.pin_memory",
-        "on",
-        message!(en: "copies from pinned memory run beside the computation (with non_blocking=True)", zh: "锁页内存的拷贝可与计算并行（配合 non_blocking=True）"),
     )
 }
 
@@ -306,95 +223,5 @@ fn and(first: Message, second: Message) -> Message {
     Message {
         en: format!("{}; {}", first.en, second.en),
         zh: format!("{}；{}", first.zh, second.zh),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn value(machine: &Machine, question: &Question, key: &str) -> Option<String> {
-        all(machine, question)
-            .into_iter()
-            .find(|advice| advice.key == key)
-            .map(|advice| advice.value)
-    }
-
-    fn machine(gpu: &str, gpus: usize, cpus: usize) -> Machine {
-        let mut machine = Machine::here().with_gpu(gpu, gpus).unwrap().with_cpus(cpus);
-        machine.memory_bytes = Some(256 << 30);
-        machine
-    }
-
-    #[test]
-    fn the_seeds_table_and_formula() {
-        let question = Question::default();
-        for (gpu, batch) in [("A100", "512"), ("RTX 3090", "256"), ("RTX 2080", "128")] {
-            assert_eq!(
-                value(&machine(gpu, 1, 20), &question, "loader.batch_size").as_deref(),
-                Some(batch)
-            );
-        }
-        // Their own case: 20 cores, batch 512.
-        assert_eq!(
-            value(&machine("A100", 1, 20), &question, "loader.num_workers").as_deref(),
-            Some("8")
-        );
-        assert_eq!(
-            value(&machine("RTX 3090", 4, 64), &question, "loader.num_workers").as_deref(),
-            Some("32")
-        );
-    }
-
-    #[test]
-    fn the_machine_wins_over_the_formula() {
-        let question = Question::default();
-        assert_eq!(
-            value(&machine("A100", 1, 2), &question, "loader.num_workers").as_deref(),
-            Some("1")
-        );
-        assert_eq!(
-            value(&machine("A100", 1, 1), &question, "loader.num_workers").as_deref(),
-            Some("0")
-        );
-        assert_eq!(
-            value(&machine("A100", 4, 8), &question, "loader.num_workers").as_deref(),
-            Some("4")
-        );
-    }
-
-    #[test]
-    fn data_and_model_count() {
-        let one = machine("A100", 1, 32);
-        let sized = |samples| Question {
-            samples: Some(samples),
-            ..Question::default()
-        };
-        assert_eq!(
-            value(&one, &sized(5_000_000), "loader.batch_size").as_deref(),
-            Some("1024")
-        );
-        assert_eq!(
-            value(&one, &sized(5_000_000), "loader.prefetch_factor").as_deref(),
-            Some("4")
-        );
-        assert_eq!(
-            value(&one, &sized(50_000), "loader.num_workers").as_deref(),
-            Some("4")
-        );
-        assert_eq!(
-            value(&one, &sized(1_000), "loader.batch_size").as_deref(),
-            Some("32")
-        );
-        let recurrent = Question {
-            model: Some(Model::Recurrent),
-            ..Question::default()
-        };
-        assert_eq!(value(&one, &recurrent, "compile").as_deref(), Some("off"));
-        assert_eq!(
-            value(&machine("V100", 1, 8), &recurrent, "amp").as_deref(),
-            Some("fp16")
-        );
-        assert_eq!(value(&machine("V100", 1, 8), &recurrent, "tf32"), None);
     }
 }

@@ -1,7 +1,7 @@
-//! What a step would take with another batch or with other workers. Its own part is a line over its samples; its batch takes a
-//! time a sample to make: beside the step where there are workers, in between where there are none.
+//! What a step would take with another batch or with other workers. Its own part is a line over its samples; so is
+//! making its batch: beside the step where there are workers, in between where there are none.
 
-use super::Situation;
+use super::{Done, Situation};
 use crate::trial::{Measurement, Outcome, Settings};
 use flatout_diagnose::analysis::Device;
 use flatout_telemetry::Phase;
@@ -60,8 +60,8 @@ pub struct Point {
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     own: Line,
-    /// Making a batch in one process, a sample.
-    load_s: f64,
+    /// Making a batch in one process.
+    load: Line,
     handover_s: f64,
     /// Seconds of a step that its CPU work would take spread over all usable CPUs, as a share of own part and loading.
     spread: f64,
@@ -92,18 +92,23 @@ impl Cost {
                 .train_loader()
                 .and_then(|loader| Some(loader.prepare_ms()? / 1e3 / loader.batch_size? as f64 * batch))
                 .map_or(own_s, |prepare_s| prepare_s.min(step_s * workers as f64)),
-        } / batch;
+        };
         let cpus = situation.analysis.host.tree_cpus.unwrap_or(1.0);
         // PyTorch's idle threads spin: how much of the CPU time was work lies between one thread's and all of it.
         let working = (cpus.min(1.0) + cpus) / 2.0;
         let usable = situation.machine.cpus.count().max(1) as f64;
-        let all_s = own_s + load_s * batch;
-        let own = line(&points(situation))
+        let all_s = own_s + load_s;
+        let own = line(situation)
             .or_else(|| guessed(situation, batch, own_s))?
             .meeting(batch, own_s);
         Some(Self {
             own,
-            load_s,
+            load: loading(situation)
+                .unwrap_or(Line {
+                    fixed: 0.0,
+                    slope: 1.0,
+                })
+                .meeting(batch, load_s),
             handover_s: if workers > 0 && !starved {
                 wait_s
             } else {
@@ -126,7 +131,7 @@ impl Cost {
     }
 
     pub fn step_s(&self, batch: f64, workers: u64) -> f64 {
-        let (own_s, load_s) = (self.own.at(batch), self.load_s * batch);
+        let (own_s, load_s) = (self.own.at(batch), self.load.at(batch));
         if workers == 0 {
             return own_s + load_s;
         }
@@ -145,51 +150,41 @@ fn samples_a_step(measured: &Measurement) -> Option<f64> {
     Some(measured.samples? as f64 / measured.steps.max(1) as f64).filter(|samples| *samples > 0.0)
 }
 
-/// Through the two largest sizes.
-fn line(points: &[Point]) -> Option<Line> {
-    match points {
-        [.., a, b] => Line::through((a.batch, a.own_s), (b.batch, b.own_s)),
-        _ => None,
-    }
+/// How making a batch grows with its samples, from the trial that took a part of each batch.
+fn loading(situation: &Situation) -> Option<Line> {
+    situation.trials.iter().find_map(|done| {
+        let Outcome::Measured(measured) = &done.outcome else {
+            return None;
+        };
+        let smaller = measured.smaller?;
+        let whole = (
+            samples_a_step(measured)?,
+            measured.wait_s? / measured.steps.max(1) as f64,
+        );
+        Line::through((smaller.samples as f64, smaller.wait_s?), whole)
+    })
 }
 
 /// All sizes measured with what the best has, whatever the loader; the last measurement of each, by size.
 pub fn points(situation: &Situation) -> Vec<Point> {
-    let computing = |settings: &Settings| {
-        let mut left = settings.clone();
-        left.0.retain(|key, _| !key.starts_with("loader."));
-        left
-    };
-    let others = computing(situation.settings);
+    points_with(situation.trials, &computing(situation.settings))
+}
+
+/// Settings that change what a step computes; the loader only feeds it.
+fn computing(settings: &Settings) -> Settings {
+    let mut left = settings.clone();
+    left.0.retain(|key, _| !key.starts_with("loader."));
+    left
+}
+
+fn points_with(trials: &[Done], others: &Settings) -> Vec<Point> {
     let mut all: Vec<Point> = Vec::new();
-    for done in situation
-        .trials
+    for done in trials
         .iter()
         .rev()
-        .filter(|done| computing(&done.settings) == others)
+        .filter(|done| computing(&done.settings) == *others)
     {
-        let Outcome::Measured(measured) = &done.outcome else {
-            continue;
-        };
-        let asked = done
-            .settings
-            .get(BATCH)
-            .and_then(|value| value.parse::<f64>().ok());
-        let Some(batch) = samples_a_step(measured).or(asked) else {
-            continue;
-        };
-        let whole = Point {
-            batch,
-            own_s: (measured.seconds - measured.wait_s.unwrap_or(0.0)) / measured.steps.max(1) as f64,
-            memory: measured.memory_bytes.map(|bytes| bytes as f64),
-        };
-        let part = measured.smaller.map(|smaller| Point {
-            batch: smaller.samples as f64,
-            own_s: smaller.own_s,
-            memory: smaller.memory_bytes.map(|bytes| bytes as f64),
-        });
-        let sizes = (!measured.cut).then_some(whole).into_iter().chain(part);
-        for point in sizes {
+        for point in sizes(done) {
             if !all.iter().any(|known| (known.batch - point.batch).abs() < 0.5) {
                 all.push(point);
             }
@@ -197,6 +192,46 @@ pub fn points(situation: &Situation) -> Vec<Point> {
     }
     all.sort_by(|a, b| a.batch.total_cmp(&b.batch));
     all
+}
+
+/// The sizes of one trial: its batch, and the part of it that was taken.
+fn sizes(done: &Done) -> impl Iterator<Item = Point> {
+    let (mut whole, mut part) = (None, None);
+    if let Outcome::Measured(measured) = &done.outcome {
+        let asked = done
+            .settings
+            .get(BATCH)
+            .and_then(|value| value.parse::<f64>().ok());
+        let batch = samples_a_step(measured).or(asked);
+        whole = batch.filter(|_| !measured.cut).map(|batch| Point {
+            batch,
+            own_s: (measured.seconds - measured.wait_s.unwrap_or(0.0)) / measured.steps.max(1) as f64,
+            memory: measured.memory_bytes.map(|bytes| bytes as f64),
+        });
+        part = measured.smaller.map(|smaller| Point {
+            batch: smaller.samples as f64,
+            own_s: smaller.own_s,
+            memory: smaller.memory_bytes.map(|bytes| bytes as f64),
+        });
+    }
+    whole.into_iter().chain(part)
+}
+
+/// Through the two largest sizes measured with what the best has; without two, with what any earlier trial had: the shape is much
+/// the same, and the best gives the height.
+fn line(situation: &Situation) -> Option<Line> {
+    let best = computing(situation.settings);
+    let earlier = situation
+        .trials
+        .iter()
+        .rev()
+        .map(|done| computing(&done.settings));
+    std::iter::once(best).chain(earlier).find_map(|others| {
+        match points_with(situation.trials, &others).as_slice() {
+            [.., a, b] => Line::through((a.batch, a.own_s), (b.batch, b.own_s)),
+            _ => None,
+        }
+    })
 }
 
 /// From the one size there is: on a GPU what the device works at its full width grows with the samples; on the CPU the rule about
@@ -246,7 +281,10 @@ mod tests {
                 fixed: 2e-3,
                 slope: 0.0,
             },
-            load_s: 10e-6,
+            load: Line {
+                fixed: 0.0,
+                slope: 10e-6,
+            },
             handover_s: 0.0,
             spread: 0.1,
             batch: 100.0,

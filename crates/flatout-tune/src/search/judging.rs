@@ -6,7 +6,7 @@ use super::{Best, Search, WORTHWHILE};
 use crate::guard::{self, Guarded};
 use crate::knobs::Proposal;
 use crate::trial::{Measurement, Outcome, Rate};
-use flatout_core::{Result, message};
+use flatout_core::{Message, Result, message};
 
 impl Search<'_> {
     /// The verdict on a trial; `None` when it was interrupted.
@@ -25,12 +25,8 @@ impl Search<'_> {
             }
             other => {
                 self.failures += 1;
-                return Ok((
-                    Some(Verdict::Refused {
-                        why: report::words(&other),
-                    }),
-                    None,
-                ));
+                let why = report::words(&other);
+                return Ok((Some(eager(proposal, Verdict::Refused { why })), None));
             }
         };
         self.failures = 0;
@@ -42,7 +38,8 @@ impl Search<'_> {
                 .first()
                 .map(|(_, why)| why.clone())
                 .unwrap_or_default();
-            return Ok((Some(Verdict::Refused { why }), Some(measured)));
+            let verdict = eager(proposal, Verdict::Refused { why });
+            return Ok((Some(verdict), Some(measured)));
         }
         let Some(score) = self.options.objective.score(&measured) else {
             let why = message!(en: "the energy it took is not known", zh: "其能耗未知");
@@ -64,7 +61,7 @@ impl Search<'_> {
             Some(hurts) => hurts,
             None => self.faster(best, score, proposal.changes_numbers)?,
         };
-        Ok((Some(verdict), Some(measured)))
+        Ok((Some(eager(proposal, verdict)), Some(measured)))
     }
 
     pub(super) fn guarded(&self, baseline: &Measurement, measured: &Measurement) -> Option<Verdict> {
@@ -104,5 +101,18 @@ impl Search<'_> {
             },
             false => refused(score, best.score()),
         })
+    }
+}
+
+/// Compiling that failed or gained nothing: the model runs as it did, and that is said.
+fn eager(proposal: &Proposal, verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Refused { why } if proposal.changes.get("compile").is_some() => Verdict::Refused {
+            why: Message {
+                en: format!("{}; the model stays as it was", why.en),
+                zh: format!("{}；模型保持原样", why.zh),
+            },
+        },
+        other => other,
     }
 }

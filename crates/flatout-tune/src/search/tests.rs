@@ -175,6 +175,7 @@ impl Trial for Simulated {
             smaller: plan.smaller.then(|| Smaller {
                 samples: batch / 4,
                 own_s: (self.fixed_ms + self.compute_ms * (batch / 4) as f64) / 1e3,
+                wait_s: (workers == 0).then_some(self.load_ms * (batch / 4) as f64 / 1e3),
                 memory_bytes: None,
             }),
             losses: (1..=40).map(|step| (step * batch, Some(1.0 + worse))).collect(),

@@ -8,7 +8,7 @@ use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
 use flatout_core::{Explain, Message, Result, message, units};
 use flatout_engine::ceilings::{self, Ceiling, gpu};
-use flatout_report::text::{Align, Paint, Table, Tone};
+use flatout_report::text::{Align, Paint, Table, Tone, width};
 use flatout_telemetry::doctor;
 use flatout_tune::ceilings::{Compared, Load, Watch, compare};
 use flatout_tune::gpus;
@@ -164,6 +164,15 @@ fn table(measured: &Measured, cpus: &UsableCpus, context: &Context) -> String {
     text += &table.render(Paint { colour: context.colour_on_stdout() });
     for note in measured.load.words().iter().chain(&measured.notes) {
         text += &format!("{}\n", context.say(note));
+    }
+    text + &state(context)
+}
+
+/// As `flatout doctor` sees the machine.
+fn state(context: &Context) -> String {
+    let mut text = format!("\n{}\n", context.say(&message!(en: "State, as in flatout doctor:", zh: "状态（同 flatout doctor）：")));
+    for check in doctor::examine() {
+        text += &format!("  {}\n", width::printable(context.say(&check.text)));
     }
     text
 }

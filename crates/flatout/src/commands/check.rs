@@ -105,20 +105,24 @@ fn data_in(config: Option<&Path>, flags: &[(String, String)]) -> Option<PathBuf>
     })
 }
 
-/// What the program's own source says about its settings.
+/// What the program's own source says about its settings: the folder of the script, or the one that the configuration is used from.
 fn source(config: Option<&Path>, command: &[String]) -> Result<Vec<Finding>> {
-    let scripts = command.iter().filter(|word| word.ends_with(".py")).map(PathBuf::from);
-    let mut paths: Vec<PathBuf> = scripts.filter(|path| path.is_file()).collect();
-    if let Some(folder) = paths.first().and_then(|script| script.parent()) {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        paths = vec![folder.to_owned()];
-    }
-    paths.extend(config.map(Path::to_owned));
-    if paths.is_empty() || (config.is_some() && paths.len() == 1 && command.is_empty()) {
+    let script = command.iter().map(Path::new).find(|path| path.extension().is_some_and(|end| end == "py") && path.is_file());
+    let folder = match script {
+        Some(script) => script.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+        None => Path::new("."),
+    };
+    if script.is_none() && !has_python(folder) {
         return Ok(Vec::new());
     }
+    let paths: Vec<PathBuf> = [Some(folder), config].into_iter().flatten().map(Path::to_owned).collect();
     let outcome = flatout_lint::lint(&paths, &Settings::default()).map_err(Failure::from)?;
     Ok(outcome.found.into_iter().map(|one| one.finding).collect())
+}
+
+fn has_python(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.path().extension().is_some_and(|end| end == "py"))
 }
 
 /// The GPUs now.

@@ -1,12 +1,14 @@
 //! `flatout tune -- COMMAND…`
 
 mod show;
+mod source;
 
 use crate::context::Context;
 use crate::output::write_stdout;
 use clap::Args;
 use flatout_core::files::write_atomically;
 use flatout_core::{Failure, Message, Result, message};
+use flatout_lint::patch::Patch;
 use flatout_report::watch::interrupt::Interrupt;
 use flatout_run::trial::{ProgramTrial, Route, adopt_orphans};
 use flatout_tune::advise::{self, Question};
@@ -28,6 +30,7 @@ pub const EXAMPLES: &str = "Examples:
   flatout tune --knobs num_workers,batch_size=32..2048 -- python train.py
   flatout tune -- ./train --batch-size {batch_size=64}  any program that says its steps, through placeholders
   flatout tune --config train.yaml --set train.batch_size --write -- python train.py --config train.yaml
+  flatout tune --write -- python train.py               and put what helped into the source, where it can
   flatout tune --resume -- python train.py              go on after Ctrl-C
   flatout tune -- flatout train --data data/stocks
 
@@ -69,8 +72,8 @@ pub struct Arguments {
     /// A value of that file to tune, by its path [default: all whose names are known]
     #[arg(long, value_name = "KEY")]
     set: Vec<String>,
-    /// Write the result into the configuration file; the old one is kept as *.flatout-backup
-    #[arg(long, requires = "config")]
+    /// Write the result into the configuration file and the source; old files are kept as *.flatout-backup
+    #[arg(long)]
     write: bool,
     /// Settings to begin with, under the names of `flatout run --apply`
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
@@ -110,12 +113,13 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     }
     let found = search::search(&options, &machine, &mut trial, &mut |progress| show::progress(&progress, &options, context))?;
     let route = Route::new(arguments.command.clone(), arguments.config.as_deref(), &arguments.set)?;
-    let shown = if arguments.json { show::json(&found, &options, &route) } else { show::text(&found, &options, &route, context) };
-    let kept = folder.join("result.json");
-    write_atomically(&kept, show::json(&found, &options, &route).as_bytes())?;
+    let patch = if found.changed { source::patch(&found, &route)? } else { Patch::default() };
+    let json = show::json(&found, &options, &route, &patch);
+    write_atomically(&folder.join("result.json"), json.as_bytes())?;
+    let shown = if arguments.json { json } else { show::text(&found, &options, &route, &patch, context) };
     write_stdout(shown.as_bytes());
     if arguments.write {
-        write(&found, &route, context)?;
+        write(&found, &route, &patch, context)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -175,18 +179,21 @@ fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric() || "_-".contains(*c)).take(40).collect()
 }
 
-fn write(found: &Found, route: &Route, context: &Context) -> Result<()> {
-    let Some((path, before, after)) = route.patched(&found.settings).filter(|(_, before, after)| before != after) else {
-        eprintln!("{}", context.say(&message!(en: "nothing to write: the file says so already", zh: "无需写入：文件中已是这些值")));
-        return Ok(());
-    };
-    let mut backup = path.as_os_str().to_owned();
-    backup.push(".flatout-backup");
-    write_atomically(Path::new(&backup), before.as_bytes())?;
-    write_atomically(path, after.as_bytes())?;
-    let (path, backup) = (path.display(), Path::new(&backup).display());
-    eprintln!("{}", context.say(&message!(en: "wrote {path}; the old one is {backup}", zh: "已写入 {path}；原文件保存为 {backup}")));
-    Ok(())
+/// Into the configuration file, where there is one, and into the source.
+fn write(found: &Found, route: &Route, patch: &Patch, context: &Context) -> Result<()> {
+    let config = route.patched(&found.settings).filter(|(_, before, after)| before != after);
+    if config.is_none() && patch.files.is_empty() {
+        eprintln!("{}", context.say(&message!(en: "nothing to write: no file says these values, or they are there already", zh: "无需写入：没有文件包含这些值，或已是这些值")));
+    }
+    if let Some((path, before, after)) = config {
+        let mut backup = path.as_os_str().to_owned();
+        backup.push(".flatout-backup");
+        write_atomically(Path::new(&backup), before.as_bytes())?;
+        write_atomically(path, after.as_bytes())?;
+        let (path, backup) = (path.display(), Path::new(&backup).display());
+        eprintln!("{}", context.say(&message!(en: "wrote {path}; the old one is {backup}", zh: "已写入 {path}；原文件保存为 {backup}")));
+    }
+    source::write(patch, context)
 }
 
 fn parse_time(text: &str) -> std::result::Result<Duration, String> {

@@ -519,8 +519,8 @@ pub static CHINESE: &[(&str, &str)] = &[
         "把诊断结果以 JSON 写入该文件",
     ),
     (
-        "Write the result into the configuration file; the old one is kept as *.flatout-backup",
-        "把结果写入配置文件；旧文件保存为 *.flatout-backup",
+        "Write the result into the configuration file and the source; old files are kept as *.flatout-backup",
+        "把结果写入配置文件和源码；旧文件保存为 *.flatout-backup",
     ),
     (
         "Write what -v would say, and more, to this file",

@@ -44,31 +44,116 @@ fn a_program_of_the_benchmark_in_four_trials() {
     assert!(place.left_behind().is_empty(), "{:?}", place.left_behind());
 }
 
-/// Checkpoints of a trial go elsewhere; with them redirected the program's own file stays as it was.
+/// Checkpoints of a trial go elsewhere; the program's own file stays as it was. So does its source, until `--write` asks for it.
 #[test]
-fn a_trial_never_overwrites_a_checkpoint() {
+fn nothing_of_the_users_changes_until_it_is_asked_for() {
     let Some(python) = torch_python() else { return };
     let place = Try::new();
     place.script("best.pt", "precious");
-    place.script(
-        "train.py",
-        "import torch
+    let program = "import torch
 model = torch.nn.Linear(8, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-loader = torch.utils.data.DataLoader(torch.randn(100000, 8), batch_size=16, shuffle=True)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+loader = torch.utils.data.DataLoader(torch.randn(100000, 8), batch_size=8, shuffle=True)
 for x in loader:
     optimizer.zero_grad()
     model(x).pow(2).mean().backward()
     optimizer.step()
     torch.save(model.state_dict(), 'best.pt')
-",
-    );
-    let output = place.tune(&["--max-trials", "2"], &[python.to_str().unwrap(), "train.py"]);
+";
+    place.script("train.py", program);
+    let read = |name: &str| std::fs::read_to_string(place.folder.path().join(name)).unwrap_or_default();
+    let options = ["--max-trials", "2", "--knobs", "batch_size"];
+    let command = [python.to_str().unwrap(), "train.py"];
+    let output = place.tune(&options, &command);
     assert!(output.status.success(), "{}", words(&output));
     assert_eq!(
-        std::fs::read_to_string(place.folder.path().join("best.pt")).unwrap(),
-        "precious"
+        (read("best.pt").as_str(), read("train.py").as_str()),
+        ("precious", program)
     );
+    let text = words(&output);
+    let added = text.lines().find_map(|line| line.strip_prefix("+loader ="));
+    let added = added.unwrap_or_else(|| panic!("no patch: {text}"));
+    assert!(
+        added.contains("batch_size=") && !added.contains("batch_size=8,"),
+        "{text}"
+    );
+    let output = place.tune(&[&options[..], &["--resume", "--write"]].concat(), &command);
+    assert!(output.status.success(), "{}", words(&output));
+    assert!(read("train.py").contains(added), "{}", words(&output));
+    assert_eq!(read("train.py.flatout-backup"), program);
+    assert_eq!(read("best.pt"), "precious");
+}
+
+/// Without a C++ compiler PyTorch cannot compile for the CPU and goes on without: the trial says so, and nothing is kept.
+#[test]
+fn a_model_that_cannot_be_compiled_stays_as_it_was() {
+    let Some(python) = torch_python() else { return };
+    let place = Try::new();
+    let program =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/tune/programs/sensors_autoencoder.py");
+    let arguments = [
+        "tune",
+        "--trial-seconds",
+        "0.4",
+        "--max-trials",
+        "2",
+        "--knobs",
+        "compile",
+        "--",
+        python.to_str().unwrap(),
+        program.to_str().unwrap(),
+    ];
+    let cache = place.folder.path().join("inductor");
+    let output = place
+        .command(&arguments)
+        .env("CXX", "/no/such/compiler")
+        .env("TORCHINDUCTOR_CACHE_DIR", cache)
+        .output()
+        .unwrap();
+    let text = words(&output);
+    assert!(output.status.success(), "{text}");
+    assert!(
+        text.contains("could not compile it") && text.contains("the model stays as it was"),
+        "{text}"
+    );
+    assert!(text.contains("Keep your settings"), "{text}");
+    assert!(place.left_behind().is_empty(), "{:?}", place.left_behind());
+}
+
+/// Losses that are summed over the batch grow with it, and so do the steps: a larger batch diverges.
+#[test]
+fn a_batch_that_ruins_the_training_is_refused_with_the_reason() {
+    let Some(python) = torch_python() else { return };
+    let place = Try::new();
+    place.script(
+        "train.py",
+        "import torch
+torch.manual_seed(0)
+x = torch.randn(200000, 16)
+data = torch.utils.data.TensorDataset(x, x.sum(1, keepdim=True))
+loader = torch.utils.data.DataLoader(data, batch_size=8, shuffle=True)
+model = torch.nn.Linear(16, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.015)
+for inputs, target in loader:
+    loss = torch.nn.functional.mse_loss(model(inputs), target, reduction='sum')
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+",
+    );
+    let output = place.tune(
+        &["--max-trials", "2", "--knobs", "batch_size"],
+        &[python.to_str().unwrap(), "train.py"],
+    );
+    let text = words(&output);
+    assert!(output.status.success(), "{text}");
+    // On a machine that is busy with something else it may not even be tried.
+    let tried = text.contains("loader.batch_size=");
+    assert!(
+        !tried || (text.contains("refused:") && text.contains("loss")),
+        "{text}"
+    );
+    assert!(text.contains("Keep your settings"), "{text}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use flatout_core::{Finding, Kind, Message, message, units};
+use flatout_lint::patch::Patch;
 use flatout_report::text::{Align, Paint, Table, Tone, width};
 use flatout_run::trial::Route;
 use flatout_tune::advise::{self, Advice, Form};
@@ -66,7 +67,7 @@ fn verdict(row: &Row, context: &Context) -> (String, Tone) {
 }
 
 /// The table of trials, the result in every form, and what no setting can mend.
-pub fn text(found: &Found, options: &Options, route: &Route, context: &Context) -> String {
+pub fn text(found: &Found, options: &Options, route: &Route, patch: &Patch, context: &Context) -> String {
     let paint = Paint { colour: context.colour_on_stdout() };
     let mut text = table(found, options, context).render(paint);
     text += "\n";
@@ -74,6 +75,7 @@ pub fn text(found: &Found, options: &Options, route: &Route, context: &Context) 
         let _ = writeln!(text, "{}", context.say(&message!(en: "Interrupted: the best so far. `--resume` goes on.", zh: "已中断：以下是目前最好的结果。加 --resume 可继续。")));
     }
     text += &result(found, options, route, context);
+    text += &super::source::text(patch, context);
     text += &noisy(found, context);
     text += &behind(found, context);
     text += &unmended(&found.findings, context);
@@ -204,7 +206,7 @@ fn unmended(findings: &[Finding], context: &Context) -> String {
     text
 }
 
-pub fn json(found: &Found, options: &Options, route: &Route) -> String {
+pub fn json(found: &Found, options: &Options, route: &Route, patch: &Patch) -> String {
     let rows: Vec<Value> = found
         .rows
         .iter()
@@ -233,6 +235,7 @@ pub fn json(found: &Found, options: &Options, route: &Route) -> String {
         "start": {"settings": found.start, "score": found.start_score},
         "best": {"settings": found.settings, "score": found.score, "apply": found.changes().to_string(), "flags": flags(&found.changes()).trim_end(), "command": route.filled(&found.settings)},
         "gain": {"mean": gain.mean, "low": gain.low, "high": gain.high, "predicted": found.predicted()},
+        "patch": patch.diff,
         "trials": rows,
         "left": found.findings.iter().filter(|finding| finding.kind == Kind::Cause).collect::<Vec<_>>(),
     });
