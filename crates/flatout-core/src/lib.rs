@@ -6,6 +6,7 @@ pub mod files;
 pub mod finding;
 pub mod histogram;
 pub mod language;
+pub mod nvidia;
 pub mod rule;
 pub mod spelling;
 pub mod stats;

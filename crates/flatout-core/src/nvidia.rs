@@ -49,8 +49,9 @@ pub fn library_files(stem: &str, folders: &[PathBuf]) -> Vec<LibraryFile> {
 /// The file to open where a driver supports CUDA up to a version: the newest that it supports, else none. Files that do not tell
 /// their version are the last resort. `None` for a library that has versions of its own.
 pub fn best(files: &[LibraryFile], driver_major: Option<u32>) -> Option<&LibraryFile> {
-    let supported =
-        |file: &&LibraryFile| driver_major.is_none_or(|driver| file.major.is_none_or(|major| major <= driver));
+    let supported = |file: &&LibraryFile| {
+        driver_major.is_none_or(|driver| file.major.is_none_or(|major| major <= driver))
+    };
     let newest = files
         .iter()
         .filter(supported)
@@ -64,7 +65,11 @@ pub fn best(files: &[LibraryFile], driver_major: Option<u32>) -> Option<&Library
 
 /// `Some(None)` for a library without a version.
 fn major_of(path: &Path, stem: &str) -> Option<Option<u32>> {
-    let rest = path.file_name()?.to_str()?.strip_prefix(stem)?.strip_prefix(".so")?;
+    let rest = path
+        .file_name()?
+        .to_str()?
+        .strip_prefix(stem)?
+        .strip_prefix(".so")?;
     match rest.strip_prefix('.') {
         None if rest.is_empty() => Some(None),
         None => None,
@@ -125,14 +130,20 @@ mod tests {
         assert_eq!(name(&products, Some(11)), None);
         let builtins = library_files("libnvrtc-builtins", &folders);
         assert_eq!(name(&builtins, Some(12)).unwrap(), "libnvrtc-builtins.so.12.8");
-        assert_eq!(name(&library_files("libnvrtc", &folders), Some(12)).unwrap(), "libnvrtc.so.12");
+        assert_eq!(
+            name(&library_files("libnvrtc", &folders), Some(12)).unwrap(),
+            "libnvrtc.so.12"
+        );
     }
 
     #[test]
     fn names_that_only_begin_alike_are_others() {
         let (_root, folders) = environment();
         assert_eq!(library_files("libcublas", &folders).len(), 1);
-        assert_eq!(name(&library_files("libcudnn", &folders), None).unwrap(), "libcudnn.so.9");
+        assert_eq!(
+            name(&library_files("libcudnn", &folders), None).unwrap(),
+            "libcudnn.so.9"
+        );
         assert_eq!(library_files("libcudnn", &folders).len(), 1);
         assert!(library_files("libnccl", &folders).is_empty());
         assert!(is_library(Path::new("/a/libcuda.so"), "libcuda"));

@@ -82,6 +82,27 @@ impl fmt::Debug for Table {
     }
 }
 
+/// A parameter or state as it was when it was asked for.
+#[derive(Clone, Debug)]
+pub struct KeptTensor {
+    pub name: String,
+    pub shape: Vec<usize>,
+    pub values: Vec<f32>,
+}
+
+/// Everything that is kept from step to step, on its way from the device.
+pub trait Leaving: Send {
+    /// Waits until it is here. May be called on another thread than the session's.
+    fn arrive(self: Box<Self>) -> Result<Vec<KeptTensor>, EngineError>;
+}
+
+/// What is here already.
+impl Leaving for Vec<KeptTensor> {
+    fn arrive(self: Box<Self>) -> Result<Vec<KeptTensor>, EngineError> {
+        Ok(*self)
+    }
+}
+
 /// A plan on a device.
 pub trait Session: Send {
     fn plan(&self) -> &Plan;
@@ -138,6 +159,11 @@ pub trait Session: Send {
         None
     }
 
+    /// Operations a second that the device reached in large products, where that has been measured (`flatout bench`).
+    fn peak_flops(&self) -> Option<f64> {
+        None
+    }
+
     /// The mean training loss since the last call, in rows; `None` without a step. The only call that waits for the device.
     fn take_loss(&mut self) -> Option<f64>;
 
@@ -155,6 +181,22 @@ pub trait Session: Send {
 
     /// Reads any named buffer of real numbers: parameter, state, output.
     fn read(&mut self, name: &str, values: &mut [f32]) -> Result<(), EngineError>;
+
+    /// All parameters and state as they are after the steps so far. Where the device can, it copies them beside the steps that
+    /// follow.
+    fn snapshot(&mut self) -> Result<Box<dyn Leaving>, EngineError> {
+        let buffers = self.plan().buffers().iter();
+        let kept = buffers.filter(|buffer| matches!(buffer.role, Role::Parameter | Role::State));
+        let kept: Vec<_> = kept
+            .map(|buffer| (buffer.name.clone(), buffer.shape.clone()))
+            .collect();
+        let read = kept.into_iter().map(|(name, shape)| {
+            let mut values = vec![0f32; shape.iter().product()];
+            self.read(&name, &mut values)?;
+            Ok(KeptTensor { name, shape, values })
+        });
+        Ok(Box::new(read.collect::<Result<Vec<_>, EngineError>>()?))
+    }
 
     /// Writes a parameter or state.
     fn write(&mut self, name: &str, values: &[f32]) -> Result<(), EngineError>;

@@ -471,6 +471,47 @@ fn the_same_seed_gives_the_same_bits() {
     }
 }
 
+/// What is copied beside the steps that follow is what was there before them.
+#[test]
+#[ignore = "needs a GPU"]
+fn a_snapshot_is_of_its_moment_while_steps_go_on() {
+    for case in CASES {
+        let mut session = CudaSession::new((case.plan)().unwrap(), 0, Precision::Bf16, 3).unwrap();
+        prepare(&mut session);
+        let steps = |session: &mut CudaSession, from: usize| {
+            for step in from..from + 30 {
+                fill(session, case, step);
+                session.step(1e-3).unwrap();
+            }
+        };
+        for round in 0..2 {
+            steps(&mut session, 60 * round);
+            let (first, second) = (session.snapshot().unwrap(), session.snapshot().unwrap());
+            let names: Vec<(String, usize)> = session
+                .plan()
+                .buffers()
+                .iter()
+                .filter(|buffer| matches!(buffer.role, Role::Parameter | Role::State))
+                .map(|buffer| (buffer.name.clone(), buffer.len()))
+                .collect();
+            let mut expected = Vec::new();
+            for (name, length) in &names {
+                let mut values = vec![0f32; *length];
+                session.read(name, &mut values).unwrap();
+                expected.push(values);
+            }
+            steps(&mut session, 60 * round + 30);
+            for leaving in [first, second] {
+                let found = std::thread::spawn(|| leaving.arrive().unwrap()).join().unwrap();
+                assert_eq!(found.len(), names.len());
+                for ((tensor, (name, _)), expected) in found.iter().zip(&names).zip(&expected) {
+                    assert_eq!((&tensor.name, &tensor.values), (name, expected), "{}", case.name);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 #[ignore = "needs a GPU"]
 fn an_index_outside_its_table_is_refused() {

@@ -7,7 +7,7 @@ use crate::data::Preparation;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
 use flatout_core::{Message, message};
-use flatout_engine::{Position, Role, Session};
+use flatout_engine::{KeptTensor, Position, Role, Session};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};
@@ -91,19 +91,27 @@ pub struct Extra<'a> {
     pub preparation: &'a Preparation,
 }
 
+/// The state of a session as it is now, waited for.
 pub fn save(path: &Path, session: &mut dyn Session, extra: &Extra) -> Result<(), TrainError> {
-    let tensors = read_tensors(session)?;
+    write(path, &session.snapshot()?.arrive()?, extra)
+}
+
+/// Writes tensors that have left their session.
+pub fn write(path: &Path, tensors: &[KeptTensor], extra: &Extra) -> Result<(), TrainError> {
+    let tensors: Vec<Tensor> = tensors.iter().map(Tensor::of).collect();
     // Categories may have millions of values: too many for the file's header.
     let preparation = serde_json::to_vec(extra.preparation).unwrap_or_default();
-    let own = (PREPARATION.to_owned(), vec![preparation.len()], preparation);
+    let own = Tensor {
+        name: PREPARATION.to_owned(),
+        shape: vec![preparation.len()],
+        bytes: preparation,
+    };
     let typed = tensors.iter().map(|tensor| (Dtype::F32, tensor));
-    let views = typed
-        .chain([(Dtype::U8, &own)])
-        .map(|(kind, (name, shape, bytes))| {
-            let view = TensorView::new(kind, shape.clone(), bytes);
-            view.map(|view| (name.as_str(), view))
-                .map_err(|error| broken(path, &error.to_string()))
-        });
+    let views = typed.chain([(Dtype::U8, &own)]).map(|(kind, tensor)| {
+        let view = TensorView::new(kind, tensor.shape.clone(), &tensor.bytes);
+        view.map(|view| (tensor.name.as_str(), view))
+            .map_err(|error| broken(path, &error.to_string()))
+    });
     let views = views.collect::<Result<Vec<_>, TrainError>>()?;
     let metadata = Metadata {
         progress: extra.progress.clone(),
@@ -116,18 +124,25 @@ pub fn save(path: &Path, session: &mut dyn Session, extra: &Extra) -> Result<(),
     Ok(write_atomically(path, &bytes)?)
 }
 
-/// Name, shape, contents.
-type Tensor = (String, Vec<usize>, Vec<u8>);
+/// As the file has it.
+struct Tensor {
+    name: String,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
 
-/// Everything that is kept from step to step.
-fn read_tensors(session: &mut dyn Session) -> Result<Vec<Tensor>, TrainError> {
-    let read = kept(session).into_iter().map(|(name, shape)| {
-        let mut values = vec![0f32; shape.iter().product()];
-        session.read(&name, &mut values)?;
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        Ok((name, shape, bytes))
-    });
-    read.collect()
+impl Tensor {
+    fn of(tensor: &KeptTensor) -> Self {
+        Self {
+            name: tensor.name.clone(),
+            shape: tensor.shape.clone(),
+            bytes: tensor
+                .values
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect(),
+        }
+    }
 }
 
 /// The file that a person means: a checkpoint itself, or the last one of an output folder.

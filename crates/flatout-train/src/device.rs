@@ -4,7 +4,7 @@ use crate::settings::{Amp, Settings};
 use crate::{TrainError, memory};
 use flatout_core::cpus::UsableCpus;
 use flatout_core::{Message, message};
-use flatout_engine::cuda::{CudaSession, Precision};
+use flatout_engine::cuda::{CudaSession, Found, Precision};
 use flatout_engine::{CpuSession, EngineError, Plan, Session};
 
 /// A session, and what there is to say about the choice.
@@ -54,13 +54,24 @@ fn cuda(settings: &Settings, plan: Plan, ordinal: usize) -> Result<Opened, Engin
     let precision = precision(settings.amp);
     let session = CudaSession::new(plan, ordinal, precision, settings.seed)?;
     within_limit(settings.memory_limit, session.memory_bytes())?;
+    let libraries = taken(session.libraries());
     Ok(Opened {
         session: Box::new(session),
         device: "cuda",
         name: format!("cuda:{ordinal}"),
         precision: precision.name(),
-        notes: Vec::new(),
+        notes: vec![libraries],
     })
+}
+
+/// Which of CUDA's libraries are used: a machine may have several.
+fn taken(libraries: &[Found]) -> Message {
+    let place = |found: &Found| match &found.path {
+        Some(path) => path.display().to_string(),
+        None => found.name.to_owned(),
+    };
+    let files = libraries.iter().map(place).collect::<Vec<_>>().join(", ");
+    message!(en: "CUDA: {files}", zh: "CUDA：{files}")
 }
 
 fn precision(amp: Amp) -> Precision {

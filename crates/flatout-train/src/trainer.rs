@@ -23,7 +23,7 @@ use crate::{Settings, TrainError, models, threads};
 use epochs::PhaseRun;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
-use flatout_core::{Message, message};
+use flatout_core::{Message, message, units};
 use flatout_data::EpochOrder;
 use flatout_engine::{EngineError, Position, Session};
 use std::path::{Path, PathBuf};
@@ -42,6 +42,8 @@ pub struct Trainer<'a> {
     interrupted: &'a AtomicBool,
     report: &'a mut dyn FnMut(&Report),
     metrics: MetricFiles,
+    /// Checkpoints on their way to the disk.
+    saving: Vec<saving::Saving>,
     /// A checkpoint could not be written.
     unsaved: bool,
     /// Trained on since the loss was last read.
@@ -120,6 +122,7 @@ impl<'a> Trainer<'a> {
             position: Position::default(),
             interrupted,
             report,
+            saving: Vec::new(),
             unsaved: false,
             unread_samples: 0,
             finite_step: 0,
@@ -134,6 +137,9 @@ impl<'a> Trainer<'a> {
 
     pub fn run(mut self) -> Result<Outcome, TrainError> {
         let result = self.run_phases();
+        // Whatever ended the training, what is being written becomes whole.
+        let written = self.finish_saving();
+        let result = result.and_then(|interrupted| written.map(|()| interrupted));
         self.recorder.finish(i32::from(result.is_err()));
         let interrupted = result?;
         Ok(Outcome {
@@ -250,7 +256,10 @@ impl<'a> Trainer<'a> {
         let idle = effects::missing(&self.configuration.given, &facts);
         let all = opened.notes.iter().chain(&self.configuration.notes).chain(&idle);
         let all = all.chain(&self.data.notes).chain(&notes);
-        let mut new: Vec<Message> = all.cloned().chain(streamed(&*opened.session)).collect();
+        let mut new: Vec<Message> = all
+            .cloned()
+            .chain(where_data_lie(&*opened.session, self.data.bytes))
+            .collect();
         new.retain(|note| !self.told.contains(note));
         self.told.extend(new.iter().cloned());
         let report = Report::Start {
@@ -282,8 +291,10 @@ impl<'a> Trainer<'a> {
         recorder.fact("loader.batch_size", run.batch.micro);
         recorder.fact("step.accumulation", run.batch.parts());
         recorder.fact("optimizer.class", optimizer.as_str());
-        let flops = opened.session.plan().flops_per_step() * run.batch.parts() as f64;
-        recorder.fact("step.flops", flops);
+        recorder.fact("step.flops", run.flops(&*opened.session));
+        if let Some(peak) = opened.session.peak_flops() {
+            recorder.fact("device.peak_flops", peak);
+        }
         recorder.fact("optimizer.fused", true);
         if opened.device == "cpu"
             && let Ok(speed) = flatout_engine::ceilings::cpu::brief(crate::device::threads(run.settings))
@@ -313,12 +324,19 @@ pub fn resume_hint(output: &Path) -> Message {
     message!(en: "stopped and saved; go on with: flatout train --resume {output}", zh: "已停止并保存；继续训练：flatout train --resume {output}")
 }
 
-/// What there is to say when the data does not fit on the device.
-fn streamed(session: &dyn Session) -> Option<Message> {
-    session.is_streaming().then(|| {
-        message!(
-            en: "the data does not fit on the GPU beside the model: each batch is carried over while the one before is computed",
-            zh: "数据与模型无法同时放入显存：在计算上一个 batch 的同时传输下一个"
-        )
-    })
+/// Where the data lie, on a device with a memory of its own.
+fn where_data_lie(session: &dyn Session, data_bytes: usize) -> Option<Message> {
+    let (free, total) = session.device_memory()?;
+    let data = units::bytes(data_bytes as f64);
+    if session.is_streaming() {
+        return Some(message!(
+            en: "the data ({data}) do not fit on the GPU beside the model: each batch is carried over while the one before is computed",
+            zh: "数据（{data}）与模型无法同时放入显存：在计算上一个 batch 的同时传输下一个"
+        ));
+    }
+    let (free, total) = (units::bytes(free as f64), units::bytes(total as f64));
+    Some(message!(
+        en: "the data ({data}) lie on the GPU; {free} of its {total} are left",
+        zh: "数据（{data}）已放入显存；显存 {total} 中还剩 {free}"
+    ))
 }

@@ -169,7 +169,7 @@ pub fn show(report: &Report, language: Language, moving: bool) {
     eprintln!("{}{}", if moving { "\r\x1b[K" } else { "" }, text.get(language));
 }
 
-/// `epoch 3/10 ████░░░░ 120/400 steps · 12.3k samples/s · loss 0.01234 · busy 98% · 1.2 GiB · 412 W · 2 min 05 s left`
+/// `epoch 3/10 ████░░░░ 120/400 steps · 12.3k samples/s · loss 0.01234 · busy 98% · 31% of peak · 1.2 GiB · 412 W · 2 min 05 s left`
 fn steps_line(report: &Report) -> Message {
     let Report::Steps {
         epoch,
@@ -179,6 +179,7 @@ fn steps_line(report: &Report) -> Message {
         samples_s,
         loss,
         busy_ratio,
+        peak_ratio,
         memory_bytes,
         power_w,
         seconds_left,
@@ -200,6 +201,10 @@ fn steps_line(report: &Report) -> Message {
     if let Some(busy) = busy_ratio {
         let busy = units::percent(*busy);
         add(message!(en: "busy {busy}", zh: "忙碌 {busy}"));
+    }
+    if let Some(peak) = peak_ratio {
+        let peak = units::percent(*peak);
+        add(message!(en: "{peak} of peak", zh: "峰值的 {peak}"));
     }
     if let Some(bytes) = memory_bytes {
         add(Message::verbatim(units::bytes(*bytes as f64)));

@@ -59,6 +59,7 @@ fn ctrl_c_saves_and_says_how_to_go_on() {
         "samples_s",
         "loss",
         "busy_ratio",
+        "peak_ratio",
         "memory_bytes",
         "power_w",
         "seconds_left",

@@ -136,6 +136,12 @@ fn check(call: &'static str, status: cublasStatus_t) -> Result<(), CudaError> {
     if status == cublasStatus_t::CUBLAS_STATUS_SUCCESS {
         return Ok(());
     }
+    if status == cublasStatus_t::CUBLAS_STATUS_ALLOC_FAILED {
+        return Err(CudaError::OutOfMemory {
+            wanted_bytes: 0,
+            free_bytes: 0,
+        });
+    }
     Err(CudaError::Call {
         call,
         reason: format!("{status:?}"),

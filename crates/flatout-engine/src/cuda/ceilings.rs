@@ -76,7 +76,18 @@ pub fn product(card: &Card, precision: Precision) -> Result<Option<f64>, CudaErr
     let seconds = card.time(8, &|| {
         blas.multiply(&card.stream, a, b.transposed(), c, false, Finish::Nothing)
     })?;
-    Ok(Some(2.0 * (side as f64).powi(3) / seconds))
+    let peak = 2.0 * (side as f64).powi(3) / seconds;
+    compiler::keep_choice("peak", &peak_name(card.name(), precision), (peak / 1e6) as usize);
+    Ok(Some(peak))
+}
+
+fn peak_name(card: &str, precision: Precision) -> String {
+    format!("{card} {}", precision.name())
+}
+
+/// What [`product`] measured last on a card of this name: operations a second.
+pub fn kept_peak(card: &str, precision: Precision) -> Option<f64> {
+    compiler::kept_choice("peak", &peak_name(card, precision)).map(|millions| millions as f64 * 1e6)
 }
 
 /// Bytes read and written a second by copies within the card.

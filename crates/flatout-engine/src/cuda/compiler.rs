@@ -140,3 +140,76 @@ fn keep(path: &Path, image: &[u8]) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_kernel_that_is_cut_short_or_changed_does_not_count() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("flatout/kernels/plan-1.cubin");
+        let image: Vec<u8> = (0..5000u32).map(|value| value as u8).collect();
+        keep(&path, &image);
+        assert_eq!(read(&path).unwrap(), image);
+        let whole = fs::read(&path).unwrap();
+        for length in [0, 5, 8, whole.len() - 1] {
+            fs::write(&path, &whole[..length]).unwrap();
+            assert_eq!(
+                read(&path).filter(|kept| !kept.is_empty()),
+                None,
+                "{length} bytes left"
+            );
+        }
+        let mut changed = whole;
+        changed[100] ^= 1;
+        fs::write(&path, changed).unwrap();
+        assert_eq!(read(&path), None);
+        keep(&path, &image);
+        assert_eq!(read(&path).unwrap(), image, "compiled again, it is whole again");
+    }
+
+    #[test]
+    fn another_version_or_option_is_another_place() {
+        let places = [
+            "13.0\n-DA\ntext",
+            "13.1\n-DA\ntext",
+            "13.0\n-DB\ntext",
+            "13.0\n-DA\ntext2",
+        ];
+        let mut files: Vec<_> = places
+            .iter()
+            .map(|whole| kept_at("plan", whole, "cubin"))
+            .collect();
+        files.sort();
+        files.dedup();
+        assert_eq!(files.len(), places.len());
+    }
+
+    #[test]
+    fn programs_that_compile_at_once_leave_a_whole_kernel() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("kernels/plan-2.cubin");
+        let image: Vec<u8> = (0..200_000u32).map(|value| (value * 7) as u8).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..20).for_each(|_| keep(&path, &image)));
+            }
+            for _ in 0..200 {
+                if let Some(kept) = read(&path) {
+                    assert_eq!(kept, image);
+                }
+            }
+        });
+        assert_eq!(read(&path).unwrap(), image);
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_written_is_done_without() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("not-a-folder");
+        fs::write(&file, "").unwrap();
+        keep(&file.join("kernels/plan-3.cubin"), b"image");
+        assert_eq!(read(&file.join("kernels/plan-3.cubin")), None);
+    }
+}

@@ -11,6 +11,15 @@ pub fn check(call: &'static str, result: CUresult) -> Result<(), CudaError> {
     if result == CUresult::CUDA_SUCCESS {
         return Ok(());
     }
+    if result == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: fills two numbers.
+        let _ = unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) };
+        return Err(CudaError::OutOfMemory {
+            wanted_bytes: 0,
+            free_bytes: free as u64,
+        });
+    }
     let mut text = ptr::null();
     // SAFETY: the driver hands out a static string.
     let reason = unsafe {
@@ -30,6 +39,34 @@ macro_rules! cuda {
     };
 }
 
+/// The newest CUDA that the driver supports.
+pub fn version() -> Result<(u32, u32), CudaError> {
+    let mut number = 0;
+    cuda!(cuDriverGetVersion(&mut number))?;
+    let number = u32::try_from(number).unwrap_or(0);
+    Ok((number / 1000, number % 1000 / 10))
+}
+
+/// What stands behind a card that does not open.
+fn not_opened(ordinal: usize, result: CUresult) -> Option<CudaError> {
+    match result {
+        // Another program has it for itself (compute mode EXCLUSIVE_PROCESS), or nobody may use it (PROHIBITED).
+        CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE => Some(CudaError::Taken { card: ordinal }),
+        CUresult::CUDA_ERROR_OUT_OF_MEMORY => Some(CudaError::Full { card: ordinal }),
+        _ => None,
+    }
+}
+
+/// Why the driver does not start.
+fn not_started(result: CUresult, reason: String) -> CudaError {
+    match result {
+        CUresult::CUDA_ERROR_NO_DEVICE => CudaError::Device { wanted: 0, found: 0 },
+        // The driver's library and its kernel module are of different versions, or a newer CUDA is asked for than it knows.
+        CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH => CudaError::Mismatch,
+        _ => CudaError::Driver { reason },
+    }
+}
+
 /// A card with its primary context, current on the thread that opened it.
 #[derive(Clone, Debug)]
 pub struct Device {
@@ -44,9 +81,9 @@ unsafe impl Send for Device {}
 
 impl Device {
     pub fn open(ordinal: usize) -> Result<Self, CudaError> {
-        cuda!(cuInit(0)).map_err(|error| CudaError::Driver {
-            reason: error.to_string(),
-        })?;
+        // SAFETY: takes a number.
+        let started = unsafe { sys::cuInit(0) };
+        check("cuInit", started).map_err(|error| not_started(started, error.to_string()))?;
         let mut count = 0;
         cuda!(cuDeviceGetCount(&mut count))?;
         let found = usize::try_from(count).unwrap_or(0);
@@ -70,7 +107,10 @@ impl Device {
         );
         let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
         let mut context = ptr::null_mut();
-        cuda!(cuDevicePrimaryCtxRetain(&mut context, device))?;
+        // SAFETY: fills the context.
+        let opened = unsafe { sys::cuDevicePrimaryCtxRetain(&mut context, device) };
+        check("cuDevicePrimaryCtxRetain", opened)
+            .map_err(|error| not_opened(ordinal, opened).unwrap_or(error))?;
         let name = CStr::from_bytes_until_nul(&name)
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
@@ -108,17 +148,13 @@ impl Block {
     pub fn new(bytes: usize) -> Result<Self, CudaError> {
         let mut address = 0;
         // An empty block still has an address of its own.
-        let result = cuda!(cuMemAlloc_v2(&mut address, bytes.max(16)));
-        if let Err(error) = result {
-            let (mut free, mut total) = (0, 0);
-            if cuda!(cuMemGetInfo_v2(&mut free, &mut total)).is_ok() && free < bytes {
-                return Err(CudaError::OutOfMemory {
-                    wanted_bytes: bytes as u64,
-                    free_bytes: free as u64,
-                });
-            }
-            return Err(error);
-        }
+        cuda!(cuMemAlloc_v2(&mut address, bytes.max(16))).map_err(|error| match error {
+            CudaError::OutOfMemory { free_bytes, .. } => CudaError::OutOfMemory {
+                wanted_bytes: bytes as u64,
+                free_bytes,
+            },
+            other => other,
+        })?;
         Ok(Self { address, bytes })
     }
 
@@ -232,6 +268,14 @@ impl Stream {
     /// `source` is readable for `bytes` until then.
     pub unsafe fn upload(&self, address: u64, source: *const u8, bytes: usize) -> Result<(), CudaError> {
         cuda!(cuMemcpyHtoDAsync_v2(address, source.cast(), bytes, self.raw))
+    }
+
+    /// Card to host, not waited for.
+    ///
+    /// # Safety
+    /// `target` is writable for `bytes` until the copy has run, and nobody reads it before.
+    pub unsafe fn fetch(&self, target: *mut u8, address: u64, bytes: usize) -> Result<(), CudaError> {
+        cuda!(cuMemcpyDtoHAsync_v2(target.cast(), address, bytes, self.raw))
     }
 
     /// Card to host, waited for.
@@ -444,5 +488,31 @@ impl Argument {
             Self::Long(value) => ptr::from_ref(value).cast_mut().cast(),
             Self::Float(value) => ptr::from_ref(value).cast_mut().cast(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_driver_answers_becomes_words() {
+        let taken = not_opened(1, CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE)
+            .unwrap()
+            .to_string();
+        assert!(taken.contains("GPU 1"), "{taken}");
+        let full = not_opened(0, CUresult::CUDA_ERROR_OUT_OF_MEMORY)
+            .unwrap()
+            .to_string();
+        assert!(full.contains("GPU 0"), "{full}");
+        assert_eq!(not_opened(0, CUresult::CUDA_ERROR_INVALID_DEVICE), None);
+        let none = not_started(CUresult::CUDA_ERROR_NO_DEVICE, String::new());
+        assert_eq!(none, CudaError::Device { wanted: 0, found: 0 });
+        assert_eq!(
+            not_started(CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, String::new()),
+            CudaError::Mismatch
+        );
+        let other = not_started(CUresult::CUDA_ERROR_UNKNOWN, "odd".to_owned());
+        assert!(other.to_string().contains("odd"), "{other}");
     }
 }

@@ -4,9 +4,26 @@ use flatout_core::{Explain, Message, explained, message};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum CudaError {
-    /// No driver, or one that does not answer.
+    NoDriver,
+    /// A driver that does not answer.
     Driver {
         reason: String,
+    },
+    /// The driver's library and its kernel module are of different versions.
+    Mismatch,
+    /// The driver supports CUDA only up to a version.
+    OldDriver {
+        driver: (u32, u32),
+        needed: (u32, u32),
+        by: &'static str,
+    },
+    /// Somebody has the card for himself.
+    Taken {
+        card: usize,
+    },
+    /// Not even a context fits beside what others have put on the card.
+    Full {
+        card: usize,
     },
     /// No such card.
     Device {
@@ -46,6 +63,25 @@ pub enum CudaError {
 impl Explain for CudaError {
     fn message(&self) -> Message {
         match self {
+            Self::NoDriver => {
+                message!(en: "there is no NVIDIA driver here: libcuda.so.1 was not found", zh: "这里没有 NVIDIA 驱动：找不到 libcuda.so.1")
+            }
+            Self::Mismatch => {
+                message!(en: "the NVIDIA driver was updated but its kernel module was not: their versions differ", zh: "NVIDIA 驱动已更新而内核模块没有：两者版本不一致")
+            }
+            Self::OldDriver {
+                driver: (major, minor),
+                needed: (wanted, at_least),
+                by,
+            } => {
+                message!(en: "the NVIDIA driver supports CUDA up to {major}.{minor}; {by} needs {wanted}.{at_least}", zh: "NVIDIA 驱动最高支持 CUDA {major}.{minor}；{by} 需要 {wanted}.{at_least}")
+            }
+            Self::Taken { card } => {
+                message!(en: "GPU {card} is taken: another program has it for itself, or its compute mode allows none", zh: "GPU {card} 已被占用：其他程序独占了它，或其计算模式不允许使用")
+            }
+            Self::Full { card } => {
+                message!(en: "GPU {card} is full: other programs have taken its memory", zh: "GPU {card} 显存已满：被其他程序占用")
+            }
             Self::Driver { reason } => {
                 message!(en: "the NVIDIA driver cannot be used: {reason}", zh: "无法使用 NVIDIA 驱动：{reason}")
             }
@@ -84,7 +120,19 @@ impl Explain for CudaError {
 
     fn hint(&self) -> Option<Message> {
         Some(match self {
-            Self::Driver { .. } | Self::Device { .. } => {
+            Self::Mismatch => {
+                message!(en: "restart the machine, or load the module anew (sudo rmmod nvidia_uvm nvidia && sudo modprobe nvidia)", zh: "重启机器，或重新加载内核模块（sudo rmmod nvidia_uvm nvidia && sudo modprobe nvidia）")
+            }
+            Self::OldDriver { by: "NVRTC", .. } => {
+                message!(en: "install the libraries of the driver's version (pip install nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12), or a newer driver; or train with --device cpu", zh: "安装与驱动版本一致的库（pip install nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12），或更新驱动；或使用 --device cpu")
+            }
+            Self::OldDriver { .. } => {
+                message!(en: "install a newer driver (525 or later), or train with --device cpu", zh: "更新驱动（525 或更新版本），或使用 --device cpu")
+            }
+            Self::Taken { .. } | Self::Full { .. } => {
+                message!(en: "see who uses it with: flatout monitor --once; take another card with --device cuda:N, or --device cpu", zh: "用 flatout monitor --once 查看是谁在使用；用 --device cuda:N 换一块卡，或使用 --device cpu")
+            }
+            Self::NoDriver | Self::Driver { .. } | Self::Device { .. } => {
                 message!(en: "see what is there with: flatout doctor; or train on the CPU with --device cpu", zh: "用 flatout doctor 查看现有环境；或用 --device cpu 在 CPU 上训练")
             }
             Self::Library { name: "cudnn", .. } => {

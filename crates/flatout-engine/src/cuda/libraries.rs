@@ -3,8 +3,8 @@
 //! knows it by its own name.
 
 use super::error::CudaError;
+use flatout_core::nvidia;
 use std::ffi::CString;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A library and where it was found; no path: the system's loader knows it.
@@ -14,36 +14,52 @@ pub struct Found {
     pub path: Option<PathBuf>,
 }
 
+/// CUDA before this knows no cluster launches and no compiler that speaks C++17 the same way.
+const OLDEST_CUDA: (u32, u32) = (12, 0);
+
 /// Everything the engine uses, opened.
 pub fn open() -> Result<Vec<Found>, CudaError> {
     // SAFETY: asking opens the library, which runs its initialisers; the driver's are made for it.
     if !unsafe { cudarc::driver::sys::is_culib_present() } {
-        let reason = "libcuda.so.1 was not found".to_owned();
-        return Err(CudaError::Driver { reason });
+        return Err(CudaError::NoDriver);
     }
+    let driver = super::driver::version()?;
+    supports(driver, OLDEST_CUDA, "flatout")?;
     let folders = pip_folders();
     // NVRTC opens its builtins by name when it compiles first: they must be known by then.
-    preload(&folders, "nvrtc-builtins");
+    preload(&folders, "nvrtc-builtins", Some(driver.0));
     // SAFETY: as above, for the libraries of the toolkit.
     let compiler: fn() -> bool = || unsafe { cudarc::nvrtc::sys::is_culib_present() };
     // SAFETY: as above.
     let products: fn() -> bool = || unsafe { cudarc::cublaslt::sys::is_culib_present() };
     let find = |name: &'static str, present: fn() -> bool| {
-        let path = preload(&folders, name);
+        let path = preload(&folders, name, Some(driver.0));
         if path.is_none() && !present() {
             return Err(missing(name, &folders));
         }
         Ok(Found { name, path })
     };
-    Ok(vec![find("nvrtc", compiler)?, find("cublasLt", products)?])
+    let found = vec![find("nvrtc", compiler)?, find("cublasLt", products)?];
+    // What a newer compiler makes, an older driver cannot load; within a major version it can.
+    let compiler = super::compiler::version();
+    supports(driver, (u32::try_from(compiler.0).unwrap_or(0), 0), "NVRTC")?;
+    Ok(found)
+}
+
+/// Whether a driver is new enough for something that needs a version of CUDA.
+fn supports(driver: (u32, u32), needed: (u32, u32), by: &'static str) -> Result<(), CudaError> {
+    match driver < needed {
+        true => Err(CudaError::OldDriver { driver, needed, by }),
+        false => Ok(()),
+    }
 }
 
 /// Only the compiler, which needs no card; says whether there is one.
 pub fn open_compiler() -> bool {
     let folders = pip_folders();
-    preload(&folders, "nvrtc-builtins");
+    preload(&folders, "nvrtc-builtins", None);
     // SAFETY: opening runs the library's initialisers, which are made for it.
-    preload(&folders, "nvrtc").is_some() || unsafe { cudarc::nvrtc::sys::is_culib_present() }
+    preload(&folders, "nvrtc", None).is_some() || unsafe { cudarc::nvrtc::sys::is_culib_present() }
 }
 
 /// A library that is open until the end.
@@ -63,7 +79,7 @@ impl Library {
 /// A library that only some plans need: pip's first, then the system's under one of these names.
 pub(crate) fn open_by_name(name: &'static str, files: &[&str]) -> Result<(Library, Found), CudaError> {
     let folders = pip_folders();
-    if let Some((handle, path)) = open_from(&folders, name) {
+    if let Some((handle, path)) = open_from(&folders, name, None) {
         let path = Some(path);
         return Ok((Library { handle }, Found { name, path }));
     }
@@ -86,17 +102,18 @@ fn missing(name: &'static str, folders: &[PathBuf]) -> CudaError {
     CudaError::Library { name, looked_in }
 }
 
-/// Opens `lib<name>.so.*` by path from one of the folders, for good.
-fn preload(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
-    open_from(folders, name).map(|(_, path)| path)
+/// Opens `lib<name>.so.*` by path from one of the folders, for good: the newest that the driver supports.
+fn preload(folders: &[PathBuf], name: &str, driver_major: Option<u32>) -> Option<PathBuf> {
+    open_from(folders, name, driver_major).map(|(_, path)| path)
 }
 
-fn open_from(folders: &[PathBuf], name: &str) -> Option<(*mut libc::c_void, PathBuf)> {
-    let prefix = format!("lib{name}.so");
-    let path = folders.iter().flat_map(|folder| entries(folder)).find(|path| {
-        let file = path.file_name().unwrap_or_default().to_string_lossy();
-        file.starts_with(&prefix)
-    })?;
+fn open_from(
+    folders: &[PathBuf],
+    name: &str,
+    driver_major: Option<u32>,
+) -> Option<(*mut libc::c_void, PathBuf)> {
+    let files = nvidia::library_files(&format!("lib{name}"), folders);
+    let path = nvidia::best(&files, driver_major)?.path.clone();
     let text = CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
     // SAFETY: a library of NVIDIA's own, opened as the system's loader would; it stays open until the end.
     let handle = unsafe { libc::dlopen(text.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
@@ -105,43 +122,60 @@ fn open_from(folders: &[PathBuf], name: &str) -> Option<(*mut libc::c_void, Path
 
 /// The library folders of pip's NVIDIA packages, for every Python that is in sight.
 fn pip_folders() -> Vec<PathBuf> {
-    let mut bases: Vec<PathBuf> = Vec::new();
+    let mut prefixes: Vec<PathBuf> = Vec::new();
     for variable in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
-        bases.extend(std::env::var_os(variable).map(PathBuf::from));
+        prefixes.extend(std::env::var_os(variable).map(PathBuf::from));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     for folder in std::env::split_paths(&path) {
         let python = folder.join("python3");
         // A virtual environment's python is a link: its own folder counts, not the target's.
         if python.exists() {
-            bases.extend(folder.parent().map(Path::to_owned));
+            prefixes.extend(folder.parent().map(Path::to_owned));
         }
     }
-    bases.extend(["/usr/local", "/usr"].map(PathBuf::from));
-    let mut found = Vec::new();
-    for base in bases {
-        for python in entries(&base.join("lib")).filter(|path| named(path, "python3")) {
-            for packages in ["site-packages", "dist-packages"] {
-                for library in entries(&python.join(packages).join("nvidia")) {
-                    let folder = library.join("lib");
-                    if folder.is_dir() && !found.contains(&folder) {
-                        found.push(folder);
-                    }
-                }
+    prefixes.extend(["/usr/local", "/usr"].map(PathBuf::from));
+    let mut found: Vec<PathBuf> = Vec::new();
+    for site in prefixes.iter().flat_map(|prefix| nvidia::site_packages(prefix)) {
+        for folder in nvidia::pip_folders(&site) {
+            if !found.contains(&folder) {
+                found.push(folder);
             }
         }
     }
     found
 }
 
-fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
-    paths.into_iter()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn named(path: &Path, prefix: &str) -> bool {
-    path.file_name()
-        .is_some_and(|name| name.to_string_lossy().starts_with(prefix))
+    #[test]
+    fn a_driver_is_measured_by_what_is_asked_of_it() {
+        assert!(supports((12, 4), OLDEST_CUDA, "flatout").is_ok());
+        assert!(supports((13, 0), (13, 0), "NVRTC").is_ok());
+        let old = supports((11, 8), OLDEST_CUDA, "flatout").unwrap_err().to_string();
+        assert!(old.contains("11.8") && old.contains("12.0"), "{old}");
+        let newer = supports((12, 4), (13, 0), "NVRTC").unwrap_err();
+        assert!(newer.to_string().contains("NVRTC"), "{newer}");
+    }
+
+    #[test]
+    fn a_missing_library_is_named_with_the_places_where_it_was_looked_for() {
+        let folders = [PathBuf::from("/somewhere/nvidia/cublas/lib")];
+        let error = missing("cublasLt", &folders).to_string();
+        assert!(
+            error.contains("cublasLt") && error.contains("/somewhere/nvidia/cublas/lib"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_is_no_library_is_not_opened() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("libnvrtc.so.12"), "not a library").unwrap();
+        let folders = [root.path().to_owned()];
+        assert_eq!(preload(&folders, "nvrtc", Some(12)), None);
+        assert_eq!(preload(&folders, "nvrtc", Some(11)), None);
+    }
 }

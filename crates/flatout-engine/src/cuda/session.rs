@@ -4,6 +4,7 @@
 mod busy;
 mod checks;
 mod kept;
+mod leaving;
 mod profile;
 mod slots;
 mod streaming;
@@ -16,16 +17,19 @@ use super::driver::{Argument, Block, Graph};
 use super::error::CudaError;
 use super::fusion::Fusion;
 use super::io::Site;
+use super::libraries::Found;
 use super::machine::{Machine, Precision};
 use super::memory::{Kind, Memory};
 use crate::EngineError;
 use crate::ops::optimizer;
 use crate::plan::{BufferId, DataType, Plan, Role};
-use crate::session::{Position, Session, Table};
+use crate::session::{Leaving, Position, Session, Table};
 use busy::Busy;
 use kept::Kept;
+use leaving::Carrier;
 use slots::Slots;
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use streaming::Streaming;
 use work::Work;
 
@@ -47,6 +51,7 @@ pub struct CudaSession {
     memory: Memory,
     slots: Slots,
     kept: Kept,
+    carriers: Vec<Arc<Mutex<Carrier>>>,
     busy: Busy,
     norm_parts: Block,
     fusion: Fusion,
@@ -91,6 +96,7 @@ impl CudaSession {
             memory,
             slots,
             kept: Kept::default(),
+            carriers: Vec::new(),
             busy: Busy::default(),
             norm_parts,
             fusion,
@@ -107,6 +113,11 @@ impl CudaSession {
 
     pub fn precision(&self) -> Precision {
         self.machine.precision
+    }
+
+    /// CUDA's libraries that were opened, and where they were found.
+    pub fn libraries(&self) -> &[Found] {
+        &self.machine.libraries
     }
 
     /// How many bytes tables may take on the card together; those that do not fit stay with the host and are streamed.
@@ -316,6 +327,10 @@ impl Session for CudaSession {
         Some(self.busy.total_ms())
     }
 
+    fn peak_flops(&self) -> Option<f64> {
+        super::ceilings::kept_peak(&self.machine.device.name, self.machine.precision)
+    }
+
     fn take_loss(&mut self) -> Option<f64> {
         self.take(0)
     }
@@ -348,6 +363,10 @@ impl Session for CudaSession {
     fn read(&mut self, name: &str, values: &mut [f32]) -> Result<(), EngineError> {
         let id = self.find(name, DataType::Real, values.len())?;
         self.read_place(id, values)
+    }
+
+    fn snapshot(&mut self) -> Result<Box<dyn Leaving>, EngineError> {
+        self.leave()
     }
 
     fn write(&mut self, name: &str, values: &[f32]) -> Result<(), EngineError> {

@@ -3,14 +3,13 @@
 
 use super::python::Python;
 use super::{Area, Check, Health};
-use flatout_core::{Message, message};
+use flatout_core::{Message, message, nvidia};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 struct Library {
+    /// The beginning of the file's name, up to `.so`.
     id: &'static str,
-    /// The beginning of the file's name; a version may follow.
-    stem: &'static str,
     cost: fn() -> Message,
     remedy: fn() -> Message,
 }
@@ -22,38 +21,32 @@ fn by_pip(package: &str) -> Message {
 const LIBRARIES: &[Library] = &[
     Library {
         id: "libcuda",
-        stem: "libcuda.so",
         cost: || message!(en: "nothing can run on the GPU", zh: "无法在 GPU 上运行任何程序"),
         remedy: || message!(en: "it comes with the driver; in a container: --gpus all", zh: "它随驱动安装；在容器中请加 --gpus all"),
     },
     Library {
         id: "libnvrtc",
-        stem: "libnvrtc.so",
         cost: || message!(en: "`flatout train` cannot compile its kernels and uses the CPU", zh: "`flatout train` 无法编译内核，只能用 CPU"),
         remedy: || by_pip("nvidia-cuda-nvrtc"),
     },
     Library {
         id: "libcublas",
-        stem: "libcublas.so",
         cost: || message!(en: "`flatout train` cannot multiply matrices on the GPU and uses the CPU", zh: "`flatout train` 无法在 GPU 上做矩阵乘，只能用 CPU"),
         remedy: || by_pip("nvidia-cublas"),
     },
     Library {
         id: "libcublasLt",
-        stem: "libcublasLt.so",
         cost: || message!(en: "no fused matrix products on the GPU", zh: "GPU 上没有融合的矩阵乘"),
         remedy: || by_pip("nvidia-cublas"),
     },
     Library {
         id: "libcudnn",
-        stem: "libcudnn.so",
         cost: || message!(en: "no cuDNN for convolutions and recurrent layers", zh: "卷积和循环层没有 cuDNN 可用"),
         remedy: || by_pip("nvidia-cudnn-cu13"),
     },
     Library {
         id: "libnccl",
-        stem: "libnccl.so",
-        cost: || message!(en: "several GPUs cannot train together", zh: "无法多 GPU 一起训练"),
+        cost: || message!(en: "PyTorch cannot train on several GPUs together; `flatout train` uses one and does not need it", zh: "PyTorch 无法多 GPU 一起训练；`flatout train` 只用一块 GPU，不需要它"),
         remedy: || by_pip("nvidia-nccl-cu13"),
     },
 ];
@@ -62,7 +55,7 @@ pub fn check(python: Option<&Python>, checks: &mut Vec<Check>) {
     let cached = cached(Path::new("/etc/ld.so.cache"));
     let folders = folders(python);
     for library in LIBRARIES {
-        let found = find(library.stem, &cached, &folders);
+        let found = find(library.id, &cached, &folders);
         let id = format!("cuda.{}", library.id);
         let (name, check) = (library.id, |health, text| {
             Check::new(id, Area::Libraries, health, text)
@@ -108,38 +101,18 @@ fn folders(python: Option<&Python>) -> Vec<PathBuf> {
     for toolkit in toolkits.chain([PathBuf::from("/usr/local/cuda")]) {
         folders.push(toolkit.join("lib64"));
     }
-    for site in python.into_iter().flat_map(|python| &python.site_packages) {
-        let Ok(packages) = fs::read_dir(site.join("nvidia")) else {
-            continue;
-        };
-        let mut found: Vec<PathBuf> = packages
-            .flatten()
-            .map(|package| package.path().join("lib"))
-            .collect();
-        found.sort();
-        folders.extend(found);
-    }
+    let sites = python.into_iter().flat_map(|python| &python.site_packages);
+    folders.extend(sites.flat_map(|site| nvidia::pip_folders(site)));
     folders
 }
 
 fn find(stem: &str, cached: &[PathBuf], folders: &[PathBuf]) -> Option<PathBuf> {
-    let fits = |path: &Path| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        // `libcublas.so` and `libcublas.so.13`, but not `libcublas.so-old`.
-        name.and_then(|name| name.strip_prefix(stem))
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    let in_folders = nvidia::library_files(stem, folders).into_iter().next();
+    let in_cache = || {
+        let mut fitting = cached.iter().filter(|path| nvidia::is_library(path, stem));
+        fitting.find(|path| path.exists()).cloned()
     };
-    let in_folders = folders.iter().find_map(|folder| {
-        let entries = fs::read_dir(folder).ok()?;
-        let mut names: Vec<PathBuf> = entries
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| fits(path))
-            .collect();
-        names.sort();
-        names.into_iter().next()
-    });
-    in_folders.or_else(|| cached.iter().find(|path| fits(path) && path.exists()).cloned())
+    in_folders.map(|file| file.path).or_else(in_cache)
 }
 
 #[cfg(test)]
@@ -161,9 +134,9 @@ mod tests {
         };
         let folders = folders(Some(&python));
         let name = |stem| find(stem, &[], &folders).map(|path| path.file_name().unwrap().to_owned());
-        assert_eq!(name("libcublas.so").unwrap(), "libcublas.so.13");
-        assert_eq!(name("libcublasLt.so").unwrap(), "libcublasLt.so.13");
-        assert_eq!(name("libcublasXt.so"), None);
+        assert_eq!(name("libcublas").unwrap(), "libcublas.so.13");
+        assert_eq!(name("libcublasLt").unwrap(), "libcublasLt.so.13");
+        assert_eq!(name("libcublasXt"), None);
         let cache = root.path().join("ld.so.cache");
         let entry = lib.join("libcublas.so.13");
         fs::write(
@@ -176,6 +149,6 @@ mod tests {
             .concat(),
         )
         .unwrap();
-        assert_eq!(find("libcublas.so", &cached(&cache), &[]), Some(entry));
+        assert_eq!(find("libcublas", &cached(&cache), &[]), Some(entry));
     }
 }

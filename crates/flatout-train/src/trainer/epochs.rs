@@ -28,6 +28,11 @@ impl PhaseRun<'_> {
         self.settings.learning_rate * self.batch.rate_factor
     }
 
+    /// Arithmetic of one update.
+    pub(super) fn flops(&self, session: &dyn Session) -> f64 {
+        session.plan().flops_per_step() * self.batch.parts() as f64
+    }
+
     /// The rate of the step that comes next. Counted within the phase: the next one warms up and falls anew.
     fn rate(&self, schedule: &Schedule, progress: &Progress) -> f64 {
         schedule.rate(progress.epoch * self.order.batches_per_epoch() + progress.epoch_step)
@@ -46,6 +51,8 @@ impl PhaseRun<'_> {
 /// What one epoch is measured by.
 struct EpochClock {
     began: Instant,
+    /// What the device can do at most.
+    peak_flops: Option<f64>,
     first_step: u64,
     shown: Instant,
 }
@@ -67,27 +74,32 @@ impl Trainer<'_> {
             self.take_loss(session)?;
             let seconds = began.elapsed().as_secs_f64();
             if interrupted {
-                self.save(session, "last.safetensors", false)?;
+                self.save(session, "last.safetensors")?;
                 return Ok(true);
             }
-            let loss = self.progress.epoch_loss / self.progress.epoch_samples.max(1) as f64;
-            self.progress.epoch_step = self.progress.epoch_step.saturating_sub(1);
-            let last_rate = run.rate(&run.schedule(), &self.progress);
-            self.progress.epoch += 1;
-            self.progress.epoch_step = 0;
-            (self.progress.epoch_loss, self.progress.epoch_samples) = (0.0, 0);
-            let (epoch, last) = (self.progress.epoch, self.progress.epoch == settings.epochs);
-            self.recorder.event(EventKind::Epoch {
-                number: epoch,
-                duration_ms: Some(seconds * 1e3),
-            });
+            let samples = (self.trained_samples - samples_before) as f64;
+            let (epoch, last) = (
+                self.progress.epoch + 1,
+                self.progress.epoch + 1 == settings.epochs,
+            );
+            if samples > 0.0 {
+                self.recorder.event(EventKind::Epoch {
+                    number: epoch,
+                    duration_ms: Some(seconds * 1e3),
+                });
+            }
             let due = |interval: u64| last || epoch.is_multiple_of(interval);
+            // Before the epoch counts as done: where memory runs out here, the session that follows evaluates it.
             let scores = if due(settings.eval_interval) {
                 self.evaluate(session, settings)?
             } else {
                 None
             };
-            let samples = (self.trained_samples - samples_before) as f64;
+            let loss = self.progress.epoch_loss / self.progress.epoch_samples.max(1) as f64;
+            self.progress.epoch_step = self.progress.epoch_step.saturating_sub(1);
+            let last_rate = run.rate(&run.schedule(), &self.progress);
+            (self.progress.epoch, self.progress.epoch_step) = (epoch, 0);
+            (self.progress.epoch_loss, self.progress.epoch_samples) = (0.0, 0);
             self.epoch_line(&Report::Epoch {
                 phase: run.name.to_owned(),
                 epoch,
@@ -105,9 +117,9 @@ impl Trainer<'_> {
             let stopping =
                 settings.early_stopping > 0 && self.progress.without_gain >= settings.early_stopping;
             if last || stopping {
-                self.save(session, "last.safetensors", false)?;
+                self.save(session, "last.safetensors")?;
             } else if due(settings.checkpoint_interval) || self.unsaved {
-                self.save_or_warn(session, "last.safetensors", false)?;
+                self.begin_saving(session, "last.safetensors", None)?;
             }
             if stopping && !last {
                 (self.report)(&Report::Stopped { early: true });
@@ -125,6 +137,7 @@ impl Trainer<'_> {
         let mut indices = BatchIndices::new(run.batch.effective, run.batch.micro, session.plan());
         let mut clock = EpochClock {
             began: Instant::now(),
+            peak_flops: session.peak_flops(),
             first_step: self.progress.epoch_step,
             shown: Instant::now(),
         };
@@ -143,6 +156,7 @@ impl Trainer<'_> {
             }
             if self.recorder.is_due() {
                 self.recorder.busy(session.busy_ms());
+                self.look_after_saving()?;
             }
             self.recorder.step(samples, began.elapsed().as_secs_f64());
             let line =
@@ -216,6 +230,9 @@ impl Trainer<'_> {
             samples_s: run.batch.effective as f64 / each.max(1e-9),
             loss,
             busy_ratio: device.busy_ratio,
+            peak_ratio: clock
+                .peak_flops
+                .map(|peak| run.flops(session) / each.max(1e-9) / peak),
             memory_bytes: device.memory_bytes,
             power_w: device.power_w,
             seconds_left: each * left as f64,

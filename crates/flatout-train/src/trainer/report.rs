@@ -39,6 +39,8 @@ pub enum Report {
         loss: Option<f64>,
         /// Of the device: `None` where it cannot be read.
         busy_ratio: Option<f64>,
+        /// Arithmetic done as a share of what the device reaches in large products; `None` where `flatout bench` has not measured it.
+        peak_ratio: Option<f64>,
         memory_bytes: Option<u64>,
         power_w: Option<f64>,
         seconds_left: f64,

@@ -9,7 +9,17 @@ use flatout_core::{Explain, Message};
 use flatout_engine::Session;
 use flatout_telemetry::{EventKind, Phase};
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 use std::time::Instant;
+
+/// A checkpoint that is being written beside the training.
+pub(super) struct Saving {
+    path: PathBuf,
+    /// The best score before this one, where it is written as the best.
+    best: Option<Option<f64>>,
+    began: Instant,
+    thread: JoinHandle<Result<(), TrainError>>,
+}
 
 impl Trainer<'_> {
     pub(super) fn keep_best(&mut self, session: &mut dyn Session, scores: &Scores) -> Result<(), TrainError> {
@@ -20,29 +30,7 @@ impl Trainer<'_> {
         }
         self.progress.best = Some(scores.loss);
         self.progress.without_gain = 0;
-        if !self.save_or_warn(session, "best.safetensors", true)? {
-            // The best is the one in the file.
-            self.progress.best = before;
-        }
-        Ok(())
-    }
-
-    /// A checkpoint that cannot be written (a full disk) does not end a training that is not at its end: the file before it is
-    /// still whole, and it is tried again after the next epoch. Says whether it was written.
-    pub(super) fn save_or_warn(
-        &mut self,
-        session: &mut dyn Session,
-        name: &str,
-        best: bool,
-    ) -> Result<bool, TrainError> {
-        match self.save(session, name, best) {
-            Err(TrainError::File(error)) => {
-                self.unsaved = true;
-                self.warn(&error);
-                Ok(false)
-            }
-            result => result.map(|()| true),
-        }
+        self.begin_saving(session, "best.safetensors", Some(before))
     }
 
     /// Says what went wrong without ending the training.
@@ -58,32 +46,103 @@ impl Trainer<'_> {
         (self.report)(&Report::Warning { message });
     }
 
-    pub(super) fn save(
+    /// Saves for good: what cannot be written ends the training.
+    pub(super) fn save(&mut self, session: &mut dyn Session, name: &str) -> Result<(), TrainError> {
+        self.finish_saving()?;
+        self.begin_saving(session, name, None)?;
+        self.finish(|_| true, true)
+    }
+
+    /// Begins to copy and write the state of this moment; the training goes on meanwhile.
+    pub(super) fn begin_saving(
         &mut self,
         session: &mut dyn Session,
         name: &str,
-        best: bool,
+        best: Option<Option<f64>>,
     ) -> Result<(), TrainError> {
         let began = Instant::now();
+        let path = self.output(name);
+        // One at a time into the same file.
+        self.finish(|saving| saving.path == path, false)?;
         let position = session.position();
         (self.progress.updates, self.progress.micro_batches) = (position.updates, position.micro_batches);
-        let path = self.output(name);
-        let extra = Extra {
-            progress: &self.progress,
-            configuration: &self.configuration.yaml(),
-            preparation: &self.data.preparation,
+        let leaving = session.snapshot()?;
+        let (target, progress) = (path.clone(), self.progress.clone());
+        let (configuration, preparation) = (self.configuration.yaml(), self.data.preparation.clone());
+        let write = move || {
+            let extra = Extra {
+                progress: &progress,
+                configuration: &configuration,
+                preparation: &preparation,
+            };
+            checkpoint::write(&target, &leaving.arrive()?, &extra)
         };
-        checkpoint::save(&path, session, &extra)?;
-        self.unsaved &= best;
-        let seconds = began.elapsed().as_secs_f64();
-        self.recorder.add(Phase::Checkpoint, seconds);
-        let bytes = std::fs::metadata(&path).map(|metadata| metadata.len()).ok();
-        self.recorder.event(EventKind::Checkpoint {
-            duration_ms: seconds * 1e3,
-            bytes,
-            place: None,
+        let thread = std::thread::Builder::new()
+            .name("flatout-save".to_owned())
+            .spawn(write);
+        let thread = thread.map_err(|source| FileError::writing(&path, source))?;
+        self.recorder
+            .add(Phase::Checkpoint, began.elapsed().as_secs_f64());
+        self.saving.push(Saving {
+            path,
+            best,
+            began,
+            thread,
         });
-        (self.report)(&Report::Saved { path, best });
+        Ok(())
+    }
+
+    /// Tells of checkpoints that have been written meanwhile.
+    pub(super) fn look_after_saving(&mut self) -> Result<(), TrainError> {
+        self.finish(|saving| saving.thread.is_finished(), false)
+    }
+
+    /// Waits for every checkpoint that is being written.
+    pub(super) fn finish_saving(&mut self) -> Result<(), TrainError> {
+        self.finish(|_| true, false)
+    }
+
+    /// Ends the writing of some. A checkpoint that cannot be written (a full disk) does not end a training that is not at its end:
+    /// the file before it is still whole, and it is tried again after the next epoch.
+    fn finish(&mut self, which: impl Fn(&Saving) -> bool, last: bool) -> Result<(), TrainError> {
+        let waiting = Instant::now();
+        let (done, going): (Vec<_>, Vec<_>) = std::mem::take(&mut self.saving).into_iter().partition(which);
+        self.saving = going;
+        for Saving {
+            path,
+            best,
+            began,
+            thread,
+        } in done
+        {
+            match thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            {
+                Ok(()) => {}
+                Err(TrainError::File(error)) if !last => {
+                    self.unsaved = true;
+                    if let Some(before) = best {
+                        // The best is the one in the file.
+                        self.progress.best = before;
+                    }
+                    self.warn(&error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            self.unsaved &= best.is_some();
+            let bytes = std::fs::metadata(&path).map(|metadata| metadata.len()).ok();
+            self.recorder.event(EventKind::Checkpoint {
+                duration_ms: began.elapsed().as_secs_f64() * 1e3,
+                bytes,
+                place: None,
+            });
+            let best = best.is_some();
+            (self.report)(&Report::Saved { path, best });
+        }
+        self.recorder
+            .add(Phase::Checkpoint, waiting.elapsed().as_secs_f64());
         Ok(())
     }
 }

@@ -9,17 +9,33 @@ use flatout_engine::{Plan, Table};
 struct RunsOut {
     inner: Box<dyn Session>,
     steps: u64,
+    /// Room for steps, but not for an evaluation.
+    evaluating: bool,
 }
 
 const FITS: usize = 20;
 const STEPS: u64 = 7;
 
 fn open(settings: &Settings, data: &TrainingData, micro: usize) -> Result<Opened, TrainError> {
+    running_out(settings, data, micro, false)
+}
+
+fn open_to_evaluate(settings: &Settings, data: &TrainingData, micro: usize) -> Result<Opened, TrainError> {
+    running_out(settings, data, micro, true)
+}
+
+fn running_out(
+    settings: &Settings,
+    data: &TrainingData,
+    micro: usize,
+    evaluating: bool,
+) -> Result<Opened, TrainError> {
     let opened = fitting::open_once(settings, data, micro)?;
     Ok(Opened {
         session: Box::new(RunsOut {
             inner: opened.session,
             steps: 0,
+            evaluating,
         }),
         ..opened
     })
@@ -32,7 +48,7 @@ impl Session for RunsOut {
     }
     fn accumulate(&mut self, weight: f64) -> Result<(), EngineError> {
         self.steps += 1;
-        if self.steps > STEPS && self.plan().batch() > FITS {
+        if !self.evaluating && self.steps > STEPS && self.plan().batch() > FITS {
             return Err(EngineError::OutOfMemory {
                 wanted_bytes: 1 << 30,
             });
@@ -68,6 +84,11 @@ impl Session for RunsOut {
         self.inner.evaluate()
     }
     fn evaluate_keeping(&mut self, name: &str) -> Result<(), EngineError> {
+        if self.evaluating && self.plan().batch() > FITS {
+            return Err(EngineError::OutOfMemory {
+                wanted_bytes: 1 << 30,
+            });
+        }
         self.inner.evaluate_keeping(name)
     }
     fn take_kept(&mut self) -> Result<Vec<f32>, EngineError> {
@@ -135,22 +156,28 @@ fn memory_that_runs_out_on_the_way_costs_parts_not_results() {
         .generate(&folder.path().join("data"), Some(1))
         .unwrap();
     let (whole, _) = train(folder.path(), "whole", fitting::open_once);
-    let (parts, reports) = train(folder.path(), "parts", open);
-    assert!((whole - parts).abs() < 1e-3 * whole, "{whole} against {parts}");
-    let sizes: Vec<(usize, usize)> = reports
-        .iter()
-        .filter_map(|report| match report {
+    for (output, opener) in [
+        ("parts", open as fitting::Opener),
+        ("evaluated", open_to_evaluate),
+    ] {
+        let (parts, reports) = train(folder.path(), output, opener);
+        assert!((whole - parts).abs() < 1e-3 * whole, "{whole} against {parts}");
+        let sizes = reports.iter().filter_map(|report| match report {
             Report::Start {
                 batch_size,
                 micro_batch_size,
                 ..
             } => Some((*batch_size, *micro_batch_size)),
             _ => None,
-        })
-        .collect();
-    assert_eq!(sizes, [(64, 64), (64, 32), (64, 16)]);
-    let epochs = reports
-        .iter()
-        .filter(|report| matches!(report, Report::Epoch { .. }));
-    assert_eq!(epochs.count(), 2);
+        });
+        assert_eq!(sizes.collect::<Vec<_>>(), [(64, 64), (64, 32), (64, 16)]);
+        let epochs = reports.iter().filter_map(|report| match report {
+            Report::Epoch { scores, loss, .. } => Some((scores.is_some(), *loss > 0.0)),
+            _ => None,
+        });
+        let epochs: Vec<_> = epochs.collect();
+        assert_eq!(epochs.len(), 2);
+        assert!(epochs[1].0 && epochs.iter().all(|(_, has_loss)| *has_loss));
+        assert!(folder.path().join(output).join("last.safetensors").is_file());
+    }
 }

@@ -3,6 +3,7 @@
 use super::CudaSession;
 use super::streaming::{Streaming, ask_for_large_pages};
 use crate::EngineError;
+use crate::cuda::error::CudaError;
 use crate::cuda::memory::Memory;
 use crate::session::Table;
 
@@ -20,9 +21,19 @@ impl CudaSession {
         self.graphs.clear();
         self.memory.detach(id);
         self.host_tables.remove(&id);
-        if self.fits(&table)? || !self.can_stream(id) {
-            self.memory.attach(id, width, &table, &self.machine)?;
-        } else {
+        let resident = match self.fits(&table)? || !self.can_stream(id) {
+            true => self
+                .memory
+                .attach(id, width, &table, &self.machine)
+                .map(|()| true),
+            false => Ok(false),
+        };
+        // Somebody else may have taken what was free a moment ago.
+        let resident = match resident {
+            Err(CudaError::OutOfMemory { .. }) if self.can_stream(id) => false,
+            other => other?,
+        };
+        if !resident {
             ask_for_large_pages(&table);
             self.memory.attach_streamed(id, width, &table);
             self.host_tables.insert(id, table);
