@@ -21,6 +21,7 @@ pub(crate) mod losses;
 mod machine;
 mod memory;
 mod session;
+mod turn;
 
 pub use crate::ops::recurrent::{Way, force_recurrence};
 pub(crate) use blas::{Matrix, Number};

@@ -83,11 +83,13 @@ const CASES: &[Case] = &[
         || stocks("lstm", 300, 0.0, SequenceOutput::Last, 40),
         WINDOWS,
     ),
-    case(
-        "lstm 512, all outputs",
-        || stocks("lstm", 512, 0.2, SequenceOutput::All, 33),
-        WINDOWS,
-    ),
+    // Two stacks of this width at this rate blow rounding up: gradients agree to 2e-7 in f32, losses of 60 steps to 2e-3.
+    Case {
+        name: "lstm 512, all outputs",
+        plan: || stocks("lstm", 512, 0.2, SequenceOutput::All, 33),
+        inputs: WINDOWS,
+        slack: 3.0,
+    },
     case(
         "gru 256",
         || stocks("gru", 256, 0.0, SequenceOutput::Last, 70),
@@ -512,6 +514,35 @@ fn a_snapshot_is_of_its_moment_while_steps_go_on() {
     }
 }
 
+/// Sessions of several threads: one records while the others allocate, load and compute. Each gives what it gives alone.
+#[test]
+#[ignore = "needs a GPU"]
+fn sessions_side_by_side_do_not_disturb_each_other() {
+    let run = |case: &Case| {
+        let mut session = CudaSession::new((case.plan)().unwrap(), 0, Precision::Bf16, 3).unwrap();
+        prepare(&mut session);
+        for step in 0..60 {
+            fill(&mut session, case, step);
+            session.step(1e-3).unwrap();
+        }
+        fill(&mut session, case, 99);
+        session.evaluate().unwrap();
+        let evaluated = session.take_evaluation_loss().unwrap().to_bits();
+        (session.take_loss().unwrap().to_bits(), evaluated)
+    };
+    let alone: Vec<_> = CASES.iter().map(run).collect();
+    std::thread::scope(|scope| {
+        for (thread, expected) in [&alone; 4].into_iter().enumerate() {
+            scope.spawn(move || {
+                for number in 0..CASES.len() {
+                    let number = (number + thread * 5) % CASES.len();
+                    assert_eq!(run(&CASES[number]), expected[number], "{}", CASES[number].name);
+                }
+            });
+        }
+    });
+}
+
 #[test]
 #[ignore = "needs a GPU"]
 fn an_index_outside_its_table_is_refused() {
@@ -521,6 +552,39 @@ fn an_index_outside_its_table_is_refused() {
         session.set_indices("stock", &[9; 48]),
         Err(EngineError::Index { .. })
     ));
+}
+
+/// Why one case has more slack: on the CPU alone, weights that differ in their last bit move its mean loss as far.
+#[test]
+#[ignore = "takes a minute"]
+fn rounding_moves_the_loss_of_the_widest_case() {
+    let case = CASES
+        .iter()
+        .find(|case| case.name.starts_with("lstm 512"))
+        .unwrap();
+    let run = |nudged: bool| {
+        let mut session = CpuSession::<f32>::new((case.plan)().unwrap(), 2, 7).unwrap();
+        prepare(&mut session);
+        let names: Vec<String> = session.plan().names(Role::Parameter).map(str::to_owned).collect();
+        for name in names.iter().filter(|_| nudged) {
+            let id = session.plan().find(name).unwrap();
+            let mut values = vec![0f32; session.plan().buffer(id).len()];
+            session.read(name, &mut values).unwrap();
+            values
+                .iter_mut()
+                .for_each(|value| *value = f32::from_bits(value.to_bits() ^ 1));
+            session.write(name, &values).unwrap();
+        }
+        for step in 0..60 {
+            fill(&mut session, case, step);
+            session.step(1e-3).unwrap();
+        }
+        session.take_loss().unwrap()
+    };
+    let (whole, nudged) = (run(false), run(true));
+    let apart = (whole - nudged).abs() / whole;
+    println!("mean loss {whole:.6}, with every last bit turned over {nudged:.6}: {apart:.1e} apart");
+    assert!(apart > 2e-4, "it is rounding no more: take the slack away");
 }
 
 #[test]

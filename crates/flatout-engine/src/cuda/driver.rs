@@ -2,6 +2,7 @@
 
 use super::error::CudaError;
 use super::libraries;
+use super::turn::alone;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
 use std::ffi::{CStr, CString, c_void};
 use std::ptr;
@@ -148,7 +149,7 @@ impl Block {
     pub fn new(bytes: usize) -> Result<Self, CudaError> {
         let mut address = 0;
         // An empty block still has an address of its own.
-        cuda!(cuMemAlloc_v2(&mut address, bytes.max(16))).map_err(|error| match error {
+        alone(|| cuda!(cuMemAlloc_v2(&mut address, bytes.max(16)))).map_err(|error| match error {
             CudaError::OutOfMemory { free_bytes, .. } => CudaError::OutOfMemory {
                 wanted_bytes: bytes as u64,
                 free_bytes,
@@ -170,7 +171,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         // Freeing waits for the work that uses it; a failure at the end of a process has nobody to tell.
-        let _ = cuda!(cuMemFree_v2(self.address));
+        let _ = alone(|| cuda!(cuMemFree_v2(self.address)));
     }
 }
 
@@ -187,7 +188,7 @@ unsafe impl Send for Pinned {}
 impl Pinned {
     pub fn new(bytes: usize) -> Result<Self, CudaError> {
         let mut address: *mut c_void = ptr::null_mut();
-        cuda!(cuMemHostAlloc(&mut address, bytes.max(16), 0))?;
+        alone(|| cuda!(cuMemHostAlloc(&mut address, bytes.max(16), 0)))?;
         // SAFETY: freshly allocated, of that size.
         unsafe { ptr::write_bytes(address.cast::<u8>(), 0, bytes) };
         Ok(Self {
@@ -213,7 +214,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        let _ = cuda!(cuMemFreeHost(self.address.cast()));
+        let _ = alone(|| cuda!(cuMemFreeHost(self.address.cast())));
     }
 }
 
@@ -299,6 +300,10 @@ impl Stream {
 
     /// Records what `work` puts into this stream instead of running it.
     pub fn capture<E: From<CudaError>>(&self, work: impl FnOnce() -> Result<(), E>) -> Result<Graph, E> {
+        alone(|| self.record(work))
+    }
+
+    fn record<E: From<CudaError>>(&self, work: impl FnOnce() -> Result<(), E>) -> Result<Graph, E> {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         cuda!(cuStreamBeginCapture_v2(self.raw, mode))?;
         let done = work();
@@ -331,7 +336,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        let _ = cuda!(cuGraphExecDestroy(self.raw));
+        let _ = alone(|| cuda!(cuGraphExecDestroy(self.raw)));
     }
 }
 
@@ -411,7 +416,7 @@ unsafe impl Send for Module {}
 impl Module {
     pub fn load(image: &[u8]) -> Result<Self, CudaError> {
         let mut raw = ptr::null_mut();
-        cuda!(cuModuleLoadData(&mut raw, image.as_ptr().cast()))?;
+        alone(|| cuda!(cuModuleLoadData(&mut raw, image.as_ptr().cast())))?;
         Ok(Self { raw })
     }
 

@@ -20,6 +20,7 @@ use super::io::Site;
 use super::libraries::Found;
 use super::machine::{Machine, Precision};
 use super::memory::{Kind, Memory};
+use super::turn::alone;
 use crate::EngineError;
 use crate::ops::optimizer;
 use crate::plan::{BufferId, DataType, Plan, Role};
@@ -67,6 +68,10 @@ pub struct CudaSession {
 impl CudaSession {
     /// Opens the card, compiles kernels, allocates everything and draws the parameters from the seed.
     pub fn new(plan: Plan, ordinal: usize, precision: Precision, seed: u64) -> Result<Self, EngineError> {
+        alone(|| Self::open(plan, ordinal, precision, seed))
+    }
+
+    fn open(plan: Plan, ordinal: usize, precision: Precision, seed: u64) -> Result<Self, EngineError> {
         let machine = Machine::open(ordinal, precision)?;
         let memory = Memory::new(&plan, precision.number(), &machine.stream)?;
         let fusion = Fusion::of(&plan);
@@ -234,7 +239,7 @@ impl Session for CudaSession {
     }
 
     fn attach(&mut self, name: &str, table: Table) -> Result<(), EngineError> {
-        self.attach_table(name, table)
+        alone(|| self.attach_table(name, table))
     }
 
     fn set(&mut self, name: &str, values: &[f32]) -> Result<(), EngineError> {

@@ -6,6 +6,7 @@ use crate::EngineError;
 use crate::cuda::control::Control;
 use crate::cuda::driver::Argument;
 use crate::cuda::io::{Io, Site};
+use crate::cuda::turn::alone;
 use crate::ops::optimizer;
 use crate::plan::BufferId;
 
@@ -103,8 +104,11 @@ impl CudaSession {
         }
         self.fill_control(work, weight, rate);
         if !self.rehearsed {
-            self.bring_rows(self.slots.held(), 1)?;
-            self.rehearse(work)?;
+            // Kernels are loaded when they are started first.
+            alone(|| {
+                self.bring_rows(self.slots.held(), 1)?;
+                self.rehearse(work)
+            })?;
         }
         self.slots.hold();
         if work == Work::Step && self.steps_are_short() {

@@ -407,7 +407,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 #endif
                 }
                 const uint4 out = make_uint4(pack(d[0][0], d[0][1]), pack(d[1][0], d[1][1]), pack(d[2][0], d[2][1]), pack(d[3][0], d[3][1]));
-                *(uint4*)&own[buffer][row][column * 4] = out;
+                // Nobody reads the first step's, and without that step's barrier it would overtake those who still read the last.
+                if (t > 0 || more) *(uint4*)&own[buffer][row][column * 4] = out;
                 if (at < batch) {
                     *(uint4*)(gates + ((size_t)t * batch + at) * GATES + me.unit() * 4) = out;
 #pragma unroll
