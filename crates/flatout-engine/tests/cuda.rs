@@ -203,71 +203,69 @@ fn parity(precision: Precision, within: &Tolerance) {
 }
 
 fn parity_of(case: &Case, precision: Precision, within: &Tolerance) {
-    {
-        let mut cpu = CpuSession::<f32>::new((case.plan)().unwrap(), 2, 7).unwrap();
-        let mut card = CudaSession::new((case.plan)().unwrap(), 0, precision, 7).unwrap();
-        let what = format!("{} {}", case.name, precision.name());
-        for session in [&mut cpu as &mut dyn Session, &mut card] {
-            prepare(session);
-            session.set_valid_rows(21);
-            fill(session, case, 99);
-            session.evaluate().unwrap();
-            session.set_valid_rows(session.plan().batch());
-            session.set_epoch(2);
-            fill(session, case, 0);
-            session.accumulate(1.0).unwrap();
-        }
-        let (expected, found) = (
-            cpu.take_evaluation_loss().unwrap(),
-            card.take_evaluation_loss().unwrap(),
-        );
+    let mut cpu = CpuSession::<f32>::new((case.plan)().unwrap(), 2, 7).unwrap();
+    let mut card = CudaSession::new((case.plan)().unwrap(), 0, precision, 7).unwrap();
+    let what = format!("{} {}", case.name, precision.name());
+    for session in [&mut cpu as &mut dyn Session, &mut card] {
+        prepare(session);
+        session.set_valid_rows(21);
+        fill(session, case, 99);
+        session.evaluate().unwrap();
+        session.set_valid_rows(session.plan().batch());
+        session.set_epoch(2);
+        fill(session, case, 0);
+        session.accumulate(1.0).unwrap();
+    }
+    let (expected, found) = (
+        cpu.take_evaluation_loss().unwrap(),
+        card.take_evaluation_loss().unwrap(),
+    );
+    assert!(
+        (found - expected).abs() / expected <= within.loss * case.slack,
+        "{what}: evaluation {found} against {expected}"
+    );
+    let names: Vec<String> = cpu.plan().names(Role::Parameter).map(str::to_owned).collect();
+    let (mut all_found, mut all_expected, mut off) = (Vec::new(), Vec::new(), Vec::new());
+    for name in &names {
+        let (found, expected) = (gradient(&mut card, name), gradient(&mut cpu, name));
+        let error = relative(&found, &expected);
+        let size = |values: &[f32]| {
+            values
+                .iter()
+                .map(|value| f64::from(value * value))
+                .sum::<f64>()
+                .sqrt()
+        };
+        off.push((size(&expected), error, name.clone()));
+        all_found.extend(found);
+        all_expected.extend(expected);
+    }
+    let error = relative(&all_found, &all_expected);
+    assert!(
+        error <= within.whole * case.slack,
+        "{what}: gradients are off by {error:.2e}"
+    );
+    let whole = off.iter().map(|(size, ..)| size * size).sum::<f64>().sqrt();
+    // A gradient that vanishes beside the others (a bias before a batch norm) is nothing but rounding.
+    for (_, error, name) in off.iter().filter(|(size, ..)| *size > 1e-3 * whole) {
         assert!(
-            (found - expected).abs() / expected <= within.loss * case.slack,
-            "{what}: evaluation {found} against {expected}"
-        );
-        let names: Vec<String> = cpu.plan().names(Role::Parameter).map(str::to_owned).collect();
-        let (mut all_found, mut all_expected, mut off) = (Vec::new(), Vec::new(), Vec::new());
-        for name in &names {
-            let (found, expected) = (gradient(&mut card, name), gradient(&mut cpu, name));
-            let error = relative(&found, &expected);
-            let size = |values: &[f32]| {
-                values
-                    .iter()
-                    .map(|value| f64::from(value * value))
-                    .sum::<f64>()
-                    .sqrt()
-            };
-            off.push((size(&expected), error, name.clone()));
-            all_found.extend(found);
-            all_expected.extend(expected);
-        }
-        let error = relative(&all_found, &all_expected);
-        assert!(
-            error <= within.whole * case.slack,
-            "{what}: gradients are off by {error:.2e}"
-        );
-        let whole = off.iter().map(|(size, ..)| size * size).sum::<f64>().sqrt();
-        // A gradient that vanishes beside the others (a bias before a batch norm) is nothing but rounding.
-        for (_, error, name) in off.iter().filter(|(size, ..)| *size > 1e-3 * whole) {
-            assert!(
-                *error <= within.tensor * case.slack,
-                "{what}: gradient of {name} is off by {error:.2e}"
-            );
-        }
-        for session in [&mut cpu as &mut dyn Session, &mut card] {
-            session.update(1e-3).unwrap();
-            for step in 1..60 {
-                fill(session, case, step);
-                session.step(1e-3).unwrap();
-            }
-        }
-        let (expected, found) = (cpu.take_loss().unwrap(), card.take_loss().unwrap());
-        println!("{what:44} gradients off by {error:.1e}, mean loss {found:.6} against {expected:.6}");
-        assert!(
-            (found - expected).abs() / expected <= within.loss * case.slack,
-            "{what}: loss {found} against {expected}"
+            *error <= within.tensor * case.slack,
+            "{what}: gradient of {name} is off by {error:.2e}"
         );
     }
+    for session in [&mut cpu as &mut dyn Session, &mut card] {
+        session.update(1e-3).unwrap();
+        for step in 1..60 {
+            fill(session, case, step);
+            session.step(1e-3).unwrap();
+        }
+    }
+    let (expected, found) = (cpu.take_loss().unwrap(), card.take_loss().unwrap());
+    println!("{what:44} gradients off by {error:.1e}, mean loss {found:.6} against {expected:.6}");
+    assert!(
+        (found - expected).abs() / expected <= within.loss * case.slack,
+        "{what}: loss {found} against {expected}"
+    );
 }
 
 #[test]
