@@ -1,6 +1,6 @@
 //! flatout's side of `benches/peers/data_loading.py`: one kind of loading a call, one line of JSON as answer.
 //!
-//! `data_bench make DIR` · `tabular` · `windows` · `csv DIR` · `parquet DIR` · `jpeg DIR` · `cache DIR` · `stream GIGABYTES`
+//! `data_bench make DIR` · `tabular` · `windows` · `csv PATH [THREADS]` · `parquet PATH [THREADS]` · `jpeg DIR` · `cache DIR` · `stream GIGABYTES`
 
 use flatout_data::generate::{Recipe, interactions::Interactions, stocks::Stocks};
 use flatout_data::load::images::list_images;
@@ -22,7 +22,7 @@ fn main() {
         "make" => make(folder),
         "tabular" => tabular(),
         "windows" => windows(),
-        "csv" | "parquet" => columns(folder),
+        "csv" | "parquet" => columns(folder, word(2).parse().unwrap_or(0)),
         "jpeg" => jpeg(folder),
         "cache" => cache(folder),
         "stream" => stream(word(1).parse().unwrap_or(50.0)),
@@ -221,15 +221,22 @@ fn against_memcpy(source: &WindowSource, samples: u32, batch_size: usize, thread
     }))
 }
 
-/// All columns of the table at `path`, best of three.
-fn columns(path: &Path) -> Result<Value> {
+/// All columns of the table at `path`, best of three, with as many threads as asked for (0: as many as there are CPUs).
+fn columns(path: &Path, threads: usize) -> Result<Value> {
+    let threads = Some(threads).filter(|&threads| threads > 0);
     let before = status("VmRSS");
     let (mut best, mut decoded, mut rows) = (f64::MAX, 0, 0);
     for _ in 0..3 {
         let start = Instant::now();
-        let source = TableSource::open(path, None, None)?;
+        let source = TableSource::open(path, None, threads)?;
         let kinds: Vec<Option<ColumnType>> = source.types.iter().map(|kind| Some(*kind)).collect();
-        let read = source.read(&Layout::columns(&kinds), &ReadOptions::default())?;
+        let read = source.read(
+            &Layout::columns(&kinds),
+            &ReadOptions {
+                threads,
+                ..ReadOptions::default()
+            },
+        )?;
         best = best.min(start.elapsed().as_secs_f64());
         decoded = read
             .arrays
@@ -294,8 +301,10 @@ fn cache(folder: &Path) -> Result<Value> {
     Ok(answer)
 }
 
-/// So many gigabytes of batches through a fixed set of buffers: memory must not move.
+/// So many gigabytes of batches out of a table in memory, through as many buffers as a budget of 1 GB leaves room for: memory must
+/// not move.
 fn stream(gigabytes: f64) -> Result<Value> {
+    const BUDGET_BYTES: usize = 1_000_000_000;
     let (rows, width, batch_size) = (200_000usize, 256usize, 4096usize);
     let table = Tabular {
         rows,
@@ -304,22 +313,25 @@ fn stream(gigabytes: f64) -> Result<Value> {
         labels: Labels::Real(numbers(rows).into()),
         ..Tabular::default()
     };
+    let data_bytes = table.size_bytes();
     let source: Arc<dyn SampleSource> = Arc::new(TabularSource(Arc::new(table)));
     let order = EpochOrder::new((0..rows as u32).collect(), batch_size, true, Some(1));
-    let memories = (0..MEMORIES)
+    let count = prefetch::memories_for_budget(source.shape(), batch_size, BUDGET_BYTES - data_bytes);
+    let memories = (0..count)
         .map(|_| HostBatch::new(source.shape(), batch_size))
         .collect();
     let mut batches = Prefetcher::new(source, order, Position::default(), memories, Threads::Auto)?;
     let wanted = (gigabytes * 1e9 / (batch_size * width * 4) as f64) as u64;
-    let (mut early, start) = (0, Instant::now());
+    let (mut resident, start) = (Vec::new(), Instant::now());
     for number in 0..wanted {
         batches.next_batch()?;
-        if number == wanted / 10 {
-            early = status("VmRSS");
+        if number % (wanted / 10).max(1) == 0 {
+            resident.push(status("VmRSS"));
         }
     }
     Ok(
-        json!({ "gigabytes": gigabytes, "seconds": start.elapsed().as_secs_f64(), "rss_at_a_tenth": early,
-        "rss_at_the_end": status("VmRSS"), "peak_bytes": status("VmHWM") }),
+        json!({ "gigabytes": gigabytes, "budget_bytes": BUDGET_BYTES, "batches_ahead": count,
+        "seconds": start.elapsed().as_secs_f64(), "resident_bytes_at_each_tenth": resident,
+        "resident_bytes_at_the_end": status("VmRSS"), "peak_bytes": status("VmHWM") }),
     )
 }

@@ -1,7 +1,7 @@
 //! The prepared cache: a data set as it lies in memory, in one file, mapped back at the next start.
 //!
 //! A file is named by a key of everything it depends on: the options, and of each source file the path, size, time of change and sampled
-//! blocks (all bytes with `verify_sources`). It is written beside its place and renamed, so it is whole or absent; its
+//! blocks. With `verify_sources` all bytes of the sources must be those it was made from, too. It is written beside its place and renamed, so it is whole or absent; its
 //! length, header and every block are checked when it is read. A file that fails the check is made again.
 
 pub mod file;
@@ -24,7 +24,7 @@ const ENDING: &str = "flatout";
 #[derive(Debug, Clone)]
 pub struct Cache {
     folder: PathBuf,
-    /// Hash all bytes of the sources instead of samples.
+    /// Compare all bytes of the sources, not samples only.
     pub verify_sources: bool,
 }
 
@@ -84,9 +84,15 @@ impl Cache {
         options: &str,
         load: impl FnOnce() -> Result<T>,
     ) -> Result<(T, CacheUse)> {
-        let key = key::of_sources(source, T::KIND, options, self.verify_sources)?;
+        let identity = || -> Result<(u64, Option<u64>)> {
+            let bytes = self.verify_sources.then(|| key::of_all_bytes(source));
+            Ok((key::of_sources(source, T::KIND, options)?, bytes.transpose()?))
+        };
+        let before = identity()?;
+        let (key, source_bytes) = before;
         let path = self.folder.join(format!("{key:016x}.{ENDING}"));
         if let Ok(file) = CacheFile::open(&path)
+            && (source_bytes.is_none() || source_bytes == file.header.source_bytes)
             && let Some(value) = T::restore(&file)
         {
             touch(&path);
@@ -94,7 +100,7 @@ impl Cache {
         }
         let value = load()?;
         // What was read must be what the key says: a source that changed meanwhile is not stored under the old key.
-        if key::of_sources(source, T::KIND, options, self.verify_sources)? != key {
+        if identity()? != before {
             return Ok((
                 value,
                 CacheUse::NotStored("the files changed while they were read".into()),
@@ -102,7 +108,7 @@ impl Cache {
         }
         let stored = std::fs::create_dir_all(&self.folder)
             .map_err(|error| FileError::writing(&self.folder, error))
-            .and_then(|()| file::write(&path, source, &value));
+            .and_then(|()| file::write(&path, source, source_bytes, &value));
         Ok(match stored {
             Ok(()) => (value, CacheUse::Stored(path)),
             Err(error) => {

@@ -6,4 +6,4 @@ pub mod tabular;
 
 pub use images::{ImageTargets, Images};
 pub use panel::{Entity, Panel, PanelSplit, Windows};
-pub use tabular::{Category, Labels, Tabular};
+pub use tabular::{Category, Labels, Recoded, Tabular};

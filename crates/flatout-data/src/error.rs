@@ -21,6 +21,10 @@ pub enum DataError {
         format: &'static str,
         reason: String,
     },
+    /// A file that was written to, or replaced, while it was read.
+    Changed {
+        path: PathBuf,
+    },
     NoSuchColumn {
         path: PathBuf,
         column: String,
@@ -120,6 +124,10 @@ impl Explain for DataError {
             Self::Corrupt { path, format, reason } => {
                 let path = path.display();
                 message!(en: "`{path}` is not a readable {format} file: {reason}", zh: "`{path}` 不是可读的 {format} 文件：{reason}")
+            }
+            Self::Changed { path } => {
+                let path = path.display();
+                message!(en: "`{path}` changed while it was read", zh: "`{path}` 在读取过程中被修改")
             }
             Self::NoSuchColumn { path, column, .. } => {
                 let path = path.display();
@@ -228,6 +236,10 @@ impl Explain for DataError {
             Self::NoWindows { .. } => Some(message!(
                 en: "use a shorter sequence length, or give this split a larger share",
                 zh: "请缩短序列长度，或增大该划分的比例"
+            )),
+            Self::Changed { .. } => Some(message!(
+                en: "run it again when nothing writes to the file, or read a copy",
+                zh: "请在没有程序写入该文件时重试，或读取它的副本"
             )),
             Self::DuplicateShard { .. } => Some(message!(en: "remove one of them", zh: "请删除其中一个")),
             Self::Unordered { .. } => Some(message!(en: "sort the file by time", zh: "请先按时间排序该文件")),

@@ -3,6 +3,7 @@
 pub mod csv;
 pub mod image;
 pub mod npy;
+pub mod npy_table;
 pub mod parquet;
 pub mod parquet_table;
 pub mod parquet_write;

@@ -1,6 +1,8 @@
 //! What the engine sees at a path: files, schema, rows, missing values, splits, memory. For people and for programs.
 
 use crate::formats::image::ImageDecoder;
+use crate::formats::npy::NpyFile;
+use crate::formats::npy_table;
 use crate::load::images::{ImageOptions, list_images};
 use crate::load::join::JoinRecipe;
 use crate::split::{SplitRule, split_rows};
@@ -70,11 +72,46 @@ pub fn inspect(path: &Path, limit: Option<usize>) -> Result<Inspection> {
     {
         return Ok(images);
     }
+    if let Some(array) = picture_array(path)? {
+        return inspect_picture_array(path, array);
+    }
     match TableSource::open(path, limit, None) {
         Ok(source) => inspect_table(&source),
         Err(DataError::NoFiles { .. }) if path.is_dir() => inspect_images(path, limit),
         Err(error) => Err(error),
     }
+}
+
+/// An `.npy` of bytes with three or four axes is one of pictures.
+fn picture_array(path: &Path) -> Result<Option<NpyFile>> {
+    if path.extension().is_none_or(|ending| ending != "npy") {
+        return Ok(None);
+    }
+    let array = NpyFile::open(path)?;
+    Ok(Some(array).filter(NpyFile::holds_pictures))
+}
+
+fn inspect_picture_array(path: &Path, array: NpyFile) -> Result<Inspection> {
+    let images = crate::load_images(path, &ImageOptions::default())?;
+    let split = split_rows(images.count, None, &SplitRule::default())?;
+    let (classes, columns) = describe_targets(&images.targets);
+    Ok(Inspection {
+        schema_version: 1,
+        kind: "images",
+        format: "NumPy".into(),
+        files: vec![
+            file_info(path, Some(array.shape[0] as u64)),
+            file_info(&path.with_file_name("labels.npy"), None),
+        ],
+        rows: images.count as u64,
+        columns,
+        bad_rows: 0,
+        bad_examples: Vec::new(),
+        split: [&split.train, &split.validation, &split.test].map(|part| part.len() as u64),
+        memory_bytes: images.pixels.size_bytes() as u64,
+        image_shape: Some([images.height, images.width, images.channels]),
+        classes,
+    })
 }
 
 fn file_info(path: &Path, rows: Option<u64>) -> FileInfo {
@@ -110,10 +147,11 @@ fn inspect_table(source: &TableSource) -> Result<Inspection> {
     let rows = read.arrays.rows;
     let times = source.types.iter().position(|kind| *kind == ColumnType::Time);
     // One file an entity: several Parquet files with a time that are not parts of one name.
-    let panel = source.format_name() == "Parquet"
+    let files = source.format_name() == "Parquet"
         && times.is_some()
         && source.files.len() > 1
         && !source.files[0].to_string_lossy().contains("_part");
+    let panel = files || (source.format_name() == "NumPy" && source.names[0] == npy_table::ENTITY);
     let timestamps = match times.map(|column| &read.arrays.arrays[column]) {
         Some(Array::Integer(times)) if panel => Some(&times[..]),
         _ => None,
@@ -250,30 +288,7 @@ fn inspect_images(path: &Path, limit: Option<usize>) -> Result<Inspection> {
         ImageDecoder::size(&bytes, file)?;
     }
     let split = split_rows(list.files.len(), None, &SplitRule::default())?;
-    let classes = match &list.targets {
-        ImageTargets::Class { classes, names } => names
-            .iter()
-            .enumerate()
-            .map(|(index, name)| {
-                (
-                    name.clone(),
-                    classes.iter().filter(|class| **class == index as i32).count() as u64,
-                )
-            })
-            .collect(),
-        ImageTargets::Real { .. } => Vec::new(),
-    };
-    let columns = match &list.targets {
-        ImageTargets::Class { .. } => Vec::new(),
-        ImageTargets::Real { values, names } => names
-            .iter()
-            .enumerate()
-            .map(|(column, name)| {
-                let values: Vec<f32> = values.iter().skip(column).step_by(names.len()).copied().collect();
-                describe(name, ColumnType::Real, &Array::Real(values), 0)
-            })
-            .collect(),
-    };
+    let (classes, columns) = describe_targets(&list.targets);
     Ok(Inspection {
         schema_version: 1,
         kind: "images",
@@ -288,4 +303,33 @@ fn inspect_images(path: &Path, limit: Option<usize>) -> Result<Inspection> {
         image_shape: Some([list.shape.height, list.shape.width, list.shape.channels]),
         classes,
     })
+}
+
+/// Pictures of each class, or the columns of targets.
+fn describe_targets(targets: &ImageTargets) -> (Vec<(String, u64)>, Vec<ColumnInfo>) {
+    let classes = match targets {
+        ImageTargets::Class { classes, names } => names
+            .iter()
+            .enumerate()
+            .map(|(index, name)| {
+                (
+                    name.clone(),
+                    classes.iter().filter(|class| **class == index as i32).count() as u64,
+                )
+            })
+            .collect(),
+        ImageTargets::Real { .. } => Vec::new(),
+    };
+    let columns = match targets {
+        ImageTargets::Class { .. } => Vec::new(),
+        ImageTargets::Real { values, names } => names
+            .iter()
+            .enumerate()
+            .map(|(column, name)| {
+                let values: Vec<f32> = values.iter().skip(column).step_by(names.len()).copied().collect();
+                describe(name, ColumnType::Real, &Array::Real(values), 0)
+            })
+            .collect(),
+    };
+    (classes, columns)
 }

@@ -67,6 +67,7 @@ pub mod random;
 pub mod shards;
 pub mod source;
 pub mod split;
+mod stamps;
 pub mod standardise;
 pub mod table;
 pub mod table_source;
@@ -76,7 +77,9 @@ pub mod time;
 pub use batch::{BatchMemory, BatchSlices, Draw, FillTime, Filled, HostBatch, SampleShape, SampleSource};
 pub use block::Block;
 pub use cache::{Cache, CacheUse};
-pub use dataset::{Category, Entity, ImageTargets, Images, Labels, Panel, PanelSplit, Tabular, Windows};
+pub use dataset::{
+    Category, Entity, ImageTargets, Images, Labels, Panel, PanelSplit, Recoded, Tabular, Windows,
+};
 pub use error::{DataError, Result};
 pub use file_source::ImageFileSource;
 pub use load::images::{ImageOptions, load_images};

@@ -5,5 +5,6 @@ pub mod join;
 pub mod kuairand;
 pub mod missing;
 pub mod panel;
+mod panel_table;
 pub mod roles;
 pub mod tabular;

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Endings of tables in a folder. A file named by its path may have any ending.
-pub const TABLE_ENDINGS: [&str; 7] = ["parquet", "csv", "csv.gz", "csv.zst", "tsv", "tsv.gz", "tsv.zst"];
+pub const TABLE_ENDINGS: [&str; 8] = [
+    "parquet", "csv", "csv.gz", "csv.zst", "tsv", "tsv.gz", "tsv.zst", "npy",
+];
 
 /// `log_part12.csv.gz` is part 12 of `log`.
 fn part_of(name: &str) -> Option<(&str, u64)> {
@@ -29,6 +31,12 @@ pub fn without_ending(name: &str) -> &str {
         .unwrap_or(name)
 }
 
+/// Whether the name ends like a table's.
+pub fn has_table_ending(path: &Path) -> bool {
+    let name = file_name(path);
+    without_ending(&name) != name
+}
+
 fn file_name(path: &Path) -> String {
     path.file_name()
         .map(|name| name.to_string_lossy().into_owned())
@@ -41,10 +49,15 @@ pub fn find_tables(path: &Path) -> Result<Vec<PathBuf>> {
     if parts.is_empty() {
         let files = find_files(path, &TABLE_ENDINGS)?;
         // Generated data and recipes of joins keep their description beside the tables; it is not one of them.
-        let files: Vec<PathBuf> = files
+        let mut files: Vec<PathBuf> = files
             .into_iter()
             .filter(|file| !file_name(file).ends_with(".json"))
             .collect();
+        // Arrays in a folder of tables are something that somebody computed from them.
+        let is_array = |file: &PathBuf| file_name(file).to_ascii_lowercase().ends_with(".npy");
+        if path.is_dir() && !files.iter().all(is_array) {
+            files.retain(|file| !is_array(file));
+        }
         // Who names one part or a glob may want just these.
         if path.is_dir() {
             check_parts(&files)?;

@@ -2,7 +2,8 @@
 
 use crate::formats::csv::{self, CsvOptions, CsvSchema};
 use crate::formats::parquet::ParquetFile;
-use crate::formats::parquet_table;
+use crate::formats::{npy_table, parquet_table};
+use crate::stamps::Stamps;
 use crate::table::{BadRows, ColumnType, Layout, TableRead};
 use crate::{DataError, Result, parallel, shards};
 use std::path::{Path, PathBuf};
@@ -21,12 +22,14 @@ pub struct TableSource {
     pub names: Vec<String>,
     pub types: Vec<ColumnType>,
     format: Format,
+    stamps: Stamps,
 }
 
 #[derive(Debug, Clone)]
 enum Format {
     Csv { delimiter: u8 },
     Parquet,
+    Npy,
 }
 
 impl TableSource {
@@ -39,10 +42,23 @@ impl TableSource {
 
     pub fn of_files(files: Vec<PathBuf>, threads: Option<usize>) -> Result<Self> {
         let threads = parallel::threads(threads);
-        let parquet = |path: &PathBuf| {
+        let stamps = Stamps::take(&files)?;
+        let ends = |path: &PathBuf, with: &str| {
             path.extension()
-                .is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"))
+                .is_some_and(|ending| ending.eq_ignore_ascii_case(with))
         };
+        let parquet = |path: &PathBuf| ends(path, "parquet");
+        if files.iter().all(|path| ends(path, "npy")) {
+            let files = npy_table::without_labels(files);
+            let (names, types) = npy_table::schema(&files)?;
+            return Ok(Self {
+                files,
+                names,
+                types,
+                format: Format::Npy,
+                stamps,
+            });
+        }
         if files.iter().all(parquet) {
             let (names, types) = parquet_table::schema(&files, threads)?;
             return Ok(Self {
@@ -50,9 +66,10 @@ impl TableSource {
                 names,
                 types,
                 format: Format::Parquet,
+                stamps,
             });
         }
-        if let Some(other) = files.iter().find(|path| parquet(path)) {
+        if let Some(other) = files.iter().find(|path| parquet(path) || ends(path, "npy")) {
             return Err(DataError::Corrupt {
                 path: other.clone(),
                 format: "CSV",
@@ -69,6 +86,7 @@ impl TableSource {
             names,
             types,
             format: Format::Csv { delimiter },
+            stamps,
         })
     }
 
@@ -76,6 +94,7 @@ impl TableSource {
         match self.format {
             Format::Csv { .. } => "CSV",
             Format::Parquet => "Parquet",
+            Format::Npy => "NumPy",
         }
     }
 
@@ -90,7 +109,14 @@ impl TableSource {
             })
     }
 
+    /// Reads all rows. Files that changed since they were opened are an error, whatever was read.
     pub fn read(&self, layout: &Layout, options: &ReadOptions) -> Result<TableRead> {
+        let read = self.read_files(layout, options);
+        self.stamps.check()?;
+        read
+    }
+
+    fn read_files(&self, layout: &Layout, options: &ReadOptions) -> Result<TableRead> {
         match self.format {
             Format::Csv { delimiter } => {
                 let schema = CsvSchema {
@@ -107,6 +133,7 @@ impl TableSource {
                 csv::read(&self.files, &schema, layout, &options)
             }
             Format::Parquet => parquet_table::read(&self.files, &self.names, layout, options),
+            Format::Npy => npy_table::read(&self.files, layout, options),
         }
     }
 
@@ -119,6 +146,7 @@ impl TableSource {
                 .iter()
                 .map(|path| ParquetFile::open(path).ok().map(|file| file.rows()))
                 .sum::<Option<usize>>(),
+            Format::Npy => self.files.iter().map(|path| npy_table::rows(path)).sum(),
         }
     }
 }

@@ -10,8 +10,9 @@ use crate::target::{Labels, Target, Task};
 use crate::{Settings, TrainError};
 use flatout_core::{Message, message};
 use flatout_data::formats::image::IMAGE_ENDINGS;
+use flatout_data::formats::npy::NpyFile;
 use flatout_data::generate::Recipe;
-use flatout_data::{Cache, CacheUse, JoinRecipe, SplitRule, Standardiser};
+use flatout_data::{Cache, CacheUse, Category, JoinRecipe, SplitRule, Standardiser};
 use flatout_engine::Table;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -41,6 +42,15 @@ pub enum Shape {
 pub struct Codes {
     pub name: String,
     pub values: Vec<String>,
+}
+
+impl Codes {
+    pub fn dictionary(&self) -> Category {
+        Category {
+            name: self.name.clone(),
+            values: self.values.iter().collect(),
+        }
+    }
 }
 
 /// How raw values became the model's. Kept in every checkpoint.
@@ -97,7 +107,12 @@ impl TrainingData {
             .as_ref()
             .map(|recipe| make(path, recipe))
             .transpose()?;
-        let mut data = match Kind::of(path)? {
+        let kind = if settings.entity.is_some() {
+            Kind::Panel
+        } else {
+            Kind::of(path)?
+        };
+        let mut data = match kind {
             Kind::Panel => panel::load(path, settings),
             Kind::Rows => rows::load(path, settings),
             Kind::Pictures => pictures::load(path, settings),
@@ -190,7 +205,7 @@ fn label_table(target: &Target, labels: &Labels) -> Table {
 /// What lies at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A folder of Parquet files, one an entity.
+    /// A folder of Parquet files, one an entity; a table with a column of entities; an `.npy` with three axes.
     Panel,
     Rows,
     /// A folder of pictures: with a table of labels, or with one sub-folder a class; or an `.npy` of pixels.
@@ -203,8 +218,16 @@ impl Kind {
             let ending = path.extension().map(|end| end.to_ascii_lowercase());
             ending.is_some_and(|end| endings.iter().any(|known| end == *known))
         };
-        if ends(path, &["npy"]) || ends(path, &IMAGE_ENDINGS) {
+        if ends(path, &IMAGE_ENDINGS) {
             return Ok(Self::Pictures);
+        }
+        if ends(path, &["npy"]) && path.is_file() {
+            let array = NpyFile::open(path)?;
+            return Ok(match array.shape.len() {
+                _ if array.holds_pictures() => Self::Pictures,
+                3 => Self::Panel,
+                _ => Self::Rows,
+            });
         }
         if !path.is_dir() || JoinRecipe::find(path)?.is_some() {
             return Ok(Self::Rows);
@@ -269,7 +292,9 @@ fn cached<T>(
     if !settings.cache {
         return Ok(load()?);
     }
-    let (value, used) = cached(&Cache::new(Cache::default_folder()))?;
+    let mut cache = Cache::new(Cache::default_folder());
+    cache.verify_sources = settings.verify_cache;
+    let (value, used) = cached(&cache)?;
     if let CacheUse::NotStored(reason) = used {
         notes.push(message!(en: "the prepared data were not kept for the next start: {reason}", zh: "预处理后的数据未能保存供下次使用：{reason}"));
     }

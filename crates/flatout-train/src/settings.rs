@@ -55,6 +55,7 @@ settings! {
     data [data_dir, path, dataset_path]: Kind::Text, "", "folder or file to train on", "训练数据所在的文件夹或文件";
     label [target]: Kind::Text, "", "column to predict [default: the generated data's own]", "要预测的列 [默认：生成数据自带的标签]";
     validation_ratio [validation_split, val_ratio]: Kind::Real, "0.2", "share of the samples that are kept to validate on", "留作验证的样本比例";
+    entity [entity_column]: Kind::Text, "", "column that names the entity (stock) of a row, for one table of many; each Parquet file is one when absent", "一张表含多个实体（股票）时，标明每行所属实体的列；不设时每个 Parquet 文件为一个实体";
     horizon: Kind::Count, "1", "how many rows behind a window its label lies", "标签位于窗口之后第几行";
     task: Kind::Choice(crate::target::TASKS), "auto", "what is predicted: a number, yes or no, or one of several classes; auto asks the label", "预测目标：数值、是/否或多类；auto 由标签决定";
     model_type [model]: Kind::Choice(crate::models::NAMES), "auto", "model; auto is lstm for sequences, mlp for rows, cnn for pictures", "模型；auto 对序列用 lstm，对表格用 mlp，对图像用 cnn";
@@ -91,6 +92,7 @@ settings! {
     input_size: Kind::Text, "", "pictures are resized to WIDTH,HEIGHT; tables tell their own size", "图像缩放到的 宽,高；表格由数据本身决定";
     flip: Kind::Flag, "false", "turn training pictures round at random, left to right", "随机左右翻转训练图像";
     crop_padding: Kind::Count, "0", "shift training pictures at random by up to so many pixels", "随机平移训练图像的最大像素数";
+    verify_cache: Kind::Flag, "false", "compare all bytes of the data with those the kept data were made from, not samples only", "用数据的全部字节（而不只是抽样）核对已保存的解析结果";
     cache: Kind::Flag, "true", "keep the parsed data in the user's cache folder for the next start", "把解析后的数据保存在用户缓存目录，供下次启动使用";
     num_workers [workers]: Kind::Count, "", "loader processes", "数据加载进程数", pointless "samples are indices into one copy of the data: there are no loader processes", "样本只是同一份数据的索引：没有加载进程";
     prefetch_factor: Kind::Count, "", "batches a worker loads ahead", "每个 worker 预取的 batch 数", pointless "a batch is gathered where it is used: there is nothing to prefetch", "batch 在使用处直接收集：无需预取";

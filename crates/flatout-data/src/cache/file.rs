@@ -1,7 +1,7 @@
 //! The file of one prepared data set: magic, length and checksum of the header, the header as JSON, then blocks of plain numbers, each at
 //! the beginning of a page.
 
-use super::key::hash_bytes;
+use super::key::{hash_block, hash_bytes};
 use super::prepared::Prepared;
 use crate::block::{Block, Plain};
 use crate::mapping::Mapping;
@@ -24,6 +24,9 @@ pub struct Header {
     /// The path it was made from, for people.
     pub source: String,
     pub rows: u64,
+    /// Hash of all bytes of the sources, when somebody asked for it.
+    #[serde(default)]
+    pub source_bytes: Option<u64>,
     /// What the data set has beside blocks: names, sizes.
     pub meta: serde_json::Value,
     pub blocks: Vec<BlockEntry>,
@@ -54,12 +57,12 @@ impl CacheFile {
         let header = Self::read_header(path)?;
         let mapping = Mapping::new(&File::open(path)?)?;
         for block in &header.blocks {
-            let range = block.offset as usize..(block.offset + block.bytes) as usize;
+            let range = block.offset as usize..block.offset.saturating_add(block.bytes) as usize;
             let bytes = mapping
                 .bytes()
                 .get(range)
                 .ok_or_else(|| damaged("a block lies outside the file"))?;
-            if hash_bytes(bytes) != block.checksum {
+            if hash_block(bytes) != block.checksum {
                 return Err(damaged("a block has changed"));
             }
         }
@@ -106,24 +109,36 @@ pub fn as_bytes<T: Plain>(values: &[T]) -> &[u8] {
 }
 
 /// Writes the data set to a file of another name and renames it.
-pub fn write<T: Prepared>(path: &Path, source: &Path, value: &T) -> Result<(), FileError> {
+pub fn write<T: Prepared>(
+    path: &Path,
+    source: &Path,
+    source_bytes: Option<u64>,
+    value: &T,
+) -> Result<(), FileError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".tmp{}", std::process::id()));
     let temporary = path.with_file_name(name);
-    let result = write_new(&temporary, source, value).and_then(|()| std::fs::rename(&temporary, path));
+    let result =
+        write_new(&temporary, source, source_bytes, value).and_then(|()| std::fs::rename(&temporary, path));
     result.map_err(|error| {
         let _ = std::fs::remove_file(&temporary);
         FileError::writing(path, error)
     })
 }
 
-fn write_new<T: Prepared>(path: &Path, source: &Path, value: &T) -> io::Result<()> {
+fn write_new<T: Prepared>(
+    path: &Path,
+    source: &Path,
+    source_bytes: Option<u64>,
+    value: &T,
+) -> io::Result<()> {
     let blocks = value.blocks();
     let source = std::fs::canonicalize(source).unwrap_or_else(|_| source.to_owned());
     let mut header = Header {
         kind: T::KIND.into(),
         source: source.display().to_string(),
         rows: value.rows(),
+        source_bytes,
         meta: value.meta(),
         blocks: blocks
             .iter()
@@ -131,7 +146,7 @@ fn write_new<T: Prepared>(path: &Path, source: &Path, value: &T) -> io::Result<(
                 name: name.clone(),
                 offset: u64::MAX >> 1,
                 bytes: bytes.len() as u64,
-                checksum: hash_bytes(bytes),
+                checksum: hash_block(bytes),
             })
             .collect(),
         file_bytes: u64::MAX >> 1,

@@ -1,13 +1,14 @@
 //! What a prepared file depends on, as one number.
 
 use crate::random::mix;
-use crate::{DataError, Result};
+use crate::{DataError, Result, parallel};
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Raised whenever the format or the meaning of loading changes: old files are then simply not found.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const SAMPLE_BYTES: u64 = 4096;
 /// Files whose blocks are sampled; of more, so many evenly spread ones.
 const SAMPLED_FILES: usize = 256;
@@ -45,31 +46,84 @@ fn add(state: &mut u64, bytes: &[u8]) {
     *state = mix(state.rotate_left(23) ^ hash_bytes(bytes));
 }
 
-/// The key of a data set: its kind, options, and every source file.
-pub fn of_sources(source: &Path, kind: &str, options: &str, all_bytes: bool) -> Result<u64> {
+/// Pieces of a block or of a file that are hashed by themselves, so that several threads can share the work.
+const PIECE_BYTES: usize = 4 << 20;
+
+/// The hash of a large block, by several threads.
+pub fn hash_block(bytes: &[u8]) -> u64 {
+    let pieces: Vec<&[u8]> = bytes.chunks(PIECE_BYTES).collect();
+    let hashes = parallel::map(pieces.len(), parallel::threads(None), |index| {
+        Ok::<_, std::convert::Infallible>(hash_bytes(pieces[index]))
+    });
+    combine(bytes.len() as u64, &hashes.unwrap_or_default())
+}
+
+fn combine(start: u64, hashes: &[u64]) -> u64 {
+    hashes
+        .iter()
+        .fold(mix(start), |state, hash| mix(state.rotate_left(23) ^ hash))
+}
+
+/// The key of a data set: its kind, options, and of every source file the path, size, time of change and samples.
+pub fn of_sources(source: &Path, kind: &str, options: &str) -> Result<u64> {
     let files = source_files(source)?;
     let mut state = mix(VERSION);
     add(&mut state, kind.as_bytes());
     add(&mut state, options.as_bytes());
     let step = files.len().div_ceil(SAMPLED_FILES).max(1);
+    // Files of one folder share its absolute path: asking the system for each would take longer than all the rest.
+    let mut folder: Option<(&Path, PathBuf)> = None;
     for (index, path) in files.iter().enumerate() {
         let metadata = std::fs::metadata(path).map_err(|error| DataError::reading(path, error))?;
-        let absolute = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-        add(&mut state, absolute.as_os_str().as_encoded_bytes());
+        let parent = path.parent().unwrap_or(Path::new(""));
+        if folder.as_ref().is_none_or(|(known, _)| *known != parent) {
+            let named = if parent.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                parent
+            };
+            let absolute = std::fs::canonicalize(named).unwrap_or_else(|_| parent.to_owned());
+            add(&mut state, absolute.as_os_str().as_encoded_bytes());
+            folder = Some((parent, absolute));
+        }
+        add(
+            &mut state,
+            path.file_name().unwrap_or_default().as_encoded_bytes(),
+        );
         let facts = [
             metadata.len(),
             metadata.mtime() as u64,
             metadata.mtime_nsec() as u64,
         ];
         facts.iter().for_each(|fact| add(&mut state, &fact.to_le_bytes()));
-        if all_bytes {
-            let bytes = std::fs::read(path).map_err(|error| DataError::reading(path, error))?;
-            add(&mut state, &bytes);
-        } else if index % step == 0 {
+        if index % step == 0 {
             add(&mut state, &sample(path, metadata.len())?);
         }
     }
     Ok(state)
+}
+
+/// Every byte of every source file, as one number.
+pub fn of_all_bytes(source: &Path) -> Result<u64> {
+    let files = source_files(source)?;
+    let hashes = parallel::map(files.len(), parallel::threads(None), |index| {
+        hash_file(&files[index]).map_err(|error| DataError::reading(&files[index], error))
+    })?;
+    Ok(combine(files.len() as u64, &hashes))
+}
+
+fn hash_file(path: &Path) -> std::io::Result<u64> {
+    let mut file = File::open(path)?;
+    let (mut piece, mut hashes, mut length) = (Vec::new(), Vec::new(), 0);
+    loop {
+        piece.clear();
+        let read = (&mut file).take(PIECE_BYTES as u64).read_to_end(&mut piece)?;
+        if read == 0 {
+            return Ok(combine(length, &hashes));
+        }
+        length += read as u64;
+        hashes.push(hash_bytes(&piece));
+    }
 }
 
 /// The beginning, the middle and the end.
@@ -99,8 +153,10 @@ fn source_files(source: &Path) -> Result<Vec<PathBuf>> {
     }
     if source.extension().is_some_and(|ending| ending == "npy") {
         let labels = source.with_file_name("labels.npy");
-        return Ok([source.to_owned(), labels]
+        let arrays = crate::shards::find_tables(source)?;
+        return Ok(arrays
             .into_iter()
+            .chain([labels])
             .filter(|path| path.exists())
             .collect());
     }
@@ -147,7 +203,7 @@ mod tests {
     fn the_key_follows_the_sources_and_the_options() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.csv"), "x\n1\n").unwrap();
-        let key = |options: &str| of_sources(folder.path(), "t", options, false).unwrap();
+        let key = |options: &str| of_sources(folder.path(), "t", options).unwrap();
         let first = key("o");
         assert_eq!(first, key("o"));
         assert_ne!(first, key("p"));
@@ -156,5 +212,9 @@ mod tests {
         assert_ne!(first, second);
         std::fs::write(folder.path().join("b.csv"), "x\n2\n").unwrap();
         assert_ne!(second, key("o"));
+        let bytes = of_all_bytes(folder.path()).unwrap();
+        assert_eq!(bytes, of_all_bytes(folder.path()).unwrap());
+        std::fs::write(folder.path().join("b.csv"), "x\n3\n").unwrap();
+        assert_ne!(bytes, of_all_bytes(folder.path()).unwrap());
     }
 }

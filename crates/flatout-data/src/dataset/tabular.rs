@@ -5,7 +5,7 @@ use crate::load::missing::Missing;
 use crate::split::{SplitRule, Splits, split_rows};
 use crate::standardise::Standardiser;
 use crate::table::Skipped;
-use crate::text_list::TextList;
+use crate::text_list::{Dictionary, TextList};
 use crate::{DataError, Result};
 
 #[derive(Debug, Default)]
@@ -55,7 +55,44 @@ impl Default for Labels {
     }
 }
 
+/// A table's categories in another table's codes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Recoded {
+    /// `[rows, known.len()]`
+    pub codes: Vec<i32>,
+    /// Rows of each column whose value the dictionary does not know: they have code 0.
+    pub unseen: Vec<u64>,
+}
+
 impl Tabular {
+    /// The codes that dictionaries of other data (those a model was trained with) give to these rows. A column that this table
+    /// does not have is all 0.
+    pub fn recode(&self, known: &[Category]) -> Recoded {
+        let (width, own_width) = (known.len(), self.categories.len());
+        let mut recoded = Recoded {
+            codes: vec![0; self.rows * width],
+            unseen: vec![0; width],
+        };
+        for (place, category) in known.iter().enumerate() {
+            let Some(own) = self.categories.iter().position(|own| own.name == category.name) else {
+                continue;
+            };
+            let dictionary = Dictionary::from_texts(&category.values);
+            let values = &self.categories[own].values;
+            let translated: Vec<i32> = (0..values.len())
+                .map(|index| dictionary.find(values.bytes(index)))
+                .collect();
+            for row in 0..self.rows {
+                let Ok(value) = usize::try_from(self.codes[row * own_width + own] - 1) else {
+                    continue;
+                };
+                recoded.codes[row * width + place] = translated[value];
+                recoded.unseen[place] += u64::from(translated[value] == 0);
+            }
+        }
+        recoded
+    }
+
     pub fn split(&self, rule: &SplitRule) -> Result<Splits> {
         split_rows(self.rows, self.timestamps_us.as_deref(), rule)
     }

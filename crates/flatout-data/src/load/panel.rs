@@ -1,9 +1,10 @@
-//! A folder with one Parquet file an entity becomes a [`Panel`].
+//! A folder with one Parquet file an entity becomes a [`Panel`]; other tables do so through `panel_table`.
 
 use super::missing::{self, Missing};
 use crate::block::zeroed;
 use crate::dataset::{Entity, Panel};
 use crate::formats::parquet::{ParquetFile, ParquetKind};
+use crate::stamps::Stamps;
 use crate::{DataError, Result, parallel, paths};
 use flatout_core::message;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ pub struct PanelOptions {
     pub label: String,
     /// Files without the label are fine; theirs are NaN. For predictions.
     pub label_optional: bool,
+    /// The column that names the entity of a row, for tables that hold many; each file is one when absent.
+    pub entity: Option<String>,
     /// All numeric columns but the label when absent.
     pub features: Option<Vec<String>>,
     /// The column of time; found by its type or name when absent.
@@ -25,7 +28,7 @@ pub struct PanelOptions {
 }
 
 /// Names that mean "the time of the row" when no column has a type of time.
-const TIME_NAMES: [&str; 6] = ["date", "datetime", "time", "timestamp", "trade_date", "day"];
+pub(super) const TIME_NAMES: [&str; 6] = ["date", "datetime", "time", "timestamp", "trade_date", "day"];
 
 /// What is read from each file.
 struct Plan {
@@ -46,9 +49,13 @@ struct Part<'a> {
 }
 
 pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
+    if options.entity.is_some() || !is_parquet(path) {
+        return super::panel_table::load(path, options);
+    }
     let mut files = paths::find_files(path, &["parquet"])?;
     files.truncate(options.limit.unwrap_or(usize::MAX).max(1));
     let threads = parallel::threads(options.threads);
+    let stamps = Stamps::take(&files)?;
     let plan = plan(&ParquetFile::open(&files[0])?, &files[0], options)?;
     let row_counts = parallel::map(files.len(), threads, |index| {
         count_rows(&files[index], &files[0], &plan)
@@ -72,8 +79,11 @@ pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
     parallel::for_each(parts.len(), threads, |index| {
         let mut part = parts[index].lock().unwrap_or_else(|poison| poison.into_inner());
         read_part(&mut part, &plan, options.missing)
-    })?;
+    })
+    // A file that changed may fail in any way: that it changed is what to say.
+    .or_else(|error| stamps.check().and(Err(error)))?;
     drop(parts);
+    stamps.check()?;
     let mut panel = Panel {
         features: features.into(),
         feature_names: plan.features,
@@ -86,6 +96,18 @@ pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
     };
     panel.finish_rows(options.missing == Missing::Drop);
     Ok(panel)
+}
+
+/// Whether the files there are Parquet; so is what is not there, so that the error speaks of the usual case.
+fn is_parquet(path: &Path) -> bool {
+    let ends = |path: &Path| {
+        path.extension()
+            .is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"))
+    };
+    if path.is_dir() {
+        return crate::shards::find_tables(path).map_or(true, |files| files.iter().any(|file| ends(file)));
+    }
+    ends(path) || !crate::shards::has_table_ending(path)
 }
 
 fn plan(file: &ParquetFile, path: &Path, options: &PanelOptions) -> Result<Plan> {

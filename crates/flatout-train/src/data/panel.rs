@@ -1,4 +1,4 @@
-//! Windows over the rows of entities: a folder of Parquet files, one an entity.
+//! Windows over the rows of entities: a folder of Parquet files, one an entity, or a table with a column that names them.
 
 use super::{Preparation, Shape, TrainingData, cached, label_of, label_table, split_rule};
 use crate::target::RealLabels;
@@ -23,6 +23,7 @@ pub struct Loaded {
 pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError> {
     let options = PanelOptions {
         label: label_of(path, settings)?.ok_or(TrainError::Missing { setting: "label" })?,
+        entity: settings.entity.clone(),
         limit: settings.limit,
         ..PanelOptions::default()
     };

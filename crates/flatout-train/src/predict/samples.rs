@@ -1,11 +1,13 @@
 //! Other data, prepared as the training data were: the same columns in the same order, the same scaling, the same codes.
 
 use super::{Column, kind, pixels};
-use crate::data::{Kind, Preparation, Shape, rows};
+use crate::data::{Codes, Kind, Preparation, Shape, rows};
 use crate::{Settings, TrainError};
 use flatout_core::message;
 use flatout_data::formats::image::ImageShape;
-use flatout_data::{JoinRecipe, LabelKind, PanelOptions, TabularOptions, load_panel, load_tabular, time};
+use flatout_data::{
+    Category, JoinRecipe, LabelKind, PanelOptions, TabularOptions, load_panel, load_tabular, time,
+};
 use flatout_engine::Table;
 use std::collections::HashMap;
 use std::path::Path;
@@ -57,6 +59,7 @@ fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
     let options = PanelOptions {
         label: preparation.label.clone(),
         label_optional: true,
+        entity: settings.entity.clone(),
         features: Some(preparation.features.clone()),
         limit: settings.limit,
         ..PanelOptions::default()
@@ -134,33 +137,12 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         });
     }
     preparation.standardiser().apply(table.features.to_mut());
-    let width = preparation.categories.len();
-    let mut codes = vec![0i32; table.rows * width];
-    for (place, category) in preparation.categories.iter().enumerate() {
-        let Some(found) = table.categories.iter().position(|own| own.name == category.name) else {
-            continue;
-        };
-        let known: HashMap<&str, i32> = (1..)
-            .zip(&category.values)
-            .map(|(code, value)| (value.as_str(), code))
-            .collect();
-        let values = table.categories[found].values.iter();
-        let translated: Vec<i32> = values
-            .map(|value| known.get(&*value).copied().unwrap_or(0))
-            .collect();
-        let raw = table
-            .codes
-            .iter()
-            .skip(found)
-            .step_by(table.categories.len().max(1));
-        for (slot, &code) in codes.iter_mut().skip(place).step_by(width).zip(raw) {
-            *slot = usize::try_from(code - 1).map_or(0, |known| translated[known]);
-        }
-    }
+    let known: Vec<Category> = preparation.categories.iter().map(Codes::dictionary).collect();
+    let codes = table.recode(&known).codes;
     let numbers = (1..=table.rows as i32).collect();
     Ok(Samples {
         starts: (0..table.rows as u32).collect(),
-        tables: rows::tables(table.features.into_vec(), &codes, width),
+        tables: rows::tables(table.features.into_vec(), &codes, known.len()),
         entities: Vec::new(),
         columns: vec![("row".to_owned(), Column::Whole(numbers))],
     })

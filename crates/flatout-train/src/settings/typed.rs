@@ -21,6 +21,7 @@ pub enum Amp {
 pub struct Settings {
     pub data: Option<PathBuf>,
     pub label: Option<String>,
+    pub entity: Option<String>,
     /// Share of the samples that are kept to validate on.
     pub validation_ratio: f64,
     pub horizon: usize,
@@ -63,6 +64,7 @@ pub struct Settings {
     pub flip: bool,
     pub crop_padding: usize,
     pub cache: bool,
+    pub verify_cache: bool,
     /// Data to make first, unless they are there.
     pub recipe: Option<Recipe>,
 }
@@ -79,6 +81,7 @@ impl Settings {
         Ok(Self {
             data: read.path("data"),
             label: read.text("label"),
+            entity: read.text("entity"),
             validation_ratio: read.within("validation_ratio", 0.0, 0.9)?,
             horizon: positive("horizon")?,
             task: read.choice("task")?,
@@ -123,6 +126,7 @@ impl Settings {
             flip: read.flag("flip")?,
             crop_padding: read.count("crop_padding")?,
             cache: read.flag("cache")?,
+            verify_cache: read.flag("verify_cache")?,
             recipe: None,
         })
     }

@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use flatout_core::{Explain, Message, Result, message, units};
 use flatout_data::DataError;
 use flatout_data::inspect::{Inspection, inspect};
+use flatout_tune::machine::Machine;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -28,7 +29,7 @@ enum Action {
         /// Look at the first so many files (or pictures of a class) only
         #[arg(long, value_name = "N")]
         limit: Option<usize>,
-        /// Memory of the GPU in GiB, to tell whether the data fit
+        /// Memory of another GPU in GiB, to tell whether the data fit it [default: this machine's]
         #[arg(long, value_name = "GIB")]
         gpu_memory: Option<f64>,
         /// Print as JSON
@@ -49,16 +50,20 @@ pub fn about() -> Message {
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let Action::Inspect { path, limit, gpu_memory, json } = arguments.action;
     let inspection = inspect(&path, limit)?;
+    let gpu = gpu_memory.map(|gib| (gib * 1024f64.powi(3)) as u64).or_else(smallest_gpu);
     let text = if json {
-        serde_json::to_string_pretty(&inspection).unwrap_or_default() + "\n"
+        let mut answer = serde_json::to_value(&inspection).unwrap_or_default();
+        answer["gpu_memory_bytes"] = gpu.into();
+        answer["fits_gpu"] = gpu.map(|gpu| fits(&inspection, gpu)).into();
+        serde_json::to_string_pretty(&answer).unwrap_or_default() + "\n"
     } else {
-        describe(&inspection, gpu_memory, context)
+        describe(&inspection, gpu, context)
     };
     crate::output::write_stdout(text.as_bytes());
     Ok(ExitCode::SUCCESS)
 }
 
-fn describe(inspection: &Inspection, gpu_memory: Option<f64>, context: &Context) -> String {
+fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> String {
     let mut text = String::new();
     let mut say = |message: Message| text += &format!("{}\n", context.say(&message));
     let (kind, format, rows, files) = (inspection.kind, &inspection.format, inspection.rows, inspection.files.len());
@@ -99,7 +104,7 @@ fn describe(inspection: &Inspection, gpu_memory: Option<f64>, context: &Context)
             say(Message { en: format!("  {}", message.en), zh: format!("  {}", message.zh) });
         }
     }
-    memory(inspection, gpu_memory, &mut say);
+    memory(inspection, gpu, &mut say);
     text
 }
 
@@ -135,21 +140,35 @@ fn columns(inspection: &Inspection, say: &mut impl FnMut(Message)) {
     }
 }
 
-fn memory(inspection: &Inspection, gpu_memory: Option<f64>, say: &mut impl FnMut(Message)) {
+/// Memory of this machine's smallest GPU: what fits it fits all.
+fn smallest_gpu() -> Option<u64> {
+    Machine::here().gpus.iter().filter_map(|gpu| gpu.mem_total_bytes).min()
+}
+
+fn fits(inspection: &Inspection, gpu: u64) -> bool {
+    inspection.memory_bytes as f64 <= gpu as f64 * SHARE_FOR_DATA
+}
+
+fn memory(inspection: &Inspection, gpu: Option<u64>, say: &mut impl FnMut(Message)) {
     let size = units::bytes(inspection.memory_bytes as f64);
     say(message!(en: "memory: {size} as one block", zh: "内存：整块占用 {size}"));
-    let Some(gpu) = gpu_memory else { return };
-    let gpu_bytes = gpu * 1024f64.powi(3);
-    let share = units::percent(inspection.memory_bytes as f64 / gpu_bytes);
-    if inspection.memory_bytes as f64 <= gpu_bytes * SHARE_FOR_DATA {
+    let Some(bytes) = gpu else {
         say(message!(
-            en: "fits a GPU of {gpu} GiB ({share} of it): train with the data on the GPU",
-            zh: "可以放入 {gpu} GiB 的 GPU（占 {share}）：训练时数据可常驻 GPU"
+            en: "there is no GPU here; --gpu-memory 24 tells whether the data fit one of 24 GiB",
+            zh: "本机没有 GPU；用 --gpu-memory 24 可查看数据能否放入 24 GiB 的 GPU"
+        ));
+        return;
+    };
+    let (gpu, share) = (units::bytes(bytes as f64), units::percent(inspection.memory_bytes as f64 / bytes as f64));
+    if fits(inspection, bytes) {
+        say(message!(
+            en: "fits a GPU of {gpu} ({share} of it): train with the data on the GPU",
+            zh: "可以放入 {gpu} 的 GPU（占 {share}）：训练时数据可常驻 GPU"
         ));
     } else {
         say(message!(
-            en: "does not fit a GPU of {gpu} GiB beside a model ({share} of it): it will be streamed",
-            zh: "放不进 {gpu} GiB 的 GPU（占 {share}，还要留出模型空间）：将以流式方式供给"
+            en: "does not fit a GPU of {gpu} beside a model ({share} of it): it will be streamed",
+            zh: "放不进 {gpu} 的 GPU（占 {share}，还要留出模型空间）：将以流式方式供给"
         ));
     }
 }

@@ -1,0 +1,284 @@
+//! Any table becomes a [`Panel`]: a column tells the entity of a row, or each file is one. Rows may come in any order; those of an
+//! entity are brought together and sorted by time.
+
+use super::missing::{self, Missing};
+use super::panel::{PanelOptions, TIME_NAMES};
+use crate::dataset::{Entity, Panel};
+use crate::formats::npy_table;
+use crate::paths::{self, natural_order};
+use crate::table::{ColumnType, Layout, Slot, TableRead};
+use crate::table_source::{ReadOptions, TableSource};
+use crate::{DataError, Result};
+use flatout_core::message;
+use std::path::Path;
+
+/// Arrays of the layout, by their number.
+const FEATURES: usize = 0;
+const LABELS: usize = 1;
+const TIMES: usize = 2;
+const ENTITIES: usize = 3;
+
+/// Which column is what.
+struct Columns {
+    features: Vec<usize>,
+    label: Option<usize>,
+    time: Option<usize>,
+    /// Absent where each file is an entity.
+    entity: Option<usize>,
+}
+
+pub(super) fn load(path: &Path, options: &PanelOptions) -> Result<Panel> {
+    let source = TableSource::open(path, None, options.threads)?;
+    let columns = find_columns(&source, options)?;
+    let read = source.read(
+        &layout(&source, &columns, options),
+        &ReadOptions {
+            threads: options.threads,
+            ..ReadOptions::default()
+        },
+    )?;
+    let rows = read.arrays.rows;
+    if rows == 0 {
+        return Err(DataError::NoRows {
+            path: path.to_owned(),
+        });
+    }
+    if u32::try_from(rows).is_err() {
+        return Err(DataError::TooLarge {
+            what: "rows",
+            count: rows as u64,
+        });
+    }
+    let width = columns.features.len();
+    let (names, mut order, mut counts) = group(&source, &columns, &read);
+    let mut arrays = read.arrays.arrays.into_iter();
+    let mut take = || arrays.next();
+    let (features, labels, times) = (take(), take(), take());
+    let mut features = features.map(|array| array.into_real()).unwrap_or_default();
+    let mut labels = labels.map(|array| array.into_real()).unwrap_or_default();
+    let mut times = times.map(|array| array.into_integer()).unwrap_or_default();
+    sort_by_time(&mut order, &counts, &times);
+    permute(&mut features, width, &order);
+    permute(&mut times, usize::from(columns.time.is_some()), &order);
+    match columns.label {
+        Some(_) => permute(&mut labels, 1, &order),
+        None => labels = vec![f32::NAN; rows],
+    }
+    counts.truncate(options.limit.unwrap_or(usize::MAX).max(1));
+    let kept: usize = counts.iter().sum();
+    features.truncate(kept * width);
+    labels.truncate(kept);
+    times.truncate(kept);
+    let mut entities = Vec::with_capacity(counts.len());
+    for (name, &count) in names.into_iter().zip(&counts) {
+        let start = entities.last().map_or(0, |entity: &Entity| entity.rows.end);
+        let rows = start..start + count as u32;
+        let values = &mut features[rows.start as usize * width..rows.end as usize * width];
+        // Under the policy "error" the reader has found missing values already, with their line.
+        let _ = missing::fill(values, width, options.missing);
+        entities.push(Entity { name, rows });
+    }
+    let mut panel = Panel {
+        features: features.into(),
+        feature_names: columns
+            .features
+            .iter()
+            .map(|&column| source.names[column].clone())
+            .collect(),
+        labels: labels.into(),
+        label_name: options.label.clone(),
+        entity_of_row: Vec::new().into(),
+        entities,
+        timestamps_us: columns.time.map(|_| times.into()),
+        rows_dropped: 0,
+    };
+    panel.finish_rows(options.missing == Missing::Drop);
+    Ok(panel)
+}
+
+fn find_columns(source: &TableSource, options: &PanelOptions) -> Result<Columns> {
+    let number = |name: &String| -> Result<usize> {
+        let column = source.column(name)?;
+        match source.types[column] {
+            ColumnType::Real | ColumnType::Integer => Ok(column),
+            other => Err(DataError::ColumnKind {
+                path: source.files[0].clone(),
+                column: name.clone(),
+                found: other.name().into(),
+                wanted: message!(en: "numbers", zh: "数值"),
+            }),
+        }
+    };
+    let label = match source.column(&options.label) {
+        Err(_) if options.label_optional => None,
+        _ => Some(number(&options.label)?),
+    };
+    let numbered = (source.format_name() == "NumPy"
+        && source.names.iter().any(|name| name == npy_table::ENTITY))
+    .then(|| npy_table::ENTITY.to_owned());
+    let entity = options.entity.clone().or(numbered);
+    let entity = entity.map(|name| source.column(&name)).transpose()?;
+    let time = match &options.time {
+        Some(name) => Some(source.column(name)?),
+        None => {
+            let by_type = source.types.iter().position(|kind| *kind == ColumnType::Time);
+            let named = |name: &String| TIME_NAMES.contains(&name.to_ascii_lowercase().as_str());
+            by_type.or_else(|| source.names.iter().position(named))
+        }
+    };
+    let features = match &options.features {
+        Some(names) => names.iter().map(number).collect::<Result<Vec<_>>>()?,
+        None => (0..source.names.len())
+            .filter(|&column| ![label, entity, time].contains(&Some(column)))
+            .filter(|&column| matches!(source.types[column], ColumnType::Real | ColumnType::Integer))
+            .collect(),
+    };
+    if features.is_empty() {
+        return Err(DataError::NoFiles {
+            path: source.files[0].clone(),
+            wanted: message!(en: "numeric columns beside the label", zh: "标签以外的数值列"),
+        });
+    }
+    Ok(Columns {
+        features,
+        label,
+        time,
+        entity,
+    })
+}
+
+fn layout(source: &TableSource, columns: &Columns, options: &PanelOptions) -> Layout {
+    let mut layout = Layout {
+        slots: vec![None; source.names.len()],
+        arrays: vec![
+            (ColumnType::Real, columns.features.len()),
+            (ColumnType::Real, usize::from(columns.label.is_some())),
+            (ColumnType::Time, usize::from(columns.time.is_some())),
+            (ColumnType::Category, usize::from(columns.entity.is_some())),
+        ],
+    };
+    let mut put = |column: usize, array: usize, offset: usize, kind: ColumnType, required: bool| {
+        layout.slots[column] = Some(Slot {
+            array,
+            offset,
+            kind,
+            required,
+        });
+    };
+    for (offset, &column) in columns.features.iter().enumerate() {
+        put(
+            column,
+            FEATURES,
+            offset,
+            ColumnType::Real,
+            options.missing == Missing::Error,
+        );
+    }
+    for (column, array, kind, required) in [
+        (columns.label, LABELS, ColumnType::Real, false),
+        (columns.time, TIMES, ColumnType::Time, true),
+        (columns.entity, ENTITIES, ColumnType::Category, true),
+    ] {
+        if let Some(column) = column {
+            put(column, array, 0, kind, required);
+        }
+    }
+    layout
+}
+
+/// Names of the entities, the rows in the order of their entities, and how many each has.
+fn group(source: &TableSource, columns: &Columns, read: &TableRead) -> (Vec<String>, Vec<u32>, Vec<usize>) {
+    let rows = read.arrays.rows as u32;
+    let (Some(column), Some(crate::table::Array::Code(codes))) =
+        (columns.entity, read.arrays.arrays.get(ENTITIES))
+    else {
+        let names = source.files.iter().map(|path| paths::stem(path)).collect();
+        return (names, (0..rows).collect(), read.rows_per_file.clone());
+    };
+    let dictionary = &read.arrays.dictionaries[column];
+    let mut sorted: Vec<usize> = (0..dictionary.len()).collect();
+    sorted.sort_by(|&left, &right| natural_order(&dictionary.get(left), &dictionary.get(right)));
+    let mut place = vec![0usize; dictionary.len()];
+    sorted
+        .iter()
+        .enumerate()
+        .for_each(|(index, &code)| place[code] = index);
+    let place_of = |code: i32| place[(code.max(1) - 1) as usize];
+    let mut counts = vec![0usize; dictionary.len()];
+    codes.iter().for_each(|&code| counts[place_of(code)] += 1);
+    let mut next: Vec<usize> = counts
+        .iter()
+        .scan(0, |start, count| Some(std::mem::replace(start, *start + count)))
+        .collect();
+    let mut order = vec![0u32; codes.len()];
+    for (row, &code) in (0..).zip(codes) {
+        let slot = &mut next[place_of(code)];
+        order[*slot] = row;
+        *slot += 1;
+    }
+    let names = sorted
+        .iter()
+        .map(|&code| dictionary.get(code).into_owned())
+        .collect();
+    (names, order, counts)
+}
+
+/// Within each entity; rows of one and the same time stay in the order of the file.
+fn sort_by_time(order: &mut [u32], counts: &[usize], times: &[i64]) {
+    if times.is_empty() {
+        return;
+    }
+    let mut rest = order;
+    for &count in counts {
+        let (rows, tail) = rest.split_at_mut(count);
+        rest = tail;
+        if !rows.is_sorted_by_key(|&row| times[row as usize]) {
+            rows.sort_by_key(|&row| times[row as usize]);
+        }
+    }
+}
+
+/// Brings row `order[i]` to place `i`, in place: the whole table a second time would be too much memory.
+fn permute<T: Copy>(values: &mut [T], width: usize, order: &[u32]) {
+    if width == 0 || order.iter().zip(0u32..).all(|(&row, place)| row == place) {
+        return;
+    }
+    let mut done = vec![false; order.len()];
+    let mut kept = Vec::with_capacity(width);
+    for first in 0..order.len() {
+        if done[first] {
+            continue;
+        }
+        kept.clear();
+        kept.extend_from_slice(&values[first * width..(first + 1) * width]);
+        let mut place = first;
+        loop {
+            done[place] = true;
+            let from = order[place] as usize;
+            if from == first {
+                values[place * width..(place + 1) * width].copy_from_slice(&kept);
+                break;
+            }
+            values.copy_within(from * width..(from + 1) * width, place * width);
+            place = from;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn permuting_in_place_is_permuting(count in 0usize..200, width in 1usize..5, seed: u64) {
+            let permutation = crate::order::Permutation::new(count as u32, seed, 0);
+            let order: Vec<u32> = (0..count as u32).map(|index| permutation.get(index)).collect();
+            let mut values: Vec<usize> = (0..count * width).collect();
+            permute(&mut values, width, &order);
+            let expected: Vec<usize> = order.iter().flat_map(|&row| (0..width).map(move |column| row as usize * width + column)).collect();
+            prop_assert_eq!(values, expected);
+        }
+    }
+}
