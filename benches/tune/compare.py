@@ -76,6 +76,12 @@ def lightning(arguments, program, seconds):
     return {**found, "score": point(arguments, program, {"batch": found["batch"]})["score"]}
 
 
+def keep(arguments, whole):
+    """As far as it has come: a machine may be taken away."""
+    if arguments.out:
+        pathlib.Path(arguments.out).write_text(json.dumps(whole, indent=1))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--flatout", default="target/release/flatout")
@@ -95,6 +101,7 @@ def main():
     for name in arguments.program:
         program = HERE / "programs" / f"{name}.py"
         result = {"program": name}
+        whole.append(result)
         if "tune" in steps:
             knobs = ["--knobs", arguments.knobs] if arguments.knobs else []
             options = ["--max-trials", str(arguments.max_trials), "--budget", arguments.budget, *knobs]
@@ -104,6 +111,7 @@ def main():
                 print(name, tune["error"], flush=True)
             else:
                 print(name, "tune", round(tune["gain"]["mean"], 2), "x", tune["best"]["apply"], len(tune["trials"]), "trials", round(tune["wall_s"]), "s", flush=True)
+        keep(arguments, whole)
         if "grid" in steps and axes:
             result["grid"] = grid(arguments, program, axes)
             best = max(result["grid"], key=lambda one: one["score"]["mean"])
@@ -123,9 +131,7 @@ def main():
         if "lightning" in steps and name == "interactions_mlp":
             result["lightning"] = lightning(arguments, program, seconds)
             print(name, "lightning", result["lightning"], flush=True)
-        whole.append(result)
-        if arguments.out:
-            pathlib.Path(arguments.out).write_text(json.dumps(whole, indent=1))
+        keep(arguments, whole)
 
 
 if __name__ == "__main__":

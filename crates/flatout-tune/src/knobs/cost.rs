@@ -60,6 +60,8 @@ pub struct Point {
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     own: Line,
+    /// What a sample keeps the whole width of the device busy; hidden while steps wait for batches, and a floor once they do not.
+    device_s: f64,
     /// Making a batch in one process.
     load: Line,
     handover_s: f64,
@@ -103,6 +105,7 @@ impl Cost {
             .meeting(batch, own_s);
         Some(Self {
             own,
+            device_s: device_s(situation).unwrap_or(0.0),
             load: loading(situation)
                 .unwrap_or(Line {
                     fixed: 0.0,
@@ -131,7 +134,8 @@ impl Cost {
     }
 
     pub fn step_s(&self, batch: f64, workers: u64) -> f64 {
-        let (own_s, load_s) = (self.own.at(batch), self.load.at(batch));
+        let own_s = self.own.at(batch).max(self.device_s * batch);
+        let load_s = self.load.at(batch);
         if workers == 0 {
             return own_s + load_s;
         }
@@ -144,6 +148,17 @@ impl Cost {
     pub fn gain(&self, batch: f64, workers: u64) -> f64 {
         batch / self.step_s(batch, workers) / (self.batch / self.step_s)
     }
+}
+
+/// Only what all multiprocessors do grows with the samples: small kernels take as long for more of them.
+fn device_s(situation: &Situation) -> Option<f64> {
+    let analysis = situation.analysis;
+    let width = analysis
+        .busiest_gpu()
+        .filter(|_| analysis.device() == Device::Cuda)?
+        .sm_activity?;
+    let window = analysis.window.as_ref()?;
+    Some(width * window.step_ms() / 1e3 / window.samples_per_step().filter(|samples| *samples > 0.0)?)
 }
 
 fn samples_a_step(measured: &Measurement) -> Option<f64> {
@@ -281,6 +296,7 @@ mod tests {
                 fixed: 2e-3,
                 slope: 0.0,
             },
+            device_s: 0.0,
             load: Line {
                 fixed: 0.0,
                 slope: 10e-6,
@@ -293,6 +309,11 @@ mod tests {
         };
         assert!((cost.gain(100.0, 0) - 1.0).abs() < 1e-12);
         assert!((cost.gain(100.0, 1) - 1.5).abs() < 1e-12);
+        let wide = Cost {
+            device_s: 20e-6,
+            ..cost
+        };
+        assert!((wide.step_s(800.0, 8) - 16e-3).abs() < 1e-12);
         // A batch of 1600 takes 16 ms to make: eight workers do it while a step of 2 ms runs.
         assert!(
             (cost.step_s(1600.0, 4) - 4e-3).abs() < 1e-12 && (cost.step_s(1600.0, 8) - 2e-3).abs() < 1e-12
