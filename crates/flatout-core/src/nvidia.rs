@@ -110,7 +110,7 @@ mod tests {
             fs::write(path, "").unwrap();
         }
         let sites = site_packages(root.path());
-        assert_eq!(sites, [site.clone()]);
+        assert_eq!(sites, std::slice::from_ref(&site));
         (root, pip_folders(&site))
     }
 
