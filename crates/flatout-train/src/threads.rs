@@ -12,8 +12,10 @@ use std::time::Instant;
 const SMALL_STEP_FLOPS: f64 = 1e9;
 /// Of one number of threads. Threads that share their CPUs with other programs wait for one another, so the mean counts.
 const MEASURED_S: f64 = 0.04;
-/// For all numbers together.
+/// For the search, before it is confirmed.
 const LONGEST_S: f64 = 0.3;
+/// Another program that wakes for a moment makes all threads wait: fewer ones are taken only if they win again.
+const CONFIRMATIONS: usize = 2;
 /// Fewer threads are better only if they are by this much.
 const GAIN_RATIO: f64 = 0.03;
 
@@ -68,7 +70,20 @@ pub fn fastest(
             break;
         }
     }
-    Ok(best)
+    if best.threads == all {
+        return Ok(best);
+    }
+    let mut rounds = (vec![best.samples_s], vec![all_samples_s]);
+    for _ in 0..CONFIRMATIONS {
+        rounds.0.push(with(settings, data, size, best.threads)?);
+        rounds.1.push(with(settings, data, size, all)?);
+    }
+    Ok(best.confirmed(rounds))
+}
+
+fn median(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// Half of all, a quarter, … one.
@@ -87,6 +102,18 @@ fn with(settings: &Settings, data: &TrainingData, size: usize, threads: usize) -
 }
 
 impl Chosen {
+    /// The smaller number only if it stays the faster one, by the medians of several rounds.
+    fn confirmed(self, (fewer, all): (Vec<f64>, Vec<f64>)) -> Self {
+        let (fewer, all_samples_s) = (median(fewer), median(all));
+        let kept = fewer > all_samples_s * (1.0 + GAIN_RATIO);
+        Self {
+            threads: if kept { self.threads } else { self.all },
+            samples_s: if kept { fewer } else { all_samples_s },
+            all: self.all,
+            all_samples_s,
+        }
+    }
+
     /// Nothing is said of what everybody expects.
     pub fn told(&self) -> Option<Message> {
         let (threads, all) = (self.threads, self.all);
@@ -108,6 +135,20 @@ mod tests {
     fn numbers_of_threads_are_halved_down_to_one() {
         assert_eq!(halves(12).collect::<Vec<_>>(), [6, 3, 1]);
         assert_eq!(halves(1).count(), 0);
+    }
+
+    #[test]
+    fn one_bad_moment_decides_nothing() {
+        let one = Chosen {
+            threads: 1,
+            samples_s: 19.0,
+            all: 2,
+            all_samples_s: 12.0,
+        };
+        let chosen = one.confirmed((vec![19.0, 20.0, 21.0], vec![12.0, 38.0, 40.0]));
+        assert_eq!((chosen.threads, chosen.samples_s), (2, 38.0));
+        let chosen = one.confirmed((vec![19.0, 20.0, 21.0], vec![12.0, 11.0, 40.0]));
+        assert_eq!((chosen.threads, chosen.samples_s), (1, 20.0));
     }
 
     #[test]

@@ -100,8 +100,38 @@ pub fn run(
     if let Some(error) = failed {
         return Err(error);
     }
+    if shared.jobs > 1 {
+        again_alone(&mut shared, &mut results, report)?;
+    }
     results.sort_by_key(|(point, _)| *point);
     Ok(results.into_iter().map(|(_, result)| result).collect())
+}
+
+/// What failed beside others (their memory, their use of the card) may do alone: it is tried once more, one after the other.
+fn again_alone(
+    shared: &mut Shared,
+    results: &mut [(usize, PointResult)],
+    report: &mut dyn FnMut(&GridReport),
+) -> Result<(), TrainError> {
+    shared.jobs = 1;
+    for (number, result) in results.iter_mut().filter(|(_, result)| result.error.is_some()) {
+        let Some(point) = shared.grid.points.get(*number - 1) else {
+            continue;
+        };
+        if shared.interrupted.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let (sender, receiver) = mpsc::channel();
+        one(shared, point, *number - 1, &sender)?;
+        drop(sender);
+        for event in receiver {
+            report(&event);
+            if let GridReport::End { result: again, .. } = event {
+                *result = again;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Takes points until there is none left. What fails for one point is its result; what fails for all ends the grid.

@@ -39,7 +39,7 @@ impl Read<'_> {
     pub fn count(&self, name: &str) -> Result<usize, TrainError> {
         let text = self.raw(name).replace('_', "");
         text.parse()
-            .map_err(|_| self.refuse(name, message!(en: "a whole number", zh: "一个非负整数")))
+            .map_err(|_| self.refuse(name, message!(en: "a whole number from 0", zh: "一个非负整数")))
     }
 
     pub fn within(&self, name: &str, low: f64, high: f64) -> Result<f64, TrainError> {
