@@ -30,7 +30,7 @@ pub const EXAMPLES: &str = "Examples:
   flatout tune --knobs num_workers,batch_size=32..2048 -- python train.py
   flatout tune -- ./train --batch-size {batch_size=64}  any program that says its steps, through placeholders
   flatout tune --config train.yaml --set train.batch_size --write -- python train.py --config train.yaml
-  flatout tune --write -- python train.py               and put what helped into the source, where it can
+  flatout tune --write -- python train.py               put what helped into the source as well
   flatout tune --resume -- python train.py              go on after Ctrl-C
   flatout tune -- flatout train --data data/stocks
 

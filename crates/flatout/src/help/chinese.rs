@@ -594,6 +594,10 @@ pub static CHINESE: &[(&str, &str)] = &[
         "only what differs from a recorded run",
         "只列出与一次运行记录不同之处",
     ),
+    (
+        "put what helped into the source as well",
+        "把有效的设置也写入源码",
+    ),
     ("refuse to start what fails", "不合格就不启动"),
     ("remove all prepared data sets", "删除全部准备好的数据集"),
     (
