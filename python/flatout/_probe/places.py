@@ -25,7 +25,7 @@ def kind_of(code):
     if kind is None:
         file = code.co_filename
         full = file if file.startswith("<") else os.path.abspath(file)
-        if full.startswith(_here) or file.startswith("<frozen"):
+        if file.startswith(("<flatout>", "<frozen")) or full.startswith(_here):
             kind = OURS
         elif full.startswith(_torch):
             kind = TORCH

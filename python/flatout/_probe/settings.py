@@ -71,8 +71,11 @@ def install(torch):
         if key not in KNOWN:
             told(key, "unknown-setting")
     from . import apply
+    from .patches import optimizer
 
     apply.install(torch)
+    if on_optimizer:
+        optimizer.before_steps(on_optimizer)
 
 
 def loader_arguments(original, loader, args, kwargs):

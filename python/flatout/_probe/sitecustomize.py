@@ -14,7 +14,7 @@ def _begin():
             source = os.path.join(here, "flatout", "_probe", "hook.py")
             scope = {"__name__": "flatout._probe.hook", "__file__": source}
             with open(source, "rb") as file:
-                exec(compile(file.read(), source, "exec"), scope)
+                exec(compile(file.read(), "<flatout>", "exec"), scope)
             scope["install"](here)
     except Exception:
         pass

@@ -133,3 +133,19 @@ fn a_trace_cut_short_still_tells() {
     let nothing = read(&b"not a trace"[..]).unwrap();
     assert!(nothing.cut_short && nothing.events == 0);
 }
+
+#[test]
+fn a_real_trace_of_a_gpu_cut_short_still_tells() {
+    // The first 100 kB that PyTorch 2.11 wrote on an H200: the host's side comes first.
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/data/traces/h200-pageable-cut.json");
+    let profile = read(std::fs::File::open(path).unwrap()).unwrap();
+    assert!(profile.cut_short && profile.events > 200, "{profile:?}");
+    assert!(
+        profile
+            .operators
+            .iter()
+            .any(|operator| operator.name == "aten::copy_")
+    );
+    assert!(profile.device.is_none());
+}

@@ -192,6 +192,37 @@ fn a_profiler_around_the_program_changes_nothing() {
     assert_eq!(alone.status.code(), with.status.code());
 }
 
+/// Every line that runs is seen, as a coverage tool sees it: none of them may have a source that is gone when it looks for it.
+const FOLLOWED: &str = "
+import sys
+names = set()
+def follow(frame, event, argument):
+    names.add(frame.f_code.co_filename)
+    return None
+sys.settrace(follow)
+import flatout, torch
+from torch.utils.data import DataLoader, TensorDataset
+weight = torch.nn.Parameter(torch.zeros(1))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for (x,) in DataLoader(TensorDataset(torch.randn(24, 1)), batch_size=8):
+    (x * weight).sum().backward()
+    optimizer.step()
+flatout.step()
+sys.settrace(None)
+print(sorted(name for name in names if name == '<flatout>' or '/flatout-' in name))
+";
+
+#[test]
+fn tools_that_follow_lines_find_no_file_that_is_gone_later() {
+    let Some(python) = crate::support::torch_python() else {
+        return;
+    };
+    let place = Place::new();
+    place.script("program.py", FOLLOWED);
+    let (output, _) = place.run(&python, &["--quiet", "--no-stacks"], &["program.py"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "['<flatout>']\n");
+}
+
 /// A program under torch's own profiler, and one under cProfile, with steps in it.
 const PROFILED: &str = "
 import cProfile, torch

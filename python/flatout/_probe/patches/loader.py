@@ -11,7 +11,7 @@ _known = weakref.WeakKeyDictionary()
 _count = 0
 # The loader whose iterator is being made: forked workers inherit it, spawned ones read it from the environment.
 starting = 0
-_fetching = False
+fetching = False
 _tensor = None
 # Training batches are cut to their first samples; 0 leaves them whole. Only a trial of `flatout tune` does so.
 first_samples = 0
@@ -93,7 +93,7 @@ def _patch_iter(cls):
 
     @guard.like(original)
     def __iter__(self):
-        if guard.off or _fetching or not clock.mine():
+        if guard.off or fetching or not clock.mine():
             return original(self)
         before = _before_iter(self)
         try:
@@ -153,8 +153,8 @@ def _patch_next(cls, torch):
 
     @guard.like(original)
     def __next__(self):
-        global _fetching
-        if guard.off or _fetching or clock.get_ident() != clock.thread:
+        global fetching
+        if guard.off or fetching or clock.get_ident() != clock.thread:
             return original(self)
         state = getattr(self, "_flatout", None)
         evaluating = not is_grad_enabled() or clock.base == clock.EVAL
@@ -163,16 +163,16 @@ def _patch_next(cls, torch):
         begin = 0
         try:
             begin = clock.switch(clock.EVAL if evaluating else clock.DATA)
-            _fetching = True
+            fetching = True
         except Exception as error:
             guard.failed(error, "next")
         try:
             batch = original(self)
         except BaseException as error:
-            _fetching = False
+            fetching = False
             _ended(self, isinstance(error, StopIteration), evaluating)
             raise
-        _fetching = False
+        fetching = False
         if first_samples and not evaluating:
             batch = divided(batch)
         if not guard.off:
@@ -191,7 +191,9 @@ def _patch_next(cls, torch):
 def _came_again(state, begin, batch):
     """The usual batch, of a loader known to feed the training: as few lines as can be, each of them is run at every step."""
     state[2] += 1
-    state[3] = now = clock.batch_came(batch_size(batch))
+    # What the default collate gives for a tuple is a list of tensors.
+    shape = batch[0].shape if type(batch) is list and batch and type(batch[0]) is _tensor else None
+    state[3] = now = clock.batch_came(shape[0] if shape else batch_size(batch))
     number, words = state[0].number + 1, clock.words
     at = W_LOADERS + (number % LOADER_SLOTS) * LOADER_WORDS
     if words[at + L_NUMBER] != number:
@@ -337,9 +339,6 @@ def part(value, whole, samples):
 
 def batch_size(batch, depth=0):
     """Samples in a batch: the first dimension of the first tensor in it."""
-    if type(batch) is list and batch and type(batch[0]) is _tensor:
-        # What the default collate gives for a tuple.
-        batch = batch[0]
     shape = getattr(batch, "shape", None)
     if shape is not None:
         return int(shape[0]) if len(shape) else 0
@@ -358,6 +357,6 @@ def batch_size(batch, depth=0):
 
 
 def after_fork():
-    global _fetching
-    _fetching = False
+    global fetching
+    fetching = False
     newly_fed.clear()

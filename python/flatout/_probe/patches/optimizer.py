@@ -4,7 +4,7 @@ import sys
 import weakref
 
 from .. import clock, guard, places, settings
-from . import evaluation, loader, sync, zeroing
+from . import evaluation, loader, zeroing
 
 _known = weakref.WeakKeyDictionary()
 _primary = 0
@@ -15,65 +15,53 @@ _count = 0
 def install(torch):
     from torch.optim import optimizer
 
-    compiling = guard.compiling
+    compiling, get_ident = guard.compiling, clock.get_ident
 
-    get_ident = clock.get_ident
-
-    def before(self, args, kwargs):
+    def after(self, args, kwargs):
         # While a compiler traces the step it must find nothing here to trace.
         if compiling() or guard.off:
             return None
-        sync.stepping = True
-        if clock.attention or clock.resting >= 0 or get_ident() != clock.thread:
-            _before()
-        return None
-
-    def after(self, args, kwargs):
-        if compiling() or guard.off:
-            return None
-        sync.stepping = False
         try:
-            if id(self) == _primary and not _others and get_ident() == clock.thread:
-                clock.step_ended()
-            else:
+            if clock.attention or clock.resting >= 0 or id(self) != _primary or _others or get_ident() != clock.thread:
                 _after(self)
+            else:
+                clock.step_ended()
         except Exception as error:
             guard.failed(error, "step")
         return None
 
-    optimizer.register_optimizer_step_pre_hook(before)
     optimizer.register_optimizer_step_post_hook(after)
     _patch_init(optimizer.Optimizer)
     _read_directly(torch, optimizer)
     zeroing.install(torch, optimizer.Optimizer)
 
 
-def _before():
-    """What changed since the last step."""
-    try:
-        if clock.get_ident() != clock.thread:
-            clock.rebind_thread()
-        evaluation.step_came()
-        if loader.newly_fed:
-            for info in loader.newly_fed:
-                info.feeds = True
-            loader.newly_fed.clear()
-        for function in tuple(settings.on_optimizer):
-            function()
-        if clock.resting >= 0:
-            clock.resume()
-        if clock.phase == clock.OTHER and clock.base == clock.OTHER:
-            clock.base = clock.COMPUTE
-            clock.switch(clock.COMPUTE)
-        clock.attention = bool(settings.on_optimizer)
-    except Exception as error:
-        guard.failed(error, "step")
+def before_steps(functions):
+    """Settings that are put in force before a step. Without them nothing of ours runs there."""
+    from torch.optim import optimizer
+
+    compiling = guard.compiling
+
+    def before(self, args, kwargs):
+        if compiling() or guard.off:
+            return None
+        try:
+            for function in tuple(functions):
+                function()
+        except Exception as error:
+            guard.failed(error, "apply")
+        return None
+
+    optimizer.register_optimizer_step_pre_hook(before)
 
 
 def _after(self):
     global _primary, _others
     if clock.get_ident() != clock.thread:
-        return
+        clock.rebind_thread()
+        if clock.get_ident() != clock.thread:
+            return
+    _look()
     number = id(self)
     if number != _primary:
         # With several optimizers (a GAN) a step is a round of the first; if that one rests, another takes its place.
@@ -87,6 +75,21 @@ def _after(self):
         describe(self)
     _others = 0
     clock.step_ended()
+
+
+def _look():
+    """What changed since the last step."""
+    evaluation.step_came()
+    if loader.newly_fed:
+        for info in loader.newly_fed:
+            info.feeds = True
+        loader.newly_fed.clear()
+    if clock.resting >= 0:
+        clock.resume()
+    if clock.phase == clock.OTHER and clock.base == clock.OTHER:
+        clock.base = clock.COMPUTE
+        clock.switch(clock.COMPUTE)
+    clock.attention = False
 
 
 def _read_directly(torch, module):

@@ -10,8 +10,6 @@ from ..ring import W_LOSS, W_LOSSES, W_STEPS
 
 _sites = {}
 _inside = False
-# An optimizer's step runs: what it reads of host tensors (Adam's step counts, two a parameter) is nobody's concern.
-stepping = False
 _steps_told = 0
 _next = _interval = 0
 # Once a second at first, then rarer: a site's line repeats, and a day of them must stay small.
@@ -51,7 +49,7 @@ def _patch_read(cls, name, what):
 
     def read(self, *args, **kwargs):
         global _inside
-        if compiling() or _inside or guard.off or ((stepping or prints) and not self.is_cuda):
+        if compiling() or _inside or guard.off or (prints and not self.is_cuda):
             return original(self, *args, **kwargs)
         _inside = True
         begin = perf_counter_ns()
@@ -177,6 +175,6 @@ def flush(last=False):
 
 
 def after_fork():
-    global _inside, stepping, _steps_told
-    _inside, stepping, _steps_told = False, False, 0
+    global _inside, _steps_told
+    _inside, _steps_told = False, 0
     _sites.clear()

@@ -61,7 +61,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     if starts.len() < DIPS && silent_s > mean(&gaps) * SILENCE {
         return None;
     }
-    let confidence = if starts.len() < DIPS { Confidence::Low } else { Confidence::Medium };
+    // A few may be another rule's doing: then that one says it better.
+    let (confidence, reach) = match starts.len() {
+        DIPS.. => (Confidence::Medium, Reach::Specific),
+        _ => (Confidence::Low, Reach::General),
+    };
     let lost_s: f64 = dips.iter().map(|tick| tick.dt * (1.0 - rate(tick) / usual)).sum();
     let share = lost_s / window.wall_s();
     if share < SHARE {
@@ -87,7 +91,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 .against(SHARE * 100.0),
         ))
         .evidence(analysis.in_window(Evidence::new(message!(en: "period", zh: "周期"), mean(&gaps), "s")))
-        .claims(stretch(grown), Reach::Specific, lost_s * 0.5, lost_s)
+        .claims(stretch(grown), reach, lost_s * 0.5, lost_s)
         .code(
             analysis.loop_place().as_ref(),
             message!(
