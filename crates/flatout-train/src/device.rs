@@ -71,7 +71,7 @@ fn taken(libraries: &[Found]) -> Message {
         None => found.name.to_owned(),
     };
     let files = libraries.iter().map(place).collect::<Vec<_>>().join(", ");
-    message!(en: "CUDA: {files}", zh: "CUDA：{files}")
+    message!(en: "CUDA: {files}", zh: "CUDA 库：{files}")
 }
 
 fn precision(amp: Amp) -> Precision {
