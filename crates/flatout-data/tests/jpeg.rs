@@ -116,7 +116,9 @@ proptest! {
             }
         }
         let difference = sum / reduced.len() as f64;
-        prop_assert!(difference < 4.0, "{difference} for {picture:?}");
+        // With one colour for four pixels the whole picture guesses what lies between far neighbours; the reduced one need not.
+        let guessed = channels == 3 && matches!(picture.sampling, SamplingFactor::F_4_1);
+        prop_assert!(difference < if guessed { 8.0 } else { 4.0 }, "{difference} for {picture:?}");
     }
 
     /// Any damage is an error or a picture, never a panic.

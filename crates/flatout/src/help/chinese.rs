@@ -206,12 +206,12 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("Measure what this machine can do at most", "测量这台机器的上限"),
     (
-        "Memory of each node, as in 32G [default: the GPUs' share of the partition's nodes]",
-        "每个节点的内存，如 32G [默认：分区节点中这些 GPU 应得的份额]",
+        "Memory of another GPU in GiB, to tell whether the data fit it [default: this machine's]",
+        "另一块 GPU 的显存（GiB），用于判断数据是否放得下 [默认：本机的]",
     ),
     (
-        "Memory of the GPU in GiB, to tell whether the data fit",
-        "GPU 显存（GiB），用于判断数据是否放得下",
+        "Memory of each node, as in 32G [default: the GPUs' share of the partition's nodes]",
+        "每个节点的内存，如 32G [默认：分区节点中这些 GPU 应得的份额]",
     ),
     (
         "Name of the job and of its run [default: the script's]",
