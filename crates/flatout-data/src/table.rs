@@ -5,6 +5,7 @@
 //! `features`. So files are parsed straight into what the trainer uses.
 
 pub mod arrays;
+pub mod bad_rows;
 
 pub use arrays::{Array, Arrays};
 use serde::{Deserialize, Serialize};

@@ -79,3 +79,12 @@ fn status(good: bool, otherwise: Status) -> Status {
 pub fn worst(items: &[Item]) -> Status {
     items.iter().map(|item| item.status).max().unwrap_or(Status::Pass)
 }
+
+#[cfg(test)]
+fn state(items: &[Item], id: &str) -> Status {
+    items
+        .iter()
+        .find(|item| item.id == id)
+        .map(|item| item.status)
+        .unwrap()
+}

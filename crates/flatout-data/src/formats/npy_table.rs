@@ -3,9 +3,8 @@
 
 use super::npy::{NpyFile, NpyKind};
 use crate::table::arrays::{Growing, RawArray};
-use crate::table::{
-    Arrays, BadRow, BadRows, ColumnType, EXAMPLES_KEPT, Layout, MISSING, Problem, Skipped, Slot, TableRead,
-};
+use crate::table::bad_rows::Rejected;
+use crate::table::{BadRow, ColumnType, Layout, MISSING, Problem, Slot, TableRead};
 use crate::table_source::ReadOptions;
 use crate::text_list::{Dictionary, TextList};
 use crate::time::parse_any_us;
@@ -176,8 +175,7 @@ pub fn read(files: &[PathBuf], layout: &Layout, options: &ReadOptions) -> Result
         // SAFETY: all rows are reserved and no thread is at work.
         unsafe { arrays[slot.array].fill_missing(&slot, 0..rows) };
     }
-    let mut skipped = Skipped::default();
-    let mut gaps = Vec::new();
+    let mut rejected = Rejected::new(options.bad_rows);
     for (task, row, column, value) in bad.into_iter().flatten() {
         let bad = BadRow {
             path: sources[tasks[task].source].path.clone(),
@@ -188,29 +186,10 @@ pub fn read(files: &[PathBuf], layout: &Layout, options: &ReadOptions) -> Result
                 wanted: layout.slots[column].map_or("", |slot| slot.kind.name()),
             },
         };
-        if options.bad_rows == BadRows::Error {
-            return Err(DataError::BadRow(bad));
-        }
-        gaps.push(row);
-        if skipped.examples.len() < EXAMPLES_KEPT {
-            skipped.examples.push(bad);
-        }
+        rejected.add(row, bad)?;
     }
-    gaps.sort_unstable();
-    gaps.dedup();
-    skipped.count = gaps.len() as u64;
-    let gaps: Vec<_> = gaps.into_iter().map(|row| row..row + 1).collect();
     // SAFETY: every slot of every row was written above, bad ones with "missing".
-    let (rows, arrays) = unsafe { growing.finish(rows, &gaps) };
-    Ok(TableRead {
-        arrays: Arrays {
-            rows,
-            arrays,
-            dictionaries,
-        },
-        skipped,
-        rows_per_file,
-    })
+    Ok(unsafe { rejected.leave_out(growing, rows, dictionaries, rows_per_file) })
 }
 
 /// Rows of one file that are read together.

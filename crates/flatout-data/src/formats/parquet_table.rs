@@ -2,9 +2,8 @@
 
 use super::parquet::{ParquetFile, ParquetKind, Value};
 use crate::table::arrays::{Growing, RawArray};
-use crate::table::{
-    Arrays, BadRow, BadRows, ColumnType, EXAMPLES_KEPT, Layout, MISSING, Problem, Skipped, Slot, TableRead,
-};
+use crate::table::bad_rows::Rejected;
+use crate::table::{BadRow, ColumnType, Layout, MISSING, Problem, Slot, TableRead};
 use crate::table_source::ReadOptions;
 use crate::text_list::{Dictionary, TextList};
 use crate::time::parse_any_us;
@@ -128,8 +127,7 @@ pub fn read(
         &starts,
         &rows_per_file,
     );
-    let mut skipped = Skipped::default();
-    let mut gaps: Vec<usize> = Vec::new();
+    let mut rejected = Rejected::new(options.bad_rows);
     for (task, left) in left.into_iter().enumerate() {
         let (file, (column, slot)) = (task / slots.len(), slots[task % slots.len()]);
         for (row, value) in left.bad {
@@ -142,30 +140,11 @@ pub fn read(
                     wanted: slot.kind.name(),
                 },
             };
-            if options.bad_rows == BadRows::Error {
-                return Err(DataError::BadRow(bad));
-            }
-            skipped.count += 1;
-            gaps.push(starts[file] + row);
-            if skipped.examples.len() < EXAMPLES_KEPT {
-                skipped.examples.push(bad);
-            }
+            rejected.add(starts[file] + row, bad)?;
         }
     }
-    gaps.sort_unstable();
-    gaps.dedup();
-    let gaps: Vec<_> = gaps.into_iter().map(|row| row..row + 1).collect();
     // SAFETY: every slot of every row was written above, bad ones with "missing".
-    let (rows, arrays) = unsafe { growing.finish(rows, &gaps) };
-    Ok(TableRead {
-        arrays: Arrays {
-            rows,
-            arrays,
-            dictionaries,
-        },
-        skipped,
-        rows_per_file,
-    })
+    Ok(unsafe { rejected.leave_out(growing, rows, dictionaries, rows_per_file) })
 }
 
 fn replaced(path: &Path) -> DataError {

@@ -61,17 +61,7 @@ pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
         count_rows(&files[index], &files[0], &plan)
     })?;
     let rows: usize = row_counts.iter().sum();
-    if rows == 0 {
-        return Err(DataError::NoRows {
-            path: path.to_owned(),
-        });
-    }
-    if u32::try_from(rows).is_err() {
-        return Err(DataError::TooLarge {
-            what: "rows",
-            count: rows as u64,
-        });
-    }
+    check_rows(path, rows)?;
     let width = plan.features.len();
     let (mut features, mut labels) = (zeroed::<f32>(rows * width), vec![0f32; rows]);
     let mut times = vec![0i64; if plan.time.is_some() { rows } else { 0 }];
@@ -96,6 +86,22 @@ pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
     };
     panel.finish_rows(options.missing == Missing::Drop);
     Ok(panel)
+}
+
+/// A panel has rows, and no more than a window's number can tell.
+pub(super) fn check_rows(path: &Path, rows: usize) -> Result<()> {
+    if rows == 0 {
+        return Err(DataError::NoRows {
+            path: path.to_owned(),
+        });
+    }
+    if u32::try_from(rows).is_err() {
+        return Err(DataError::TooLarge {
+            what: "rows",
+            count: rows as u64,
+        });
+    }
+    Ok(())
 }
 
 /// Whether the files there are Parquet; so is what is not there, so that the error speaks of the usual case.

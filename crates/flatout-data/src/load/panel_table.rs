@@ -38,17 +38,7 @@ pub(super) fn load(path: &Path, options: &PanelOptions) -> Result<Panel> {
         },
     )?;
     let rows = read.arrays.rows;
-    if rows == 0 {
-        return Err(DataError::NoRows {
-            path: path.to_owned(),
-        });
-    }
-    if u32::try_from(rows).is_err() {
-        return Err(DataError::TooLarge {
-            what: "rows",
-            count: rows as u64,
-        });
-    }
+    super::panel::check_rows(path, rows)?;
     let width = columns.features.len();
     let (names, mut order, mut counts) = group(&source, &columns, &read);
     let mut arrays = read.arrays.arrays.into_iter();

@@ -153,6 +153,7 @@ fn out_of_memory(data: &RunData) -> Item {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::state;
     use flatout_telemetry::{Event, GpuSample, Sample};
 
     fn record(util: f64) -> RunData {
@@ -178,14 +179,6 @@ mod tests {
             events: vec![event],
             ..RunData::default()
         }
-    }
-
-    fn state(items: &[Item], id: &str) -> Status {
-        items
-            .iter()
-            .find(|item| item.id == id)
-            .map(|item| item.status)
-            .unwrap()
     }
 
     #[test]

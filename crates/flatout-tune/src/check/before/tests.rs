@@ -2,6 +2,7 @@
 
 use super::super::Status;
 use super::*;
+use crate::check::state;
 use flatout_telemetry::GpuSample;
 
 fn run(given: &[(&str, &str)], gpu: Option<GpuSample>) -> Vec<Item> {
@@ -25,14 +26,6 @@ fn run(given: &[(&str, &str)], gpu: Option<GpuSample>) -> Vec<Item> {
             ..Limits::default()
         },
     )
-}
-
-fn state(items: &[Item], id: &str) -> Status {
-    items
-        .iter()
-        .find(|item| item.id == id)
-        .map(|item| item.status)
-        .unwrap()
 }
 
 #[test]
