@@ -86,7 +86,12 @@ mod tests {
         rejected.add(1, bad()).unwrap();
         // SAFETY: a layout without arrays has nothing to write.
         let read = unsafe {
-            rejected.leave_out(Growing::new(&crate::table::Layout::default()), 3, Vec::new(), vec![3])
+            rejected.leave_out(
+                Growing::new(&crate::table::Layout::default()),
+                3,
+                Vec::new(),
+                vec![3],
+            )
         };
         assert_eq!((read.arrays.rows, read.skipped.count), (2, 1));
     }
