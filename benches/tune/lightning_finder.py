@@ -2,7 +2,7 @@
 
     python benches/tune/lightning_finder.py --seconds 60
 
-It doubles the batch until memory is full; where memory does not end (a CPU), the trials do. `compare.py --lightning` measures the
+It doubles the batch until memory is full; where memory does not end (a CPU), the trials do. `measure.py` measures the
 batch it gives as it measures every other point.
 """
 

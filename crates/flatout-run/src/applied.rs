@@ -57,6 +57,9 @@ fn reason(code: Option<&str>) -> Message {
         Some("recurrent") => {
             message!(en: "torch.compile passes over recurrent layers", zh: "torch.compile 会跳过循环层")
         }
+        Some("graphs-need-gpu") => {
+            message!(en: "CUDA graphs need a GPU; compiled in the default mode instead", zh: "CUDA graph 需要 GPU；已改用默认模式编译")
+        }
         Some("no-convolution") => {
             message!(en: "the model has no convolutions", zh: "模型中没有卷积")
         }

@@ -33,6 +33,7 @@ files![
     "_probe/profile.py",
     "_probe/ring.py",
     "_probe/settings.py",
+    "_probe/sizes.py",
     "_probe/trial.py",
     "_probe/patches/__init__.py",
     "_probe/patches/amp.py",

@@ -35,6 +35,8 @@ const TICK: Duration = Duration::from_millis(500);
 const MOST_OUTPUT_BYTES: u64 = 256 << 20;
 /// A program that leaves less than this on the disk is stopped; half of what there was, where it was less to begin with.
 const LEAST_FREE_BYTES: u64 = 512 << 20;
+/// What programs print that met a full disk: the system's own words.
+const FULL: &str = "No space left on device";
 /// Once the trial is over, the program may end by itself for so long.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -194,7 +196,7 @@ impl ProgramTrial<'_> {
         record: &Path,
         tail: String,
     ) -> Outcome {
-        if let Some(message) = out_of_memory(data) {
+        if let Some(message) = out_of_memory(data, told.until_s) {
             let batch = flatout_diagnose::Analysis::new(data)
                 .loaders
                 .iter()
@@ -208,7 +210,7 @@ impl ProgramTrial<'_> {
             Ended::DiskFull => {
                 Some(message!(en: "it was filling the disk and was stopped", zh: "正在写满磁盘，已被停止"))
             }
-            Ended::By(status) if !status.success() && !told.complete => Some(how(status)),
+            Ended::By(status) if !status.success() && !told.complete => Some(how(status, &tail)),
             _ => None,
         };
         if let Some(how) = failed {
@@ -252,15 +254,20 @@ fn probe_plan(plan: &Plan, folder: &Path, saved: &Path) -> String {
         "noise": plan.noise,
         "settle": plan.settle_s,
         "best": plan.best.map(|best| (best.low, best.high)),
-        "smaller": plan.smaller,
+        "sizes": plan.sizes,
         "folder": folder,
         "saved": saved,
     })
     .to_string()
 }
 
-fn out_of_memory(data: &RunData) -> Option<String> {
-    data.events.iter().find_map(|event| match &event.kind {
+/// While it was measured; steps of other sizes may come to their limits after that.
+fn out_of_memory(data: &RunData, until_s: Option<f64>) -> Option<String> {
+    let during = data
+        .events
+        .iter()
+        .filter(|event| until_s.is_none_or(|until_s| event.t <= until_s));
+    during.into_iter().find_map(|event| match &event.kind {
         EventKind::OutOfMemory { message, .. } => Some(
             message
                 .lines()
@@ -274,7 +281,10 @@ fn out_of_memory(data: &RunData) -> Option<String> {
     })
 }
 
-fn how(status: ExitStatus) -> Message {
+fn how(status: ExitStatus, tail: &str) -> Message {
+    if tail.contains(FULL) {
+        return message!(en: "the disk is full", zh: "磁盘已满");
+    }
     let info = exit_info(status, 0.0);
     match (info.code, info.signal) {
         (_, Some(signal)) => message!(en: "killed by signal {signal}", zh: "被信号 {signal} 终止"),

@@ -234,6 +234,13 @@ impl Search<'_> {
     }
 }
 
+/// The record of the measurement, without the steps of other sizes that came after it.
 fn load(measured: &Measurement) -> Result<RunData> {
-    Ok(Record::open(&measured.record)?.load())
+    let mut data = Record::open(&measured.record)?.load();
+    if let Some(until_s) = measured.until_s {
+        data.steps.retain(|tick| tick.t <= until_s);
+        data.samples.retain(|sample| sample.t <= until_s);
+        data.events.retain(|event| event.t <= until_s);
+    }
+    Ok(data)
 }

@@ -141,7 +141,7 @@ mod tests {
         noise: 0.03,
         settle_s: 1.0,
         best: None,
-        smaller: false,
+        sizes: 0,
         beat: None,
         patience_s: 1.0,
     };

@@ -76,8 +76,8 @@ pub struct Plan {
     pub settle_s: f64,
     /// The best rate so far, with its interval.
     pub best: Option<Rate>,
-    /// Take some steps with a part of each batch as well.
-    pub smaller: bool,
+    /// Take some steps of other sizes as well, up to so many times the batch; 0 takes none.
+    pub sizes: u64,
     /// Give up when it is clearly below this rate.
     pub beat: Option<f64>,
     /// A program that does no step for so long hangs.
@@ -95,9 +95,15 @@ pub struct Measurement {
     /// Of those seconds, waiting for batches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_s: Option<f64>,
-    /// Steps with a part of each batch.
+    /// Of those seconds, evaluating and saving.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub smaller: Option<Smaller>,
+    pub aside_s: Option<f64>,
+    /// Steps of other sizes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<Size>,
+    /// The record's second in which the measurement ended; what comes later are steps of other sizes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,10 +121,10 @@ pub struct Measurement {
     pub record: PathBuf,
 }
 
-/// Steps with a part of each batch: what a step takes beside waiting for its batch, how long that wait is where the batch is made in
-/// between, and the memory it would need.
+/// Steps with a part of each batch, or all of it several times: what a step takes beside waiting for its batch (on a GPU with nothing
+/// hidden behind that wait), how long the wait is where the batch is made in between, and the memory it would need.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Smaller {
+pub struct Size {
     pub samples: u64,
     pub own_s: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,10 @@
 mod bad_input;
 #[path = "tune/checking.rs"]
 mod checking;
+#[path = "tune/disk.rs"]
+mod disk;
+#[path = "tune/objectives.rs"]
+mod objectives;
 #[path = "tune/programs.rs"]
 mod programs;
 #[path = "run/support.rs"]

@@ -50,5 +50,6 @@ def change(module):
 
         # What cannot be compiled runs as it did before; the compiler's own counters tell of it.
         torch._dynamo.config.suppress_errors = True
-        module.compile(mode=None if mode is True or mode == "default" else str(mode))
-        told("compile")
+        graphs = mode == "reduce-overhead" and not any(parameter.is_cuda for parameter in module.parameters())
+        module.compile(mode=None if mode is True or mode == "default" or graphs else str(mode))
+        told("compile", "graphs-need-gpu" if graphs else None)

@@ -1,6 +1,5 @@
 """One trial of `flatout tune`: some steps to warm up, then steps timed over the whole loop until their rate is known well enough,
-then the program is stopped. The first trial also takes some steps with a part of each batch: two sizes tell how much of a step
-does not depend on its samples.
+then the program is stopped. The first trial also takes some steps of other sizes (`sizes`), for what larger batches would take.
 
 Nothing is read from the device in between: the losses stay there until the end. What the program saves goes to the trial's own
 folder, so that a trial never overwrites a checkpoint.
@@ -16,8 +15,6 @@ from .ring import W_SAMPLES, W_STEPS, W_SUMS
 LOSSES = 4096
 # The rate's interval is of so many pieces; the factor is Student's for 95% and so many.
 PIECES, STUDENT = 8, 2.365
-# The part of a batch that the smaller steps get, the fewest samples worth it, and how long they may take.
-PART, LEAST_SAMPLES, SMALLER_S = 4, 8, 2.0
 _torch = None
 _plan = None
 _begun = 0
@@ -27,9 +24,10 @@ _samples = []
 _losses = []
 _first = 0
 _written = False
-_data_ns = 0
+_sums = None
+_longest_ns = 0
 _look_again = 0
-_smaller = None
+_sizes = None
 _result = None
 
 
@@ -74,11 +72,12 @@ def warm_up():
 
 
 def stepped(now):
-    global _begun, _base, _first, _data_ns
+    global _begun, _base, _first, _sums, _longest_ns
     if _written:
         return
-    if _smaller is not None:
-        _smaller.stepped(now)
+    if _sizes is not None:
+        if _sizes.stepped(now):
+            end()
         return
     steps = clock.words[W_STEPS]
     _first = _first or now
@@ -86,8 +85,9 @@ def stepped(now):
         slow = steps >= 3 and (now - _first) / 1e9 > _plan["longest"] / 2
         if steps >= warm_up() or slow:
             wait()
-            _begun, _base, _data_ns = perf_counter_ns(), clock.words[W_SAMPLES], waited_ns()
+            _begun, _base, _sums = perf_counter_ns(), clock.words[W_SAMPLES], spent_ns()
         return
+    _longest_ns = max(_longest_ns, now - (_times[-1] if _times else _begun))
     _times.append(now)
     _samples.append(clock.words[W_SAMPLES] - _base)
     count, seconds = len(_times), (now - _begun) / 1e9
@@ -97,13 +97,16 @@ def stepped(now):
     elif alone and count >= 5 and seconds >= _plan["longest"]:
         finish(False)
     elif alone and count >= 8 and seconds >= 1.0 and _plan.get("beat"):
-        rate = (_samples[-1] or count) / seconds
+        # Without its longest step: one pause (an evaluation, a search for algorithms) makes no loser.
+        rate = (_samples[-1] or count) * (count - 1) / count / (seconds - _longest_ns / 1e9)
         if rate < _plan["beat"]:
             finish(True)
 
 
-def waited_ns():
-    return clock.words[W_SUMS + clock.DATA]
+def spent_ns():
+    """Waiting for batches; evaluating and saving."""
+    sums = clock.words[W_SUMS : W_SUMS + 7]
+    return sums[clock.DATA], sums[clock.EVAL] + sums[clock.CHECKPOINT]
 
 
 def settled(now, seconds):
@@ -138,47 +141,19 @@ def wait():
 
 
 def finish(cut):
-    global _result, _smaller
+    global _result, _sizes
     wait()
     _times[-1] = perf_counter_ns()
     _result = told(cut, False)
     samples = _samples[-1] // len(_samples)
-    if _plan.get("smaller") and not cut and _torch is not None and _result["world"] == 1 and samples >= LEAST_SAMPLES:
-        _smaller = Smaller(samples // PART)
+    if _plan.get("sizes") and not cut and _torch is not None and _result["world"] == 1 and samples:
+        from . import sizes
+
+        # What was measured is safe, whatever these steps do to the program.
+        save(".early")
+        _sizes = sizes.Sizes(_torch, _plan["sizes"], samples, _result)
     else:
         end()
-
-
-class Smaller:
-    """Steps with the first samples of each batch: their own part, and without workers also what making the batch takes."""
-
-    def __init__(self, samples):
-        from .patches import loader
-
-        self.loader, self.samples, self.steps = loader, samples, 0
-        self.begun, self.waited, self.peak = 0, 0, allocated()
-        self.alone = all(not one.num_workers for one in list(loader._known))
-        loader.take_part(samples)
-
-    def stepped(self, now):
-        self.steps += 1
-        if self.loader.first_samples == 0:
-            # The batch is of a kind that cannot be divided.
-            return end()
-        if self.steps == 4:
-            wait()
-            forget_peak()
-            self.begun, self.waited = perf_counter_ns(), waited_ns()
-        elif self.steps >= 24 and now - self.begun > 3e8 or self.begun and now - self.begun > SMALLER_S * 1e9:
-            wait()
-            steps, waited = self.steps - 4, waited_ns() - self.waited
-            told = {"samples": self.samples, "own_s": (perf_counter_ns() - self.begun - waited) / 1e9 / steps}
-            if self.alone:
-                told["wait_s"] = waited / 1e9 / steps
-            if self.peak:
-                told["memory_bytes"] = max(_result["memory_bytes"] - self.peak + allocated(), 1)
-            _result["smaller"] = told
-            end()
 
 
 def end():
@@ -205,7 +180,8 @@ def told(cut, ended):
         "begin_ns": _begun,
         "times_ns": _times,
         "samples": _samples,
-        "data_ns": waited_ns() - _data_ns if _begun else None,
+        "data_ns": spent_ns()[0] - _sums[0] if _begun else None,
+        "aside_ns": spent_ns()[1] - _sums[1] if _begun else None,
         "losses": [[at, loss if loss == loss and abs(loss) != float("inf") else None] for (at, _), loss in zip(_losses, losses)],
         "cut": cut,
         "ended": ended,
@@ -217,20 +193,14 @@ def told(cut, ended):
 def write():
     global _written
     _written = True
-    name = os.path.join(_plan["folder"], "trial-%s.json" % (os.environ.get("RANK") or "0"))
+    save("")
+
+
+def save(kind):
+    name = os.path.join(_plan["folder"], "trial-%s%s.json" % (os.environ.get("RANK") or "0", kind))
     with open(name + ".new", "w") as file:
         json.dump(_result, file)
     os.rename(name + ".new", name)
-
-
-def allocated():
-    """The most that tensors took on the GPU since it was last forgotten; 0 without one."""
-    return _torch.cuda.max_memory_allocated() if _torch.cuda.is_initialized() else 0
-
-
-def forget_peak():
-    if _torch.cuda.is_initialized():
-        _torch.cuda.reset_peak_memory_stats()
 
 
 def memory():

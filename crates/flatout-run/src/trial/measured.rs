@@ -3,7 +3,7 @@
 use crate::collect::Clock;
 use flatout_telemetry::Record;
 use flatout_telemetry::record::RunData;
-use flatout_tune::trial::{Measurement, Plan, Rate, Settings, Smaller};
+use flatout_tune::trial::{Measurement, Plan, Rate, Settings, Size};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,10 @@ struct File {
     samples: Vec<u64>,
     /// Waiting for batches, of all the measured time.
     data_ns: Option<u64>,
-    smaller: Option<Smaller>,
+    /// Evaluating and saving, of the same.
+    aside_ns: Option<u64>,
+    #[serde(default)]
+    sizes: Vec<Size>,
     losses: Vec<(u64, Option<f64>)>,
     cut: bool,
     ended: bool,
@@ -37,7 +40,10 @@ pub struct Told {
     /// Seconds since the measuring began and samples by then, after each step.
     ends: Vec<(f64, Option<u64>)>,
     wait_s: Option<f64>,
-    smaller: Option<Smaller>,
+    aside_s: Option<f64>,
+    sizes: Vec<Size>,
+    /// The record's second in which a complete measurement ended.
+    pub until_s: Option<f64>,
     losses: Vec<(u64, Option<f64>)>,
     cut: bool,
     memory_bytes: Option<u64>,
@@ -73,7 +79,9 @@ impl Told {
             seconds,
             rate: Rate::of(&ends)?,
             wait_s: self.wait_s,
-            smaller: self.smaller,
+            aside_s: self.aside_s,
+            sizes: self.sizes,
+            until_s: self.until_s,
             memory_bytes: self.memory_bytes,
             power_w: self.power_w,
             losses: self.losses,
@@ -85,7 +93,10 @@ impl Told {
 }
 
 pub fn from_probe(folder: &Path, data: &RunData, clock: &Clock) -> Told {
-    let text = std::fs::read(folder.join("trial-0.json")).unwrap_or_default();
+    // The second one is there when steps of other sizes were too much for the program.
+    let text = std::fs::read(folder.join("trial-0.json"))
+        .or_else(|_| std::fs::read(folder.join("trial-0.early.json")))
+        .unwrap_or_default();
     let Ok(file) = serde_json::from_slice::<File>(&text) else {
         return Told {
             steps: data.steps.iter().map(|tick| tick.steps).sum(),
@@ -108,7 +119,9 @@ pub fn from_probe(folder: &Path, data: &RunData, clock: &Clock) -> Told {
         complete: !file.ended,
         ends: ends.collect(),
         wait_s: file.data_ns.map(|waited| waited as f64 / 1e9),
-        smaller: file.smaller,
+        aside_s: file.aside_ns.map(|aside| aside as f64 / 1e9),
+        sizes: file.sizes,
+        until_s: (!file.ended).then_some(window.1),
         losses: file.losses,
         cut: file.cut,
         memory_bytes: file.memory_bytes,

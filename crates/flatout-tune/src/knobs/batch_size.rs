@@ -6,6 +6,7 @@ use super::{Knob, Proposal, Situation, loader, one};
 use crate::trial::{Outcome, Settings};
 use flatout_core::message;
 use flatout_diagnose::analysis::Device;
+use std::collections::BTreeSet;
 
 pub const KNOB: Knob = Knob {
     name: "batch_size",
@@ -14,7 +15,7 @@ pub const KNOB: Knob = Knob {
 };
 const KEY: &str = "loader.batch_size";
 
-/// How far beyond the largest measured size: with one size, with a part of it beside it, and with two sizes that were tried.
+/// How far beyond the present size: with one size, with others taken beside it, and with two that were tried.
 const GROWTH: [u64; 3] = [4, 8, 16];
 /// A batch that is within this of the best is as good, and the smallest of them is taken.
 pub const AS_GOOD: f64 = 0.97;
@@ -69,20 +70,18 @@ fn fed(cost: &Cost, batch: u64, workers: &[u64]) -> (u64, u64, f64) {
     (batch, count, gain(count))
 }
 
-/// Two whole batches that were measured carry further than one and a part of it.
+/// Two batches that were tried carry further than one with sizes beside it, and that further than one alone.
 fn growth(situation: &Situation) -> u64 {
-    let points = points(situation).len();
-    let parts = situation
-        .trials
-        .iter()
-        .filter(|done| matches!(&done.outcome, Outcome::Measured(measured) if measured.smaller.is_some()))
-        .count();
-    let known = match (points, parts) {
-        (0 | 1, _) => 0,
-        (2, 1..) => 1,
-        _ => 2,
-    };
-    GROWTH[known]
+    let measured = situation.trials.iter().filter_map(|done| match &done.outcome {
+        Outcome::Measured(measured) => Some((set(&done.settings), !measured.sizes.is_empty())),
+        _ => None,
+    });
+    let (tried, taken): (BTreeSet<Option<u64>>, Vec<bool>) = measured.unzip();
+    match (tried.len(), taken.contains(&true)) {
+        (0 | 1, false) => GROWTH[0],
+        (0 | 1, true) => GROWTH[1],
+        _ => GROWTH[2],
+    }
 }
 
 fn set(settings: &Settings) -> Option<u64> {

@@ -1,8 +1,14 @@
-//! What a step would take with another batch or with other workers. Its own part is a line over its samples; so is
-//! making its batch: beside the step where there are workers, in between where there are none.
+//! What a step would take with another batch or with other workers. Its own part is a curve over its samples, measured for several
+//! sizes; making its batch is a line: beside the step where there are workers, in between where there are none. Evaluating and
+//! saving go with the samples.
+
+mod curve;
+
+pub use curve::Line;
 
 use super::{Done, Situation};
 use crate::trial::{Measurement, Outcome, Settings};
+use curve::Curve;
 use flatout_diagnose::analysis::Device;
 use flatout_telemetry::Phase;
 
@@ -14,59 +20,28 @@ const STARVED: f64 = 0.05;
 const GUESSED_FIXED: f64 = 0.15;
 const BATCH: &str = "loader.batch_size";
 
-/// `value = fixed + slope × batch`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
-    pub fixed: f64,
-    pub slope: f64,
-}
-
-impl Line {
-    pub fn through(a: (f64, f64), b: (f64, f64)) -> Option<Self> {
-        let slope = (b.1 - a.1) / (b.0 - a.0);
-        slope.is_finite().then(|| {
-            // Faster with more samples cannot be, nor less than nothing for none: noise, then.
-            let slope = slope.clamp(0.0, b.1 / b.0);
-            Self {
-                fixed: b.1 - slope * b.0,
-                slope,
-            }
-        })
-    }
-
-    pub fn at(self, batch: f64) -> f64 {
-        self.fixed + self.slope * batch
-    }
-
-    /// Stretched so that it meets a measured point.
-    fn meeting(self, batch: f64, value: f64) -> Self {
-        let factor = value / self.at(batch).max(f64::MIN_POSITIVE);
-        Self {
-            fixed: self.fixed * factor,
-            slope: self.slope * factor,
-        }
-    }
-}
-
-/// One measured size: samples, a step's own seconds, memory.
+/// One measured size: samples, a step's own seconds where nothing hides a part of them, memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     pub batch: f64,
-    pub own_s: f64,
+    pub own_s: Option<f64>,
     pub memory: Option<f64>,
 }
 
 /// The cost of a step around the best trial so far.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Cost {
-    own: Line,
-    /// What a sample keeps the whole width of the device busy; hidden while steps wait for batches, and a floor once they do not.
+    own: Curve,
+    /// What a sample keeps the whole width of the device busy: a floor for sizes beyond those measured.
     device_s: f64,
+    /// What a sample costs in evaluating and saving.
+    aside_s: f64,
     /// Making a batch in one process.
     load: Line,
     handover_s: f64,
     /// Seconds of a step that its CPU work would take spread over all usable CPUs, as a share of own part and loading.
     spread: f64,
+    usable: f64,
     batch: f64,
     step_s: f64,
     wait_s: f64,
@@ -82,30 +57,44 @@ impl Cost {
         let waited = best
             .wait_s
             .unwrap_or_else(|| situation.analysis.share(Phase::Data) * best.seconds);
-        let wait_s = (waited / steps).min(step_s);
-        let own_s = step_s - wait_s;
+        let aside = best.aside_s.unwrap_or_else(|| {
+            let analysis = situation.analysis;
+            (analysis.share(Phase::Eval) + analysis.share(Phase::Checkpoint)) * best.seconds
+        });
+        let aside_s = (aside / steps).min(step_s);
+        let wait_s = (waited / steps).min(step_s - aside_s);
+        let own_s = step_s - wait_s - aside_s;
+        let usable = situation.machine.cpus.count().max(1) as f64;
         let workers = situation.workers();
+        // More workers than CPUs make no more batches.
+        let at_work = (workers as f64).min(usable);
         let starved = wait_s > STARVED * step_s;
         let load_s = match (workers, starved) {
             (0, _) => wait_s,
-            (_, true) => step_s * workers as f64,
+            (_, true) => step_s * at_work,
             (_, false) => situation
                 .analysis
                 .train_loader()
                 .and_then(|loader| Some(loader.prepare_ms()? / 1e3 / loader.batch_size? as f64 * batch))
-                .map_or(own_s, |prepare_s| prepare_s.min(step_s * workers as f64)),
+                .map_or(own_s, |prepare_s| prepare_s.min(step_s * at_work)),
         };
         let cpus = situation.analysis.host.tree_cpus.unwrap_or(1.0);
         // PyTorch's idle threads spin: how much of the CPU time was work lies between one thread's and all of it.
         let working = (cpus.min(1.0) + cpus) / 2.0;
-        let usable = situation.machine.cpus.count().max(1) as f64;
         let all_s = own_s + load_s;
-        let own = line(situation)
-            .or_else(|| guessed(situation, batch, own_s))?
-            .meeting(batch, own_s);
+        let own = match curve(situation) {
+            Some(curve) => {
+                // A GPU works on while the steps wait: then its own part is more than what was seen, at most the whole step.
+                let hidden_s = if situation.on_gpu() { wait_s } else { 0.0 };
+                let known = curve.at(batch).max(f64::MIN_POSITIVE);
+                curve.scaled(known.clamp(own_s, own_s + hidden_s) / known)
+            }
+            None => Curve::straight(guessed(situation, batch, own_s)?, batch),
+        };
         Some(Self {
             own,
             device_s: device_s(situation).unwrap_or(0.0),
+            aside_s: aside_s / batch,
             load: loading(situation)
                 .unwrap_or(Line {
                     fixed: 0.0,
@@ -118,6 +107,7 @@ impl Cost {
                 HANDOVER_S
             },
             spread: (working * step_s / usable / all_s.max(f64::MIN_POSITIVE)).min(1.0),
+            usable,
             batch,
             step_s,
             wait_s,
@@ -130,18 +120,21 @@ impl Cost {
 
     /// The part of the step's own time that its samples do not change.
     pub fn fixed_share(&self) -> f64 {
-        self.own.fixed / self.step_s
+        self.own.fixed_near(self.batch) / self.step_s
     }
 
     pub fn step_s(&self, batch: f64, workers: u64) -> f64 {
         let own_s = self.own.at(batch).max(self.device_s * batch);
         let load_s = self.load.at(batch);
+        let aside_s = self.aside_s * batch;
         if workers == 0 {
-            return own_s + load_s;
+            return own_s + load_s + aside_s;
         }
+        let made_s = load_s / (workers as f64).min(self.usable);
         (own_s + self.handover_s)
-            .max(load_s / workers as f64)
+            .max(made_s)
             .max((own_s + load_s) * self.spread)
+            + aside_s
     }
 
     /// The factor on the rate that was measured.
@@ -165,24 +158,28 @@ fn samples_a_step(measured: &Measurement) -> Option<f64> {
     Some(measured.samples? as f64 / measured.steps.max(1) as f64).filter(|samples| *samples > 0.0)
 }
 
-/// How making a batch grows with its samples, from the trial that took a part of each batch.
+/// How making a batch grows with its samples, from the two sizes that were made in between.
 fn loading(situation: &Situation) -> Option<Line> {
     situation.trials.iter().find_map(|done| {
         let Outcome::Measured(measured) = &done.outcome else {
             return None;
         };
-        let smaller = measured.smaller?;
-        let whole = (
-            samples_a_step(measured)?,
-            measured.wait_s? / measured.steps.max(1) as f64,
-        );
-        Line::through((smaller.samples as f64, smaller.wait_s?), whole)
+        let mut made: Vec<(f64, f64)> = measured
+            .sizes
+            .iter()
+            .filter_map(|size| Some((size.samples as f64, size.wait_s?)))
+            .collect();
+        made.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let [small, .., large] = made.as_slice() else {
+            return None;
+        };
+        Line::through(*small, *large)
     })
 }
 
 /// All sizes measured with what the best has, whatever the loader; the last measurement of each, by size.
 pub fn points(situation: &Situation) -> Vec<Point> {
-    points_with(situation.trials, &computing(situation.settings))
+    points_with(situation, &computing(situation.settings))
 }
 
 /// Settings that change what a step computes; the loader only feeds it.
@@ -192,15 +189,13 @@ fn computing(settings: &Settings) -> Settings {
     left
 }
 
-fn points_with(trials: &[Done], others: &Settings) -> Vec<Point> {
+fn points_with(situation: &Situation, others: &Settings) -> Vec<Point> {
     let mut all: Vec<Point> = Vec::new();
-    for done in trials
-        .iter()
-        .rev()
-        .filter(|done| computing(&done.settings) == *others)
-    {
-        for point in sizes(done) {
-            if !all.iter().any(|known| (known.batch - point.batch).abs() < 0.5) {
+    let same = |done: &&Done| computing(&done.settings) == *others;
+    for done in situation.trials.iter().rev().filter(same) {
+        for point in sizes(done, situation.on_gpu()) {
+            let near = |known: &Point| (known.batch / point.batch - 1.0).abs() < 0.02;
+            if !all.iter().any(near) {
                 all.push(point);
             }
         }
@@ -209,32 +204,35 @@ fn points_with(trials: &[Done], others: &Settings) -> Vec<Point> {
     all
 }
 
-/// The sizes of one trial: its batch, and the part of it that was taken.
-fn sizes(done: &Done) -> impl Iterator<Item = Point> {
-    let (mut whole, mut part) = (None, None);
-    if let Outcome::Measured(measured) = &done.outcome {
-        let asked = done
-            .settings
-            .get(BATCH)
-            .and_then(|value| value.parse::<f64>().ok());
-        let batch = samples_a_step(measured).or(asked);
-        whole = batch.filter(|_| !measured.cut).map(|batch| Point {
-            batch,
-            own_s: (measured.seconds - measured.wait_s.unwrap_or(0.0)) / measured.steps.max(1) as f64,
-            memory: measured.memory_bytes.map(|bytes| bytes as f64),
-        });
-        part = measured.smaller.map(|smaller| Point {
-            batch: smaller.samples as f64,
-            own_s: smaller.own_s,
-            memory: smaller.memory_bytes.map(|bytes| bytes as f64),
-        });
-    }
-    whole.into_iter().chain(part)
+/// The sizes of one trial: those taken for their own sake, and its batch.
+fn sizes(done: &Done, on_gpu: bool) -> Vec<Point> {
+    let Outcome::Measured(measured) = &done.outcome else {
+        return Vec::new();
+    };
+    let taken = measured.sizes.iter().map(|size| Point {
+        batch: size.samples.max(1) as f64,
+        own_s: Some(size.own_s),
+        memory: size.memory_bytes.map(|bytes| bytes as f64),
+    });
+    let asked = done
+        .settings
+        .get(BATCH)
+        .and_then(|value| value.parse::<f64>().ok());
+    let wait_s = measured.wait_s.unwrap_or(0.0);
+    let hidden = on_gpu && wait_s > STARVED * measured.seconds;
+    let own_s = (measured.seconds - wait_s - measured.aside_s.unwrap_or(0.0)) / measured.steps.max(1) as f64;
+    let whole = samples_a_step(measured).or(asked).filter(|_| !measured.cut);
+    let whole = whole.map(|batch| Point {
+        batch,
+        own_s: (!hidden).then_some(own_s),
+        memory: measured.memory_bytes.map(|bytes| bytes as f64),
+    });
+    taken.chain(whole).collect()
 }
 
-/// Through the two largest sizes measured with what the best has; without two, with what any earlier trial had: the shape is much
-/// the same, and the best gives the height.
-fn line(situation: &Situation) -> Option<Line> {
+/// Through the sizes measured with what the best has; without two, with what any earlier trial had: the shape is much the same, and
+/// the best gives the height.
+fn curve(situation: &Situation) -> Option<Curve> {
     let best = computing(situation.settings);
     let earlier = situation
         .trials
@@ -242,10 +240,12 @@ fn line(situation: &Situation) -> Option<Line> {
         .rev()
         .map(|done| computing(&done.settings));
     std::iter::once(best).chain(earlier).find_map(|others| {
-        match points_with(situation.trials, &others).as_slice() {
-            [.., a, b] => Line::through((a.batch, a.own_s), (b.batch, b.own_s)),
-            _ => None,
-        }
+        let points = points_with(situation, &others);
+        Curve::through(
+            points
+                .iter()
+                .filter_map(|point| Some((point.batch, point.own_s?))),
+        )
     })
 }
 
@@ -278,31 +278,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_sizes_give_both_parts() {
-        let line = Line::through((64.0, 0.012), (256.0, 0.018)).unwrap();
-        assert!((line.fixed - 0.010).abs() < 1e-12 && (line.at(1024.0) - 0.042).abs() < 1e-12);
-        // Faster with more samples cannot be: noise, then, and no slope.
-        assert_eq!(Line::through((64.0, 0.02), (128.0, 0.01)).unwrap().slope, 0.0);
-        assert!(Line::through((64.0, 0.02), (64.0, 0.01)).is_none());
-        // Nor is there less than nothing to do for no sample.
-        assert_eq!(Line::through((64.0, 0.01), (128.0, 0.04)).unwrap().fixed, 0.0);
-        assert!((line.meeting(256.0, 0.036).fixed - 0.020).abs() < 1e-12);
-    }
-
-    #[test]
     fn workers_hide_the_loading_until_they_are_too_few() {
         let cost = Cost {
-            own: Line {
-                fixed: 2e-3,
-                slope: 0.0,
-            },
+            own: Curve::straight(
+                Line {
+                    fixed: 2e-3,
+                    slope: 0.0,
+                },
+                100.0,
+            ),
             device_s: 0.0,
+            aside_s: 0.0,
             load: Line {
                 fixed: 0.0,
                 slope: 10e-6,
             },
             handover_s: 0.0,
             spread: 0.1,
+            usable: 8.0,
             batch: 100.0,
             step_s: 3e-3,
             wait_s: 1e-3,
@@ -311,9 +304,12 @@ mod tests {
         assert!((cost.gain(100.0, 1) - 1.5).abs() < 1e-12);
         let wide = Cost {
             device_s: 20e-6,
-            ..cost
+            aside_s: 1e-6,
+            ..cost.clone()
         };
-        assert!((wide.step_s(800.0, 8) - 16e-3).abs() < 1e-12);
+        assert!((wide.step_s(800.0, 8) - 16.8e-3).abs() < 1e-12);
+        // More workers than CPUs make no more batches.
+        assert!((cost.step_s(3200.0, 64) - 4e-3).abs() < 1e-12);
         // A batch of 1600 takes 16 ms to make: eight workers do it while a step of 2 ms runs.
         assert!(
             (cost.step_s(1600.0, 4) - 4e-3).abs() < 1e-12 && (cost.step_s(1600.0, 8) - 2e-3).abs() < 1e-12

@@ -8,6 +8,8 @@ use flatout_core::Result;
 
 /// The first run is longer: the diagnosis needs a steady window.
 const BASELINE_S: f64 = 5.0;
+/// How many times the batch a step is measured for, where the batch may change.
+const LARGEST: u64 = 8;
 
 impl Search<'_> {
     /// The program as it is. Out of memory is mended by halving the batch and keeping what a step adds up to.
@@ -15,12 +17,7 @@ impl Search<'_> {
         let mut settings = self.options.start.clone();
         let mut parts = 1u64;
         loop {
-            let plan = Plan {
-                seconds: self.options.plan.seconds.max(BASELINE_S),
-                settle_s: self.options.plan.settle_s.max(2.0 * BASELINE_S),
-                smaller: true,
-                ..self.options.plan
-            };
+            let plan = self.first_plan();
             let outcome = self.measure(&settings, &plan, &Settings::default(), None)?;
             match outcome {
                 Outcome::Measured(measured) => {
@@ -30,6 +27,8 @@ impl Search<'_> {
                         .score(&measured)
                         .ok_or(TuneError::NoEnergy)?;
                     let data = load(&measured)?;
+                    self.dead
+                        .extend(measured.not_in_force.iter().map(|(key, _)| key.clone()));
                     let row = Row::new(&settings, &settings, Verdict::Start);
                     self.row(row, Some(measured.clone()), None);
                     return Ok(Some(Best {
@@ -52,6 +51,21 @@ impl Search<'_> {
                 Outcome::Interrupted => return Ok(None),
                 other => return Err(TuneError::Start(Box::new(other)).into()),
             }
+        }
+    }
+
+    fn first_plan(&self) -> Plan {
+        let plan = self.options.plan;
+        if self.options.most_trials == 1 {
+            // Nothing follows: only its rate was asked for.
+            return plan;
+        }
+        let larger = self.options.limits.allows("loader.batch_size");
+        Plan {
+            seconds: plan.seconds.max(BASELINE_S),
+            settle_s: plan.settle_s.max(2.0 * BASELINE_S),
+            sizes: if larger { LARGEST } else { 1 },
+            ..plan
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The search on programs whose cost is known by formula, with records as a real run would leave them.
 
 use super::*;
-use crate::trial::Smaller;
+use crate::trial::Size;
 use flatout_core::Message;
 use flatout_core::cpus::UsableCpus;
 use flatout_telemetry::record::{HostInfo, SCHEMA};
@@ -45,6 +45,20 @@ impl Simulated {
             .get(key)
             .and_then(|value| value.parse().ok())
             .unwrap_or(own)
+    }
+
+    /// As the probe takes them: all of the batch several times, then a part of it.
+    fn sizes(&self, batch: u64, workers: u64, most: u64) -> Vec<Size> {
+        let size = |samples: u64| Size {
+            samples,
+            own_s: (self.fixed_ms + self.compute_ms * samples as f64) / 1e3,
+            wait_s: (workers == 0 && samples <= batch).then_some(self.load_ms * samples as f64 / 1e3),
+            memory_bytes: None,
+        };
+        let factors = [1, 2, 4, 8].into_iter().filter(|factor| *factor <= most);
+        let mut sizes: Vec<Size> = factors.map(|factor| size(batch * factor)).collect();
+        sizes.extend((most > 0).then(|| size(batch / 4)));
+        sizes
     }
 
     fn record(&self, batch: u64, workers: u64, step_ms: f64, wait_ms: f64) -> std::path::PathBuf {
@@ -172,12 +186,7 @@ impl Trial for Simulated {
                 high: rate * 1.01,
             },
             wait_s: Some(40.0 * (step_ms - compute_ms) / 1e3),
-            smaller: plan.smaller.then(|| Smaller {
-                samples: batch / 4,
-                own_s: (self.fixed_ms + self.compute_ms * (batch / 4) as f64) / 1e3,
-                wait_s: (workers == 0).then_some(self.load_ms * (batch / 4) as f64 / 1e3),
-                memory_bytes: None,
-            }),
+            sizes: self.sizes(batch, workers, plan.sizes),
             losses: (1..=40).map(|step| (step * batch, Some(1.0 + worse))).collect(),
             record,
             ..Measurement::default()
@@ -198,7 +207,7 @@ fn options() -> Options {
             noise: 0.03,
             settle_s: 12.0,
             best: None,
-            smaller: false,
+            sizes: 0,
             beat: None,
             patience_s: 60.0,
         },

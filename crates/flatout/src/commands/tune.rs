@@ -144,7 +144,7 @@ fn options(arguments: &Arguments, route: &Route, machine: &Machine) -> Result<Op
             noise: NOISE,
             settle_s: SETTLE * arguments.trial_seconds,
             best: None,
-            smaller: false,
+            sizes: 0,
             beat: None,
             patience_s: arguments.patience,
         },

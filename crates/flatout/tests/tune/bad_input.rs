@@ -86,30 +86,6 @@ fn a_command_that_hangs_with_children_of_its_own() {
     assert!(began.elapsed() < Duration::from_secs(60));
 }
 
-/// Nothing here counts energy; money only needs a price.
-#[test]
-fn objectives_that_can_and_cannot_be_measured() {
-    let energy = ["--objective", "energy", "--max-trials", "1"];
-    let Some((text, code)) = said(STEPS, &energy, &["{batch_size=8}"]) else {
-        return;
-    };
-    if code != Some(0) {
-        assert!(
-            code == Some(2) && text.contains("the energy cannot be measured"),
-            "{text}"
-        );
-    }
-    let cost = ["--objective", "cost", "--price", "2.5", "--max-trials", "2"];
-    let Some((text, code)) = said(STEPS, &cost, &["{batch_size=8}"]) else {
-        return;
-    };
-    assert_eq!(code, Some(0), "{text}");
-    assert!(
-        text.contains("samples per unit of money") && text.contains("kept"),
-        "{text}"
-    );
-}
-
 #[test]
 fn knobs_ranges_objectives_and_placeholders_that_cannot_be() {
     let cases = [

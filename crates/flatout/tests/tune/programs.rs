@@ -252,3 +252,25 @@ fn advice_prints_only_what_differs() {
     assert_eq!(output.status.code(), Some(2));
     assert!(words(&output).contains("known are:"), "{}", words(&output));
 }
+
+/// CUDA graphs need a GPU: on a CPU that mode is compiled as the default one, and the user hears of it.
+#[test]
+fn a_mode_that_needs_a_gpu_falls_back_and_says_so() {
+    let Some(python) = torch_python() else { return };
+    let place = Try::new();
+    let program =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/tune/programs/sensors_autoencoder.py");
+    let options = [
+        "--max-trials",
+        "1",
+        "--start",
+        "compile=reduce-overhead",
+        "--json",
+    ];
+    let output = place.tune(&options, &[python.to_str().unwrap(), program.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", words(&output));
+    let told = json(&output)["trials"][0]["not_in_force"].to_string();
+    // With a GPU it is in force there.
+    let on_gpu = json(&output)["trials"][0]["not_in_force"] == serde_json::json!([]);
+    assert!(on_gpu || told.contains("CUDA graphs need a GPU"), "{told}");
+}

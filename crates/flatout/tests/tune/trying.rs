@@ -34,6 +34,8 @@ impl Try {
         command.env("FLATOUT_HOME", self.folder.path().join("home"));
         // The lock lies among the temporary files: tests must not wait for each other.
         command.env("TMPDIR", self.folder.path());
+        // Several threads that wait for each other come to a stand beside other tests.
+        command.env("OMP_NUM_THREADS", "1");
         command
     }
 

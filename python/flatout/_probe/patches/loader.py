@@ -13,8 +13,10 @@ _count = 0
 starting = 0
 fetching = False
 _tensor = None
-# Training batches are cut to their first samples; 0 leaves them whole. Only a trial of `flatout tune` does so.
+# Training batches are cut to their first samples, or repeated so many times; 0 and 1 leave them whole. Only a trial of
+# `flatout tune` does so.
 first_samples = 0
+repeated = 1
 
 # Loaders whose first batches came since the last step: a step makes them loaders that feed the training.
 newly_fed = []
@@ -173,8 +175,8 @@ def _patch_next(cls, torch):
             _ended(self, isinstance(error, StopIteration), evaluating)
             raise
         fetching = False
-        if first_samples and not evaluating:
-            batch = divided(batch)
+        if (first_samples or repeated > 1) and not evaluating:
+            batch = resized(batch)
         if not guard.off:
             try:
                 if state is not None and state[2] and state[0].feeds and not evaluating and not evaluation.active:
@@ -311,27 +313,40 @@ def program_ended():
             _epoch(info.latest)
 
 
-def divided(batch):
-    global first_samples
+def resized(batch):
+    """A part of the batch, or all of it several times. A batch of a kind that cannot be divided stays as it is from then on."""
+    global first_samples, repeated
     try:
-        return part(batch, batch_size(batch), first_samples)
+        if first_samples:
+            return with_each(batch, batch_size(batch), lambda value: value[:first_samples])
+        return with_each(batch, batch_size(batch), several)
     except Exception:
-        first_samples = 0
+        first_samples, repeated = 0, 1
         return batch
 
 
-def part(value, whole, samples):
-    """The same with the first samples only, of everything that has as many as the batch."""
+def several(value):
+    if isinstance(value, (list, tuple)):
+        return value * repeated
+    if isinstance(value, _tensor):
+        return value.repeat(repeated, *[1] * (value.dim() - 1))
+    import numpy
+
+    return numpy.concatenate([value] * repeated)
+
+
+def with_each(value, whole, change):
+    """The same with a change to everything in it that has as many samples as the batch."""
     if hasattr(value, "shape"):
-        return value[:samples] if len(value.shape) and value.shape[0] == whole else value
+        return change(value) if len(value.shape) and value.shape[0] == whole else value
     if type(value) in (list, tuple) and len(value) == whole and all(isinstance(item, (str, bytes, int, float)) for item in value):
-        return value[:samples]
+        return change(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(part(item, whole, samples) for item in value))
+        return type(value)(*(with_each(item, whole, change) for item in value))
     if type(value) in (list, tuple):
-        return type(value)(part(item, whole, samples) for item in value)
+        return type(value)(with_each(item, whole, change) for item in value)
     if type(value) is dict:
-        return {key: part(item, whole, samples) for key, item in value.items()}
+        return {key: with_each(item, whole, change) for key, item in value.items()}
     if value is None or isinstance(value, (str, bytes, int, float)):
         return value
     raise TypeError(type(value).__name__)

@@ -74,11 +74,24 @@ pub fn text(found: &Found, options: &Options, route: &Route, patch: &Patch, cont
     if found.interrupted {
         let _ = writeln!(text, "{}", context.say(&message!(en: "Interrupted: the best so far. `--resume` goes on.", zh: "已中断：以下是目前最好的结果。加 --resume 可继续。")));
     }
+    text += &not_in_force(found, context);
     text += &result(found, options, route, context);
     text += &super::source::text(patch, context);
     text += &noisy(found, context);
     text += &behind(found, context);
     text += &unmended(&found.findings, context);
+    text
+}
+
+/// Settings of the start that the program was given and did not take.
+fn not_in_force(found: &Found, context: &Context) -> String {
+    let start = found.rows.iter().find(|row| matches!(row.verdict, Verdict::Start));
+    let told = start.and_then(|row| row.measured.as_ref()).map(|measured| measured.not_in_force.as_slice());
+    let mut text = String::new();
+    for (key, why) in told.unwrap_or_default() {
+        let why = context.say(why);
+        let _ = writeln!(text, "{}", context.say(&message!(en: "not in force: {key} ({why})", zh: "未生效：{key}（{why}）")));
+    }
     text
 }
 
@@ -219,8 +232,10 @@ pub fn json(found: &Found, options: &Options, route: &Route, patch: &Patch) -> S
                 value["samples"] = json!(measured.samples);
                 value["seconds"] = json!(measured.seconds);
                 value["wait_s"] = json!(measured.wait_s);
-                value["smaller"] = json!(measured.smaller);
+                value["aside_s"] = json!(measured.aside_s);
+                value["sizes"] = json!(measured.sizes);
                 value["cut"] = json!(measured.cut);
+                value["not_in_force"] = json!(measured.not_in_force);
             }
             value
         })
@@ -236,6 +251,7 @@ pub fn json(found: &Found, options: &Options, route: &Route, patch: &Patch) -> S
         "best": {"settings": found.settings, "score": found.score, "apply": found.changes().to_string(), "flags": flags(&found.changes()).trim_end(), "command": route.filled(&found.settings)},
         "gain": {"mean": gain.mean, "low": gain.low, "high": gain.high, "predicted": found.predicted()},
         "patch": patch.diff,
+        "not_in_source": patch.left.iter().map(|(key, why)| json!({"key": key, "why": why})).collect::<Vec<_>>(),
         "trials": rows,
         "left": found.findings.iter().filter(|finding| finding.kind == Kind::Cause).collect::<Vec<_>>(),
     });

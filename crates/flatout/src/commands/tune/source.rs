@@ -26,18 +26,25 @@ pub fn patch(found: &Found, route: &Route) -> Result<Patch> {
             Wanted { key: key.clone(), value: value.clone(), place }
         })
         .collect();
-    if wanted.is_empty() || (loader.is_none() && optimizer.is_none()) {
-        return Ok(Patch::default());
-    }
     Ok(patch::patch(&wanted)?)
 }
 
-/// The difference, and what has to be done by hand.
+/// The difference, and every setting that is not in it.
 pub fn text(patch: &Patch, context: &Context) -> String {
-    if patch.files.is_empty() {
-        return String::new();
+    let mut text = String::new();
+    if !patch.files.is_empty() {
+        text += "\n";
+        text.extend(patch.diff.lines().map(|line| width::printable(line) + "\n"));
     }
-    let mut text = format!("\n{}", patch.diff.lines().map(|line| width::printable(line) + "\n").collect::<String>());
+    if !patch.left.is_empty() {
+        text += "\n";
+    }
+    text + &left(patch, context)
+}
+
+/// A line for each setting that the source was not given, with the reason.
+fn left(patch: &Patch, context: &Context) -> String {
+    let mut text = String::new();
     for (key, why) in &patch.left {
         let why = context.say(why);
         let _ = writeln!(text, "{}", context.say(&message!(en: "not in the source: {key} ({why})", zh: "未写入源码：{key}（{why}）")));
@@ -53,5 +60,6 @@ pub fn write(patch: &Patch, context: &Context) -> Result<()> {
         let backup = backup.display();
         eprintln!("{}", context.say(&message!(en: "wrote {path}; the old one is {backup}", zh: "已写入 {path}；原文件保存为 {backup}")));
     }
+    eprint!("{}", left(patch, context));
     Ok(())
 }

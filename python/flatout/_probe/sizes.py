@@ -1,0 +1,119 @@
+"""Steps of other sizes, at the end of a trial's measurement: each batch repeated twice, four and eight times, then a part of it.
+
+They tell what a step takes beside waiting for its batch, without making larger batches: the loader's part is known already. On a
+GPU every step is waited for, because what it does while the next batch is made is hidden otherwise.
+"""
+
+import resource
+from statistics import median
+from time import perf_counter_ns
+
+from . import clock
+from .patches import loader
+from .ring import W_SAMPLES, W_SUMS
+
+# The part of a batch that the smaller steps get, and the fewest samples worth it.
+PART, LEAST_SAMPLES = 4, 8
+# Steps before the clock starts; steps and seconds that are enough, seconds that are enough for fewer steps.
+WARM, ENOUGH, ENOUGH_S, LONG_S = 3, 20, 0.3, 1.0
+# All larger sizes together.
+LARGER_S = 5.0
+# A step that takes so many times as long for twice the samples gains nothing by more of them.
+SATURATED = 1.96
+
+
+class Sizes:
+    """`most`: the largest factor on the batch."""
+
+    def __init__(self, torch, most, samples, result):
+        self.torch, self.most, self.samples, self.result = torch, most, samples, result
+        self.cuda = torch.cuda.is_initialized()
+        self.peak = self.allocated()
+        self.alone = all(not one.num_workers for one in list(loader._known))
+        self.told = result["sizes"] = []
+        self.until = perf_counter_ns() + LARGER_S * 1e9
+        self.take(1)
+
+    def take(self, factor):
+        self.factor, self.steps, self.begun, self.each = factor, 0, 0, []
+        loader.repeated = max(factor, 1)
+        if not factor:
+            loader.take_part(max(self.samples // PART, 1))
+
+    def stepped(self, now):
+        """Whether all is done."""
+        self.steps += 1
+        if self.cuda:
+            self.torch.cuda.synchronize()
+        if (self.factor > 1 and loader.repeated == 1) or (not self.factor and not loader.first_samples):
+            # The batch is of a kind that cannot be divided.
+            return True
+        if self.steps == WARM:
+            if self.cuda:
+                self.torch.cuda.reset_peak_memory_stats()
+            self.begun, self.before = perf_counter_ns(), self.counters()
+            return False
+        if self.begun:
+            after = self.counters()
+            self.each.append([later - sooner for later, sooner in zip(after, self.before)])
+            self.before = after
+        if self.begun and self.enough((now - self.begun) / 1e9):
+            self.tell()
+            larger = self.factor and self.larger()
+            if not larger and (not self.factor or self.samples < LEAST_SAMPLES):
+                return True
+            self.take(self.factor * 2 if larger else 0)
+        return False
+
+    def enough(self, seconds):
+        steps = len(self.each)
+        return (steps >= ENOUGH and seconds >= ENOUGH_S) or (steps >= 2 and seconds >= LONG_S)
+
+    def counters(self):
+        """Samples, a step's own time, waiting for batches; evaluating and saving are neither."""
+        clock.switch(clock.phase)
+        sums = clock.words[W_SUMS : W_SUMS + 7].tolist()
+        aside = sums[clock.EVAL] + sums[clock.CHECKPOINT]
+        return clock.words[W_SAMPLES], sum(sums) - sums[clock.DATA] - aside, sums[clock.DATA]
+
+    def tell(self):
+        # Of few steps, what others on the machine do would decide the mean.
+        samples, own_ns, wait_ns = (median(column) for column in zip(*self.each))
+        size = {"samples": int(samples), "own_s": own_ns / 1e9}
+        if self.alone and self.factor < 2:
+            size["wait_s"] = wait_ns / 1e9
+        if self.cuda:
+            size["memory_bytes"] = max(self.result["memory_bytes"] - self.peak + self.allocated(), 1)
+        self.told.append(size)
+
+    def larger(self):
+        """Whether twice as much is worth its time, and within the memory: it takes at most twice as much."""
+        if self.factor * 2 > self.most:
+            return False
+        own = [size["own_s"] for size in self.told]
+        saturated = len(own) > 1 and own[-1] > SATURATED * own[-2]
+        late = perf_counter_ns() + (WARM + 2) * 2 * own[-1] * 1e9 > self.until
+        return not saturated and not late and self.fits()
+
+    def fits(self):
+        if self.cuda:
+            free, _ = self.torch.cuda.mem_get_info()
+            return 2 * self.allocated() < 0.9 * (free + self.torch.cuda.memory_reserved())
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < available_bytes() / 2
+
+    def allocated(self):
+        """The most that tensors took on the GPU since it was last forgotten; 0 without one."""
+        return self.torch.cuda.max_memory_allocated() if self.cuda else 0
+
+
+def available_bytes():
+    """What processes may still take, by the kernel and by the container's limit."""
+    with open("/proc/meminfo") as lines:
+        found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")]
+    for limit, used in (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")):
+        try:
+            with open("/sys/fs/cgroup/" + limit) as most, open("/sys/fs/cgroup/" + used) as now:
+                found.append(int(most.read()) - int(now.read()))
+        except (OSError, ValueError):
+            pass
+    return min(found, default=0)
