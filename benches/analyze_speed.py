@@ -3,7 +3,8 @@
     cargo build --release -p flatout
     python benches/analyze_speed.py target/release/flatout --megabytes 1000
 
-Writes an nvidia-smi log of two GPUs and a training log, then analyses each three times. The file is in the page cache by
+Writes logs of two GPUs as nvidia-smi, `nvidia-smi dmon` and `gpustat --json` write them, one of flatout's own CSV and a training log, then
+analyses each three times. The file is in the page cache by
 then: what is measured is reading, not the disk.
 """
 
@@ -27,6 +28,66 @@ def nvidia_smi(second, now):
         yield (
             f"{now:%Y/%m/%d %H:%M:%S}.{second % 1000:03d}, {gpu}, NVIDIA A100-SXM4-40GB, {busy} %, {busy // 2} %, "
             f"{10000 + second % 5000} MiB, 40960 MiB, {100 + busy * 2.5:.2f} W, 400.00 W, {40 + busy // 4}, {1200 + second % 200}\n"
+        )
+
+
+def dmon(second, now):
+    if second % 10 == 0:
+        yield "#Date       Time        gpu    pwr  gtemp  mtemp     sm    mem    enc    dec    jpg    ofa   mclk   pclk\n"
+        yield "#YYYYMMDD   HH:MM:SS    Idx      W      C      C      %      %      %      %      %      %    MHz    MHz\n"
+    for gpu in range(2):
+        busy = (second * 37 + gpu * 11) % 101
+        yield (
+            f" {now:%Y%m%d}   {now:%H:%M:%S}      {gpu}    {100 + busy * 2:3d}     {40 + busy // 4}      -    {busy:3d}    {busy // 2:3d}"
+            f"      0      0      0      0   1215   {1200 + second % 200}\n"
+        )
+
+
+def gpustat(second, now):
+    gpus = []
+    for gpu in range(2):
+        busy = (second * 37 + gpu * 11) % 101
+        gpus.append(
+            {
+                "index": gpu,
+                "uuid": f"GPU-0000000{gpu}-1111-2222-3333-444444444444",
+                "name": "NVIDIA A100-SXM4-40GB",
+                "temperature.gpu": 40 + busy // 4,
+                "fan.speed": None,
+                "utilization.gpu": busy,
+                "utilization.enc": 0,
+                "utilization.dec": 0,
+                "power.draw": 100 + busy * 2,
+                "enforced.power.limit": 400,
+                "memory.used": 10000 + second % 5000,
+                "memory.total": 40960,
+                "processes": [
+                    {
+                        "username": "ada",
+                        "command": "python",
+                        "full_command": ["python", "train.py"],
+                        "gpu_memory_usage": 9000,
+                        "cpu_percent": 99.0,
+                        "cpu_memory_usage": 2147483648,
+                        "pid": 4242,
+                    }
+                ],
+            }
+        )
+    yield json.dumps({"hostname": "node1", "driver_version": "550.54", "query_time": f"{now.isoformat()}", "gpus": gpus}, indent=4) + "\n"
+
+
+OWN_COLUMNS = (
+    "t,unix_ms,gpu,util,mem_util,mem_used_bytes,power_w,power_limit_w,temp_c,sm_clock_mhz,throttle,host_cpu_util,host_mem_available_bytes\n"
+)
+
+
+def own(second, now):
+    for gpu in range(2):
+        busy = (second * 37 + gpu * 11) % 101
+        yield (
+            f"{second}.000512,1767225600000,{gpu},{busy / 100},{busy // 2 / 100},{(10000 + second % 5000) << 20},{100 + busy * 2.5:.2f},400,"
+            f"{40 + busy // 4},{1200 + second % 200},power-cap,0.{second % 97:02d},{60 << 30}\n"
         )
 
 
@@ -79,8 +140,16 @@ def main():
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--folder", default=None, help="where logs of an earlier run may lie")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        for name, header, lines in [("nvidia-smi.csv", COLUMNS, nvidia_smi), ("train.log", "", training)]:
+    kinds = [
+        ("nvidia-smi.csv", COLUMNS, nvidia_smi),
+        ("dmon.log", "", dmon),
+        ("gpustat.json", "", gpustat),
+        ("flatout.csv", OWN_COLUMNS, own),
+        ("train.log", "", training),
+    ]
+    for name, header, lines in kinds:
+        # One log at a time on the disk, unless they shall be kept.
+        with tempfile.TemporaryDirectory() as temporary:
             path = os.path.join(options.folder or temporary, name)
             if not os.path.exists(path):
                 write(path, header, lines, options.megabytes * 1_000_000)

@@ -7,8 +7,9 @@
 mod columns;
 mod dmon;
 mod gpustat;
+pub(crate) mod in_order;
 pub(crate) mod lines;
-mod number;
+pub(crate) mod number;
 mod row;
 mod table;
 pub(crate) mod time;

@@ -14,8 +14,8 @@ mod times;
 pub use problems::{Problem, ProblemKind, Problems};
 pub use times::{EpochTime, Measured, Part, PartTime, Times};
 
+use feed::Line;
 use flatout_core::error::FileError;
-use keywords::Found;
 use serde::Serialize;
 use stamp::Stamps;
 use std::fs::File;
@@ -53,10 +53,11 @@ impl TrainingLog {
 
     pub fn from_reader(reader: Box<dyn Read + Send>) -> Self {
         let mut state = State::default();
-        let tally = feed::each_line(reader, |line, found, number| state.line(line, found, number));
+        let tally = feed::each_line(reader, |line| state.line(line));
         Self {
             bytes: tally.bytes,
             lines: tally.lines,
+            foreign_lines: tally.foreign_lines,
             broken_off: tally.broken_off,
             ..state.finish()
         }
@@ -72,17 +73,15 @@ struct State {
 }
 
 impl State {
-    fn line(&mut self, line: &[u8], found: Found, number: u64) {
-        let text_start = self.stamps.see(line);
-        if self.problems.in_traceback() || found.any_problem() {
-            self.problems.see(&line[text_start..], found, number);
+    fn line(&mut self, line: &Line) {
+        if let Some(at_ms) = line.stamp_ms {
+            self.stamps.tell(at_ms);
         }
-        if found.any_time() {
-            self.times.see(&line[text_start..], found, self.stamps.now());
+        if self.problems.in_traceback() || line.found.any_problem() {
+            self.problems.see(line.text, line.found, line.number);
         }
-        if !line.is_ascii() && std::str::from_utf8(line).is_err() {
-            self.log.foreign_lines += 1;
-        }
+        self.times
+            .see(line.text, line.told, line.durations, self.stamps.now());
     }
 
     fn finish(mut self) -> TrainingLog {

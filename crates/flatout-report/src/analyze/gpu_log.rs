@@ -13,7 +13,7 @@ use std::sync::mpsc;
 /// Samples handed from one thread to the other at once.
 const BATCH: usize = 256;
 /// Batches under way.
-const IN_FLIGHT: usize = 8;
+const IN_FLIGHT: usize = 4;
 
 pub fn read(path: &Path, options: &Options) -> Result<Read> {
     let reader = files::open(path, options.progress)?;

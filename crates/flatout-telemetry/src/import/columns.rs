@@ -38,6 +38,16 @@ pub enum Column {
     ThrottleFlag(&'static str),
 }
 
+impl Column {
+    /// Whether its field is a number, with a unit or without.
+    pub fn is_number(&self) -> bool {
+        matches!(
+            self,
+            Self::Gpu { .. } | Self::Host { .. } | Self::Seconds | Self::UnixMs
+        )
+    }
+}
+
 pub struct Header {
     pub columns: Vec<Column>,
     pub ignored: Vec<String>,

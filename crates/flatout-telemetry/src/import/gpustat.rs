@@ -204,7 +204,20 @@ struct Braces {
 impl Braces {
     /// Whether the object is complete. Looks only at what came since the last time.
     fn closed(&mut self, text: &[u8]) -> bool {
-        for byte in text.get(self.seen..).unwrap_or_default() {
+        let new = text.get(self.seen..).unwrap_or_default();
+        self.seen = text.len();
+        // Most lines have quotes only, and whether a string is open is whether their number is odd.
+        if !self.escaped && memchr::memchr3(b'{', b'}', b'\\', new).is_none() {
+            let quotes = new.iter().filter(|byte| **byte == b'"').count();
+            self.in_string ^= quotes % 2 == 1;
+        } else {
+            self.each(new);
+        }
+        self.depth <= 0 && self.any_closed
+    }
+
+    fn each(&mut self, text: &[u8]) {
+        for byte in text {
             match byte {
                 _ if self.escaped => self.escaped = false,
                 b'\\' if self.in_string => self.escaped = true,
@@ -217,7 +230,26 @@ impl Braces {
                 _ => {}
             }
         }
-        self.seen = text.len();
-        self.depth <= 0 && self.any_closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn lines_without_braces_are_counted_as_byte_by_byte(lines in prop::collection::vec("[{}\"\\\\a ]{0,6}", 0..12)) {
+            let (mut quick, mut slow) = (Braces::default(), Braces::default());
+            let mut text = String::new();
+            for line in lines {
+                text += &line;
+                let closed = quick.closed(text.as_bytes());
+                slow.each(line.as_bytes());
+                prop_assert_eq!(closed, slow.depth <= 0 && slow.any_closed, "{}", text);
+                prop_assert_eq!((quick.depth, quick.in_string, quick.escaped), (slow.depth, slow.in_string, slow.escaped));
+            }
+        }
     }
 }

@@ -58,12 +58,8 @@ impl LineReader {
                 return Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)));
             }
             self.searched = self.buffer.len();
-            let pending = self.buffer.len() - self.start;
-            if pending >= LONGEST_LINE || (self.ended && pending > 0) {
+            if let Some(end) = self.unended() {
                 let start = self.start;
-                // A progress bar that never ends its line is best cut where it begins anew.
-                let cut = memchr::memrchr(b'\r', &self.buffer[start..]).filter(|_| !self.ended);
-                let end = cut.map_or(self.buffer.len(), |at| start + at + 1);
                 self.start = end;
                 self.number += 1;
                 return Ok(Some(&self.buffer[start..end]));
@@ -73,6 +69,42 @@ impl LineReader {
             }
             self.fill()?;
         }
+    }
+
+    /// The next lines with their endings, as many as are there at once, in place of what is in `into`; false at the end. A line
+    /// without its ending is the last one, or a piece of one that is too long, and comes alone or last.
+    pub fn next_lines(&mut self, into: &mut Vec<u8>) -> io::Result<bool> {
+        into.clear();
+        loop {
+            if let Some(offset) = memchr::memrchr(b'\n', &self.buffer[self.searched..]) {
+                let end = self.searched + offset + 1;
+                into.extend_from_slice(&self.buffer[self.start..end]);
+                self.start = end;
+                self.searched = end;
+                return Ok(true);
+            }
+            self.searched = self.buffer.len();
+            if let Some(end) = self.unended() {
+                into.extend_from_slice(&self.buffer[self.start..end]);
+                self.start = end;
+                return Ok(true);
+            }
+            if self.ended {
+                return Ok(false);
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Where what is given out without its ending stops: the last line of the file, or a piece of one that is too long.
+    fn unended(&self) -> Option<usize> {
+        let pending = &self.buffer[self.start..];
+        if pending.is_empty() || !self.ended && pending.len() < LONGEST_LINE {
+            return None;
+        }
+        // A progress bar that never ends its line is best cut where it begins anew.
+        let cut = memchr::memrchr(b'\r', pending).filter(|_| !self.ended);
+        Some(cut.map_or(self.buffer.len(), |at| self.start + at + 1))
     }
 
     fn fill(&mut self) -> io::Result<()> {
@@ -108,6 +140,22 @@ impl LineReader {
             }
         }
     }
+}
+
+/// The lines of a block, without their endings.
+pub fn each(block: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = block;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let Some(end) = memchr::memchr(b'\n', rest) else {
+            return Some(std::mem::take(&mut rest));
+        };
+        let line = &rest[..end];
+        rest = &rest[end + 1..];
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    })
 }
 
 fn read_block(reader: &mut dyn Read, into: &mut Vec<u8>) -> io::Result<usize> {
@@ -184,6 +232,17 @@ mod tests {
             all.push(line.to_vec());
         }
         assert_eq!(reader.number(), all.len() as u64);
+        assert_eq!(in_blocks(bytes, piece), all);
+        all
+    }
+
+    /// The same, read in blocks of whole lines.
+    fn in_blocks(bytes: &[u8], piece: usize) -> Vec<Vec<u8>> {
+        let mut reader = LineReader::new(Box::new(Drip(bytes.to_vec(), piece)));
+        let (mut block, mut all) = (Vec::new(), Vec::new());
+        while reader.next_lines(&mut block).unwrap() {
+            all.extend(each(&block).map(<[u8]>::to_vec));
+        }
         all
     }
 

@@ -44,6 +44,62 @@ pub fn parse(field: &[u8]) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
+/// The number of the field that begins at `from` in a line of comma-separated ones, and where the field ends; `None` where it is not
+/// of the plain sort (`45`, `45 %`, `72.50 W`), which [`parse`] reads. Looks at each byte once.
+pub fn field(line: &[u8], from: usize) -> Option<(f64, usize)> {
+    let mut at = from;
+    while line.get(at) == Some(&b' ') {
+        at += 1;
+    }
+    let first = at;
+    let mut mantissa = 0u64;
+    let mut point = None;
+    while let Some(byte) = line.get(at) {
+        match byte {
+            b'0'..=b'9' => mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(byte - b'0')),
+            b'.' if point.is_none() => point = Some(at),
+            _ => break,
+        }
+        at += 1;
+    }
+    let digits = at - first - usize::from(point.is_some());
+    if !(1..=15).contains(&digits) {
+        return None;
+    }
+    let value = mantissa as f64 / POWERS[point.map_or(0, |point| at - point - 1)];
+    match line.get(at) {
+        None | Some(b',') => return Some((value, at)),
+        Some(b' ') => at += 1,
+        Some(_) => return None,
+    }
+    // A unit, of letters alone.
+    at += usize::from(line.get(at) == Some(&b'%'));
+    while line.get(at).is_some_and(u8::is_ascii_alphabetic) {
+        at += 1;
+    }
+    matches!(line.get(at), None | Some(b',')).then_some((value, at))
+}
+
+/// A whole text of few digits with at most one point among them, such as `25.3`; exact, since its digits fit into 53 bits.
+pub fn decimal(text: &[u8]) -> Option<f64> {
+    if text.len() > 15 || !text.last()?.is_ascii_digit() {
+        return None;
+    }
+    let mut mantissa = 0u64;
+    let mut decimals = None;
+    for byte in text {
+        match byte {
+            b'0'..=b'9' => {
+                mantissa = mantissa * 10 + u64::from(byte - b'0');
+                decimals = decimals.map(|count| count + 1);
+            }
+            b'.' if decimals.is_none() => decimals = Some(0usize),
+            _ => return None,
+        }
+    }
+    Some(mantissa as f64 / POWERS[decimals.unwrap_or(0)])
+}
+
 /// `12:30` and `2024/05/21` are no numbers with a unit, nor is a UUID that begins with a digit.
 fn unit_follows(rest: &[u8]) -> bool {
     match rest.trim_ascii_start().first() {
@@ -65,7 +121,15 @@ fn careful(field: &[u8]) -> Option<f64> {
 
 /// A whole number without a sign, the whole field.
 pub fn whole(field: &[u8]) -> Option<u32> {
-    std::str::from_utf8(field.trim_ascii()).ok()?.parse().ok()
+    let field = field.trim_ascii();
+    if (1..=9).contains(&field.len()) && field.iter().all(u8::is_ascii_digit) {
+        return Some(
+            field
+                .iter()
+                .fold(0, |value, byte| value * 10 + u32::from(byte - b'0')),
+        );
+    }
+    std::str::from_utf8(field).ok()?.parse().ok()
 }
 
 /// `0x0000000000000004`.
@@ -118,6 +182,38 @@ mod tests {
             let text = format!("{value:.decimals$}");
             let expected: f64 = text.parse().unwrap();
             prop_assert_eq!(parse(text.as_bytes()), Some(expected));
+            if let Some(value) = decimal(text.as_bytes()) {
+                prop_assert_eq!(value, expected);
+            }
+        }
+
+        #[test]
+        fn fields_in_one_sweep_are_what_the_slow_way_reads(text in "[ 0-9.,%+eMiBWHz\\[\\]/:-]{0,24}", from in 0usize..8) {
+            let line = text.as_bytes();
+            let from = from.min(line.len());
+            if let Some((value, end)) = field(line, from) {
+                let expected = line[from..].iter().position(|byte| *byte == b',').map_or(line.len(), |at| from + at);
+                prop_assert_eq!((Some(value), end), (parse(&line[from..expected]), expected));
+            }
+        }
+
+        #[test]
+        fn plain_fields_take_the_quick_way(value in 0.0f64..1e6, decimals in 0usize..4, unit in 0usize..5) {
+            let text = format!("x, {value:.decimals$}{}, y", ["", " %", " MiB", " W", " MHz"][unit]);
+            let expected = format!("{value:.decimals$}").parse().unwrap();
+            prop_assert_eq!(field(text.as_bytes(), 2), Some((expected, text.len() - 3)));
+        }
+
+        #[test]
+        fn whole_numbers_as_the_standard_reads_them(text in "[+-]?[0-9]{0,12}") {
+            prop_assert_eq!(whole(text.as_bytes()), text.parse().ok());
+        }
+
+        #[test]
+        fn digits_and_points_are_read_exactly(text in "[0-9]{0,8}[.]?[0-9]{0,9}[.]?") {
+            if let Some(value) = decimal(text.as_bytes()) {
+                prop_assert_eq!(value, text.parse::<f64>().unwrap());
+            }
         }
 
         #[test]

@@ -11,9 +11,13 @@ pub struct Row {
     /// Milliseconds since 1970, or seconds since the start in thousandths.
     pub time_ms: Option<f64>,
     pub started_unix_ms: Option<f64>,
-    pub gpu: GpuSample,
-    pub host: HostSample,
     pub clamped: u64,
+    /// By column, scaled; not a number where there is none. A sample is many times larger than what a log says of it, so values
+    /// are set there once, when it is known where they belong.
+    numbers: Vec<f64>,
+    throttle: Option<Vec<String>>,
+    /// The names that `throttle` was read from: they change seldom.
+    throttle_text: Vec<u8>,
 }
 
 /// What a row needs beside its fields; kept from row to row.
@@ -24,54 +28,86 @@ pub struct RowState {
 }
 
 impl Row {
-    /// Makes it ready for the next row. `with_host` where rows have the host's values at all: it is large.
-    pub fn clear(&mut self, with_host: bool) {
+    /// Makes it ready for the next row.
+    pub fn clear(&mut self, columns: usize) {
         self.index = None;
         self.time_ms = None;
         self.started_unix_ms = None;
         self.clamped = 0;
-        self.gpu = GpuSample::default();
-        if with_host {
-            self.host = HostSample::default();
+        if self.throttle_text.is_empty() {
+            self.throttle = None;
+        }
+        self.numbers.clear();
+        self.numbers.resize(columns, f64::NAN);
+    }
+
+    /// What was read of the GPU, in place of what `gpu` held.
+    pub fn tell_gpu(&self, columns: &[Column], gpu: &mut GpuSample) {
+        let throttle = gpu
+            .throttle
+            .take()
+            .filter(|old| Some(old) == self.throttle.as_ref());
+        *gpu = GpuSample::default();
+        gpu.throttle = throttle.or_else(|| self.throttle.clone());
+        for (column, value) in columns.iter().zip(&self.numbers) {
+            if let Column::Gpu { set, .. } = column
+                && !value.is_nan()
+            {
+                set(gpu, *value);
+            }
+        }
+    }
+
+    /// What was read of the host, in place of what `host` held.
+    pub fn tell_host(&self, columns: &[Column], host: &mut HostSample) {
+        *host = HostSample::default();
+        for (column, value) in columns.iter().zip(&self.numbers) {
+            if let Column::Host { set } = column
+                && !value.is_nan()
+            {
+                set(host, *value);
+            }
+        }
+    }
+
+    /// Takes the number of a column that holds one.
+    pub fn take_number(&mut self, at: usize, column: &Column, value: f64) {
+        match column {
+            Column::Gpu { scale, .. } => self.numbers[at] = self.clamp(value * scale, *scale),
+            Column::Host { .. } => self.numbers[at] = value,
+            Column::Seconds => self.time_ms = Some(value * 1000.0),
+            Column::UnixMs => self.started_unix_ms = Some(value),
+            _ => {}
         }
     }
 
     /// Takes one field. What it cannot read stays unknown.
-    pub fn take(&mut self, column: &Column, field: &[u8], state: &mut RowState) {
+    pub fn take(&mut self, at: usize, column: &Column, field: &[u8], state: &mut RowState) {
         match column {
-            Column::Gpu { scale, set } => {
+            Column::Gpu { .. } | Column::Host { .. } | Column::Seconds | Column::UnixMs => {
                 if let Some(value) = number::parse(field) {
-                    let value = self.clamp(value * scale, *scale);
-                    set(&mut self.gpu, value);
-                }
-            }
-            Column::Host { set } => {
-                if let Some(value) = number::parse(field) {
-                    set(&mut self.host, value);
+                    self.take_number(at, column, value);
                 }
             }
             Column::Index => self.index = number::whole(field),
             Column::Time => self.time_ms = state.time(field),
-            Column::Seconds => self.time_ms = number::parse(field).map(|seconds| seconds * 1000.0),
-            Column::UnixMs => self.started_unix_ms = number::parse(field),
             Column::Date => state.set_date(field),
             Column::Clock => {
                 self.time_ms = time::clock(field.trim_ascii()).map(|clock| state.date_ms + clock)
             }
-            Column::ThrottleBits => self.gpu.throttle = number::hexadecimal(field).map(throttle_names),
+            Column::ThrottleBits => self.throttle = number::hexadecimal(field).map(throttle_names),
+            Column::ThrottleNames if self.throttle.is_some() && field == self.throttle_text => {}
             Column::ThrottleNames => {
+                self.throttle_text.clear();
+                self.throttle_text.extend_from_slice(field);
                 let text = String::from_utf8_lossy(field);
                 let names = text.trim().split('+').filter(|name| !name.is_empty());
-                self.gpu.throttle = Some(names.map(str::to_owned).collect());
+                self.throttle = Some(names.map(str::to_owned).collect());
             }
             Column::ThrottleFlag(reason) => match field.trim_ascii() {
-                b"Active" => self
-                    .gpu
-                    .throttle
-                    .get_or_insert_default()
-                    .push((*reason).to_owned()),
+                b"Active" => self.throttle.get_or_insert_default().push((*reason).to_owned()),
                 b"Not Active" => {
-                    self.gpu.throttle.get_or_insert_default();
+                    self.throttle.get_or_insert_default();
                 }
                 _ => {}
             },
@@ -105,12 +141,12 @@ impl RowState {
         }
         let time_ms = time::parse(field)?;
         let (date, rest) = field.split_at_checked(11)?;
-        match time::clock(rest) {
-            Some(clock) => {
+        match (time::clock(rest), time::day_ms(date)) {
+            (Some(_), Some(date_ms)) => {
                 self.date = date.to_vec();
-                self.date_ms = time_ms - clock;
+                self.date_ms = date_ms;
             }
-            None => self.date.clear(),
+            _ => self.date.clear(),
         }
         Some(time_ms)
     }

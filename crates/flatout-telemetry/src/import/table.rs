@@ -3,7 +3,7 @@
 use super::columns::{self, Column, Header};
 use super::lines::LineReader;
 use super::row::{Row, RowState};
-use super::{Format, Report, dmon};
+use super::{Format, Report, dmon, number};
 use crate::record::GpuInfo;
 use crate::sample::Sample;
 use flatout_core::message;
@@ -15,6 +15,8 @@ pub struct TableReader {
     lines: LineReader,
     format: Format,
     header: Header,
+    /// dmon repeats it every few rows.
+    header_line: Vec<u8>,
     report: Report,
     row: Row,
     row_state: RowState,
@@ -51,6 +53,7 @@ impl TableReader {
             format,
             first: (!header.is_line).then_some(first),
             header,
+            header_line: Vec::new(),
             report,
             row: Row::default(),
             row_state: RowState::default(),
@@ -76,7 +79,7 @@ impl TableReader {
                 moment_ms = self.row.time_ms;
                 sample.t = self.tell_time();
                 if self.format == Format::Flatout {
-                    sample.host = std::mem::take(&mut self.row.host);
+                    self.row.tell_host(&self.header.columns, &mut sample.host);
                 }
             } else if !self.belongs(moment_ms) {
                 break;
@@ -91,7 +94,8 @@ impl TableReader {
             }
             let index = self.row.index.unwrap_or(next);
             self.taken.push(index);
-            sample.gpus.insert(index, std::mem::take(&mut self.row.gpu));
+            self.row
+                .tell_gpu(&self.header.columns, sample.gpus.entry(index).or_default());
         }
         if self.taken.is_empty() {
             return false;
@@ -155,6 +159,9 @@ impl TableReader {
                 continue;
             }
             let begins_header = line[0] == b'#' || line[0].is_ascii_alphabetic();
+            if begins_header && line == self.header_line {
+                continue;
+            }
             if begins_header && let Some(header) = again(self.format, line) {
                 // A log of several runs, one behind the other.
                 for name in &header.ignored {
@@ -163,12 +170,14 @@ impl TableReader {
                     }
                 }
                 self.header = header;
+                self.header_line = line.to_vec();
+                self.row = Row::default();
                 continue;
             }
             if line[0] == b'#' {
                 continue;
             }
-            self.row.clear(self.format == Format::Flatout);
+            self.row.clear(self.header.columns.len());
             let fields = parse(line, &self.header, &mut self.row, &mut self.row_state);
             let expected = self.header.columns.len();
             if fields != expected {
@@ -235,10 +244,34 @@ fn again(format: Format, line: &[u8]) -> Option<Header> {
 
 /// Takes the fields of a line; says how many there are.
 fn parse(line: &[u8], header: &Header, row: &mut Row, state: &mut RowState) -> usize {
+    if header.blanks {
+        return parse_blanks(line, header, row, state);
+    }
+    let mut from = 0;
+    for count in 0.. {
+        let column = header.columns.get(count).unwrap_or(&Column::Ignored);
+        let number = column.is_number().then(|| number::field(line, from)).flatten();
+        let end = if let Some((value, end)) = number {
+            row.take_number(count, column, value);
+            end
+        } else {
+            let end = memchr::memchr(b',', &line[from..]).map_or(line.len(), |at| from + at);
+            row.take(count, column, &line[from..end], state);
+            end
+        };
+        from = end + 1;
+        if end == line.len() {
+            return count + 1;
+        }
+    }
+    0
+}
+
+fn parse_blanks(line: &[u8], header: &Header, row: &mut Row, state: &mut RowState) -> usize {
     let mut count = 0;
-    for field in fields(line, header.blanks) {
+    for field in fields(line, true) {
         if let Some(column) = header.columns.get(count) {
-            row.take(column, field, state);
+            row.take(count, column, field, state);
         }
         count += 1;
     }

@@ -1,5 +1,7 @@
 //! Durations in free text: `25.3s`, `1m 23s`, `0:01:23`, `25.3 seconds`, `25 秒`, and what the words before one say it is.
 
+use crate::import::number;
+
 /// A duration in a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
@@ -79,11 +81,7 @@ pub fn read(line: &[u8], start: usize) -> Option<Found> {
     let mut at = start;
     while line.get(at).is_some_and(u8::is_ascii_digit) {
         let stop = number_end(line, at);
-        let value: f64 = std::str::from_utf8(&line[at..stop])
-            .ok()?
-            .trim_end_matches('.')
-            .parse()
-            .ok()?;
+        let value = value(&line[at..stop])?;
         match unit(&line[stop..]) {
             Some((scale, bytes)) if scale < smallest => {
                 seconds += value * scale;
@@ -113,6 +111,14 @@ pub fn read(line: &[u8], start: usize) -> Option<Found> {
         seconds,
         has_unit,
     })
+}
+
+/// The value of digits and points; a point that ends a sentence is passed over.
+fn value(text: &[u8]) -> Option<f64> {
+    if let Some(value) = number::decimal(text) {
+        return Some(value);
+    }
+    std::str::from_utf8(text).ok()?.trim_end_matches('.').parse().ok()
 }
 
 /// The unit at the beginning of `text`, with how many bytes it takes; none when it goes on as a rate or a word.

@@ -1,15 +1,13 @@
-//! Reading ahead: one thread reads lines and looks for the words that matter, another makes sense of them. Batches go to and fro,
-//! so memory does not grow with the log.
+//! Reading a log with several threads: blocks of whole lines are read, each line of a block is looked at by itself, and the blocks
+//! are given out in their order. Memory does not grow with the log.
 
-use super::keywords::{Found, Keywords};
-use crate::import::lines::LineReader;
+use super::keywords::{Finder, Found, Keywords};
+use super::stamp;
+use super::times::{self, Meaning, Told};
+use crate::import::in_order::in_order;
+use crate::import::lines::{self, LineReader};
 use std::io::Read;
-use std::sync::mpsc;
 
-/// Text handed over at once.
-const BATCH_BYTES: usize = 256 << 10;
-/// Batches under way.
-const IN_FLIGHT: usize = 4;
 const ESCAPE: u8 = 0x1b;
 
 /// How much there was.
@@ -17,89 +15,148 @@ const ESCAPE: u8 = 0x1b;
 pub struct Tally {
     pub bytes: u64,
     pub lines: u64,
+    /// Lines that are not UTF-8.
+    pub foreign_lines: u64,
     /// Why it could not be read to its end.
     pub broken_off: Option<String>,
 }
 
-#[derive(Default)]
-struct Batch {
-    text: Vec<u8>,
-    lines: Vec<Line>,
+/// What a line says by itself.
+pub struct Line<'a> {
+    /// Without its time stamp.
+    pub text: &'a [u8],
+    pub stamp_ms: Option<f64>,
+    pub found: Found,
+    pub told: &'a Told,
+    pub durations: &'a [(Meaning, f64)],
+    /// From 1.
+    pub number: u64,
 }
 
-struct Line {
+/// Calls `see` with every line in its turn.
+pub fn each_line(reader: Box<dyn Read + Send>, mut see: impl FnMut(&Line)) -> Tally {
+    let keywords = Keywords::new();
+    let mut lines = LineReader::new(reader);
+    let mut broken_off = None;
+    let mut tally = Tally::default();
+    let mut fill = |block: &mut Block| match lines.next_lines(&mut block.raw) {
+        Ok(read) => read,
+        Err(error) => {
+            broken_off = Some(error.to_string());
+            false
+        }
+    };
+    let worker = || {
+        let mut looker = Looker {
+            finder: Finder::new(&keywords),
+            stamps: stamp::Reader::default(),
+        };
+        move |block: &mut Block| looker.look(block)
+    };
+    in_order(&mut fill, worker, |block| {
+        block.tell(tally.lines, &mut see);
+        tally.bytes += block.bytes;
+        tally.lines += block.lines;
+        tally.foreign_lines += block.foreign_lines;
+    });
+    Tally { broken_off, ..tally }
+}
+
+#[derive(Default)]
+struct Block {
+    raw: Vec<u8>,
+    /// Without colours and returns.
+    text: Vec<u8>,
+    seen: Vec<Seen>,
+    durations: Vec<(Meaning, f64)>,
+    bytes: u64,
+    lines: u64,
+    foreign_lines: u64,
+}
+
+struct Seen {
+    /// Where its text begins behind the stamp, and where it ends.
+    start: usize,
     end: usize,
+    stamp_ms: Option<f64>,
     found: Found,
+    told: Told,
+    /// In the block.
     number: u64,
 }
 
-/// Calls `see` with every line, what was found in it, and its number.
-pub fn each_line(reader: Box<dyn Read + Send>, mut see: impl FnMut(&[u8], Found, u64)) -> Tally {
-    let (full, filled) = mpsc::sync_channel::<Batch>(IN_FLIGHT);
-    let (empty, emptied) = mpsc::channel::<Batch>();
-    std::thread::scope(|scope| {
-        let reading = scope.spawn(move || read(LineReader::new(reader), &full, &emptied));
-        for mut batch in filled {
-            let mut start = 0;
-            for line in batch.lines.drain(..) {
-                see(&batch.text[start..line.end], line.found, line.number);
-                start = line.end;
-            }
-            batch.text.clear();
-            let _ = empty.send(batch);
-        }
-        reading.join().unwrap_or_default()
-    })
+struct Looker<'a> {
+    finder: Finder<'a>,
+    stamps: stamp::Reader,
 }
 
-fn read(mut lines: LineReader, full: &mpsc::SyncSender<Batch>, emptied: &mpsc::Receiver<Batch>) -> Tally {
-    let keywords = Keywords::new();
-    let mut tally = Tally::default();
-    let mut batch = Batch::default();
-    loop {
-        match lines.next() {
-            Ok(Some(line)) => {
-                tally.bytes += line.len() as u64 + 1;
-                tally.lines += 1;
-                // Progress bars write over themselves: what stands between two returns is a line of its own.
-                let mut rest = line;
-                while let Some(end) = memchr::memchr(b'\r', rest) {
-                    batch.add(&rest[..end], tally.lines, &keywords);
-                    rest = &rest[end + 1..];
-                }
-                batch.add(rest, tally.lines, &keywords);
+impl Looker<'_> {
+    fn look(&mut self, block: &mut Block) {
+        let raw = std::mem::take(&mut block.raw);
+        block.text.clear();
+        block.seen.clear();
+        block.durations.clear();
+        (block.bytes, block.lines, block.foreign_lines) = (0, 0, 0);
+        for line in lines::each(&raw) {
+            block.bytes += line.len() as u64 + 1;
+            block.lines += 1;
+            // Progress bars write over themselves: what stands between two returns is a line of its own.
+            let mut rest = line;
+            while let Some(end) = memchr::memchr(b'\r', rest) {
+                self.line(&rest[..end], block);
+                rest = &rest[end + 1..];
             }
-            Ok(None) => break,
-            Err(error) => {
-                tally.broken_off = Some(error.to_string());
-                break;
-            }
+            self.line(rest, block);
         }
-        if batch.text.len() >= BATCH_BYTES {
-            let next = emptied.try_recv().unwrap_or_default();
-            if full.send(std::mem::replace(&mut batch, next)).is_err() {
-                return tally;
-            }
-        }
+        block.raw = raw;
     }
-    let _ = full.send(batch);
-    tally
-}
 
-impl Batch {
-    fn add(&mut self, line: &[u8], number: u64, keywords: &Keywords) {
+    fn line(&mut self, line: &[u8], block: &mut Block) {
         if line.is_empty() {
             return;
         }
-        let start = self.text.len();
+        let begin = block.text.len();
         if memchr::memchr(ESCAPE, line).is_some() {
-            without_colour(line, &mut self.text);
+            without_colour(line, &mut block.text);
         } else {
-            self.text.extend_from_slice(line);
+            block.text.extend_from_slice(line);
         }
-        let found = keywords.find(&self.text[start..]);
-        let end = self.text.len();
-        self.lines.push(Line { end, found, number });
+        let line = &block.text[begin..];
+        let found = self.finder.find(line);
+        let stamp = self.stamps.read(line);
+        let behind = stamp.map_or(0, |(_, behind)| behind);
+        let told = if found.any_time() {
+            times::tell(&line[behind..], found, &mut block.durations)
+        } else {
+            Told::Nothing
+        };
+        block.foreign_lines += u64::from(!line.is_ascii() && std::str::from_utf8(line).is_err());
+        block.seen.push(Seen {
+            start: begin + behind,
+            end: begin + line.len(),
+            stamp_ms: stamp.map(|(at_ms, _)| at_ms),
+            found,
+            told,
+            number: block.lines,
+        });
+    }
+}
+
+impl Block {
+    fn tell(&self, lines_before: u64, see: &mut impl FnMut(&Line)) {
+        let mut durations = self.durations.as_slice();
+        for line in &self.seen {
+            let (own, rest) = durations.split_at(line.told.durations());
+            durations = rest;
+            see(&Line {
+                text: &self.text[line.start..line.end],
+                stamp_ms: line.stamp_ms,
+                found: line.found,
+                told: &line.told,
+                durations: own,
+                number: lines_before + line.number,
+            });
+        }
     }
 }
 
@@ -125,20 +182,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_in_order_over_many_batches() {
+    fn lines_come_in_order_over_many_blocks() {
         let text: String = (0..60_000)
             .map(|number| format!("line {number} of a log\r\n"))
             .collect();
         let mut seen = 0;
         let tally = each_line(
             Box::new(std::io::Cursor::new(text.clone().into_bytes())),
-            |line, _, number| {
-                assert_eq!(line, format!("line {seen} of a log").as_bytes());
+            |line| {
+                assert_eq!(line.text, format!("line {seen} of a log").as_bytes());
                 seen += 1;
-                assert_eq!(number, seen);
+                assert_eq!(line.number, seen);
             },
         );
         assert_eq!((tally.lines, seen), (60_000, 60_000));
-        assert!(text.len() > 4 * BATCH_BYTES);
+        assert!(text.len() > 1 << 20, "several blocks");
     }
 }

@@ -108,9 +108,73 @@ impl Keywords {
     }
 }
 
+/// Lines longer than this are not remembered.
+const MOST_REMEMBERED: usize = 512;
+/// Lines of one length that are remembered.
+const SLOTS: usize = 2;
+
+/// Finds words, and remembers for some lines what was in them. A program prints the same lines over and over with other digits, and
+/// no word has a digit: comparing with such a line is many times quicker than the sweep.
+pub struct Finder<'a> {
+    keywords: &'a Keywords,
+    /// By length.
+    remembered: Vec<[(Vec<u8>, Found); SLOTS]>,
+}
+
+impl<'a> Finder<'a> {
+    pub fn new(keywords: &'a Keywords) -> Self {
+        Self {
+            keywords,
+            remembered: vec![Default::default(); MOST_REMEMBERED],
+        }
+    }
+
+    pub fn find(&mut self, line: &[u8]) -> Found {
+        let Some(slots) = self.remembered.get_mut(line.len()) else {
+            return self.keywords.find(line);
+        };
+        if let Some((_, found)) = slots
+            .iter()
+            .find(|(known, _)| differs_in_digits_only(known, line))
+        {
+            return *found;
+        }
+        let found = self.keywords.find(line);
+        // The newest comes first.
+        slots.rotate_right(1);
+        let (known, known_found) = &mut slots[0];
+        known.clear();
+        known.extend_from_slice(line);
+        *known_found = found;
+        found
+    }
+}
+
+/// Without a branch for each byte, so that many are compared at once.
+fn differs_in_digits_only(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len()
+        && a.iter().zip(b).fold(true, |same, (a, b)| {
+            same & ((a == b) | (a.is_ascii_digit() & b.is_ascii_digit()))
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_remembered_is_what_is_there(picked in prop::collection::vec((0usize..10, 0u32..1000), 1..200)) {
+            let words = ["Epoch ", "loss=", "error ", "nan", " took ", "x", "", "warn", "stop ", "step "];
+            let keywords = Keywords::new();
+            let mut finder = Finder::new(&keywords);
+            for pair in picked.windows(2) {
+                let line: String = pair.iter().map(|(word, number)| format!("{}{number}", words[*word])).collect();
+                prop_assert_eq!(finder.find(line.as_bytes()), keywords.find(line.as_bytes()), "{}", line);
+            }
+        }
+    }
 
     #[test]
     fn words_are_found_in_any_case_and_language() {

@@ -1,19 +1,20 @@
 //! Epochs and phases out of lines. A line that tells of a step, not of an epoch, must not be taken for one: where the two cannot
-//! be told apart, nothing is taken.
+//! be told apart, nothing is taken. What a line says by itself is found in [`told`], by several threads; what it means behind the
+//! lines before it, here.
 
 mod epoch;
+mod told;
 
-use super::bar;
-use super::duration::{self, Found as Duration};
-use super::keywords::Found;
+pub use told::{Meaning, Told, tell};
+
+use super::{bar, duration};
 use epoch::Mention;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use told::{Said, part_of};
 
 /// More epochs are counted, not kept.
 const MOST_EPOCHS: usize = 100_000;
-/// Numbers looked at in a line; a line with more is data.
-const MOST_NUMBERS: usize = 24;
 /// A longer time is no duration.
 const LONGEST_S: f64 = 1e7;
 
@@ -109,30 +110,25 @@ pub struct Collector {
 }
 
 impl Collector {
-    pub fn see(&mut self, line: &[u8], found: Found, now: Option<(f64, u64)>) {
-        if found.bar() {
-            return self.bar(line, now);
+    /// Takes a line that speaks of times; `durations` are what it said of them.
+    pub fn see(&mut self, line: &[u8], told: &Told, durations: &[(Meaning, f64)], now: Option<(f64, u64)>) {
+        match told {
+            Told::Nothing => {}
+            Told::Bar => self.bar(line, now),
+            Told::Finished(seconds) => self.epoch(None, *seconds, Measured::Bar),
+            Told::Said(said) => {
+                if let Some(Mention {
+                    number: Some(number),
+                    planned,
+                    ..
+                }) = said.mention
+                {
+                    self.name(number, now);
+                    self.times.planned_epochs = planned.or(self.times.planned_epochs);
+                }
+                self.said(said, durations);
+            }
         }
-        if found.step_rate()
-            && let Some(seconds) = bar::keras(line)
-        {
-            return self.epoch(None, seconds, Measured::Bar);
-        }
-        let mention = if found.epoch() {
-            epoch::mention(line, found.step())
-        } else {
-            None
-        };
-        if let Some(Mention {
-            number: Some(number),
-            planned,
-            ..
-        }) = mention
-        {
-            self.name(number, now);
-            self.times.planned_epochs = planned.or(self.times.planned_epochs);
-        }
-        self.durations(line, mention);
     }
 
     pub fn finish(mut self) -> Times {
@@ -220,190 +216,30 @@ impl Collector {
         }
     }
 
-    fn durations(&mut self, line: &[u8], mention: Option<Mention>) {
-        let named = mention.filter(|mention| mention.number.is_some());
+    /// Takes what a line said; `durations` are its own.
+    fn said(&mut self, said: &Said, durations: &[(Meaning, f64)]) {
+        let named = said.mention.filter(|mention| mention.number.is_some());
         let in_step = named.is_some_and(|mention| mention.is_step);
         let mut epoch_told = false;
-        let mut at = 0;
-        for _ in 0..MOST_NUMBERS {
-            let Some(start) = duration::next_number(line, at) else {
-                break;
-            };
-            // Most numbers are no times: that is seen by the word before them, before anything is parsed.
-            let [word] = duration::words_before::<1>(line, start);
-            let can_be =
-                labelled(word).is_some() || word.eq_ignore_ascii_case(b"data") || named.is_some() && !in_step;
-            let found = if can_be { duration::read(line, start) } else { None };
-            let Some(found) = found.filter(|found| found.seconds < LONGEST_S) else {
-                at = duration::number_end(line, start);
-                continue;
-            };
-            at = found.end;
-            match meaning(line, &found) {
-                Meaning::Part(part) => self.times.parts.entry(part).or_default().add(found.seconds),
+        for &(meaning, seconds) in durations {
+            match meaning {
+                Meaning::Part(part) => self.times.parts.entry(part).or_default().add(seconds),
                 Meaning::Labelled if in_step => {
                     if named.is_some_and(|mention| mention.is_bracketed) {
-                        self.times.parts.entry(Part::Step).or_default().add(found.seconds);
+                        self.times.parts.entry(Part::Step).or_default().add(seconds);
                     }
                 }
                 Meaning::Total if named.is_none() => {
-                    self.times.total_s = Some(self.times.total_s.unwrap_or(0.0).max(found.seconds));
+                    self.times.total_s = Some(self.times.total_s.unwrap_or(0.0).max(seconds));
                 }
                 Meaning::Nothing => {}
                 told => {
                     if !epoch_told && !in_step && (named.is_some() || told == Meaning::Epoch) {
                         epoch_told = true;
-                        self.epoch(
-                            named.and_then(|mention| mention.number),
-                            found.seconds,
-                            Measured::Said,
-                        );
+                        self.epoch(named.and_then(|mention| mention.number), seconds, Measured::Said);
                     }
                 }
             }
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meaning {
-    /// `val time`, `checkpoint saved in`, `data_time`.
-    Part(Part),
-    /// `epoch time`, `每轮时间`.
-    Epoch,
-    /// `total time`, `training took`.
-    Total,
-    /// `time`, `took`, `耗时`: of what, the line must say.
-    Labelled,
-    /// `- 25s`, `(25.3s)`.
-    Bare,
-    Nothing,
-}
-
-fn meaning(line: &[u8], found: &Duration) -> Meaning {
-    let [label, before, earlier] = duration::words_before::<3>(line, found.start);
-    const ESTIMATES: [&str; 8] = [
-        "eta",
-        "remaining",
-        "left",
-        "start",
-        "end",
-        "current",
-        "剩余",
-        "预计",
-    ];
-    if ESTIMATES.iter().any(|word| is(label, word) || is(before, word)) {
-        return Meaning::Nothing;
-    }
-    // ImageNet's example prints `Data  0.003 ( 0.002)` beside `Time`.
-    if is(label, "data") && !found.has_unit {
-        return Meaning::Part(Part::Data);
-    }
-    let Some(needs_unit) = labelled(label) else {
-        return bare(line, found, label);
-    };
-    if needs_unit && !found.has_unit {
-        return Meaning::Nothing;
-    }
-    let total = |word: &[u8]| {
-        is(word, "total")
-            || is(word, "training")
-            || is(word, "overall")
-            || is(word, "train") && is(label, "runtime")
-    };
-    if let Some(part) = part_of(label).or_else(|| part_of(before)) {
-        return if total(before) {
-            Meaning::Total
-        } else {
-            Meaning::Part(part)
-        };
-    }
-    let counts = |word: &[u8]| !word.first().is_some_and(u8::is_ascii_digit) && !word.is_empty();
-    if let Some(part) = part_of(earlier).filter(|_| counts(before)) {
-        return if total(earlier) {
-            Meaning::Total
-        } else {
-            Meaning::Part(part)
-        };
-    }
-    if [before, label]
-        .iter()
-        .any(|word| begins(word, "epoch") || holds(word, "轮"))
-    {
-        Meaning::Epoch
-    } else if total(before) || total(earlier) || holds(label, "总") {
-        Meaning::Total
-    } else {
-        Meaning::Labelled
-    }
-}
-
-fn is(word: &[u8], text: &str) -> bool {
-    word.eq_ignore_ascii_case(text.as_bytes())
-}
-
-fn begins(word: &[u8], text: &str) -> bool {
-    word.get(..text.len()).is_some_and(|start| is(start, text))
-}
-
-/// Chinese words are not set apart by blanks; only a word with other than ASCII in it can hold one.
-fn holds(word: &[u8], text: &str) -> bool {
-    !word.is_ascii() && memchr::memmem::find(word, text.as_bytes()).is_some()
-}
-
-/// Whether a word says that a duration follows; with `true`, only when it has a unit.
-fn labelled(word: &[u8]) -> Option<bool> {
-    const CHINESE: [&str; 4] = ["耗时", "用时", "时间", "时长"];
-    const ENGLISH: [&str; 5] = ["time", "took", "elapsed", "duration", "runtime"];
-    if !word.is_ascii() {
-        let said = CHINESE.iter().any(|label| word.ends_with(label.as_bytes()));
-        return said.then_some(false);
-    }
-    if ENGLISH.iter().any(|label| is(word, label)) {
-        return Some(false);
-    }
-    ["in", "cost", "costs"]
-        .iter()
-        .any(|label| is(word, label))
-        .then_some(true)
-}
-
-/// Without a label, a time stands by itself: `- 25s`, `(25.3s)`, `| 25.3s`, `3/30 25s`.
-fn bare(line: &[u8], found: &Duration, word: &[u8]) -> Meaning {
-    let apart = line[..found.start].iter().rev().find(|byte| **byte != b' ');
-    let stands_alone = apart.is_some_and(|byte| matches!(byte, b'-' | b'(' | b'|' | b',' | b'['));
-    let behind_number = !word.is_empty() && word.iter().all(u8::is_ascii_digit);
-    if found.has_unit && (stands_alone || behind_number) {
-        Meaning::Bare
-    } else {
-        Meaning::Nothing
-    }
-}
-
-fn part_of(word: &[u8]) -> Option<Part> {
-    type Words = &'static [&'static str];
-    /// A part, the words that name it, beginnings of words that do, and Chinese that holds it.
-    const PARTS: [(Part, Words, Words, Words); 5] = [
-        (
-            Part::Eval,
-            &["val", "test"],
-            &["valid", "eval", "testing"],
-            &["验证", "评估", "测试"],
-        ),
-        (
-            Part::Checkpoint,
-            &[],
-            &["checkpoint", "ckpt", "saving", "saved"],
-            &["保存"],
-        ),
-        (Part::Data, &["data"], &["dataload", "loading"], &["数据"]),
-        (Part::Step, &["step", "batch"], &["iter"], &[]),
-        (Part::Train, &["train", "training"], &[], &["训练"]),
-    ];
-    let found = PARTS.iter().find(|(_, words, beginnings, chinese)| {
-        words.iter().any(|text| is(word, text))
-            || beginnings.iter().any(|text| begins(word, text))
-            || chinese.iter().any(|text| holds(word, text))
-    });
-    found.map(|(part, ..)| *part)
 }
