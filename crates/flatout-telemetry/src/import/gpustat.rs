@@ -7,26 +7,28 @@ use crate::record::GpuInfo;
 use crate::sample::{GpuProcess, GpuSample, Sample};
 use flatout_core::message;
 use serde::Deserialize;
+use std::borrow::Cow;
 
 /// An object larger than this is not gpustat's.
 const LONGEST_OBJECT: usize = 16 << 20;
 
 #[derive(Deserialize)]
-struct Document {
-    #[serde(default)]
-    query_time: Option<String>,
-    #[serde(default)]
-    driver_version: Option<String>,
-    gpus: Vec<Gpu>,
+struct Document<'a> {
+    #[serde(default, borrow)]
+    query_time: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    driver_version: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    gpus: Vec<Gpu<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Gpu {
+struct Gpu<'a> {
     index: u32,
-    #[serde(default)]
-    uuid: Option<String>,
-    #[serde(default)]
-    name: Option<String>,
+    #[serde(default, borrow)]
+    uuid: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    name: Option<Cow<'a, str>>,
     #[serde(default, rename = "temperature.gpu")]
     temperature: Option<f64>,
     #[serde(default, rename = "utilization.gpu")]
@@ -55,6 +57,8 @@ struct Process {
 pub struct GpustatReader {
     lines: LineReader,
     object: Vec<u8>,
+    /// An object that was read, for the next.
+    spare: Vec<u8>,
     report: Report,
     first_ms: Option<f64>,
     last_s: f64,
@@ -65,6 +69,7 @@ impl GpustatReader {
         Self {
             lines,
             object: first,
+            spare: Vec::new(),
             report: Report::default(),
             first_ms: None,
             last_s: 0.0,
@@ -76,28 +81,37 @@ impl GpustatReader {
     }
 
     pub fn read_into(&mut self, sample: &mut Sample) -> bool {
-        while let Some(result) = self.next_document() {
-            match result {
+        while let Some(object) = self.next_object() {
+            let Some(object) = object else {
+                self.bad("it is too long");
+                continue;
+            };
+            match serde_json::from_slice(&object) {
                 Ok(document) => {
                     self.fill(document, sample);
                     self.report.samples += 1;
+                    self.spare = object;
                     return true;
                 }
-                Err(reason) => {
-                    let line = self.lines.number();
-                    self.report.bad(
-                        line,
-                        message!(en: "the object that ends in line {line} is not gpustat's: {reason}", zh: "到第 {line} 行为止的对象不是 gpustat 的输出：{reason}"),
-                    );
-                }
+                Err(error) => self.bad(&error.to_string()),
             }
         }
         false
     }
 
-    /// Collects lines up to the end of an object. An object that was cut off ends where the next begins.
-    fn next_document(&mut self) -> Option<Result<Document, String>> {
-        let mut next = Vec::new();
+    fn bad(&mut self, reason: &str) {
+        let line = self.lines.number();
+        self.report.bad(
+            line,
+            message!(en: "the object that ends in line {line} is not gpustat's: {reason}", zh: "到第 {line} 行为止的对象不是 gpustat 的输出：{reason}"),
+        );
+    }
+
+    /// Collects lines up to the end of an object. An object that was cut off ends where the next begins. `Some(None)` for one that is
+    /// too long.
+    fn next_object(&mut self) -> Option<Option<Vec<u8>>> {
+        let mut next = std::mem::take(&mut self.spare);
+        next.clear();
         let mut braces = Braces::default();
         loop {
             if braces.closed(&self.object) {
@@ -105,24 +119,23 @@ impl GpustatReader {
             }
             match self.lines.next() {
                 Ok(Some(line)) if line.first() == Some(&b'{') && !self.object.trim_ascii().is_empty() => {
-                    next = line.to_vec();
+                    next.extend_from_slice(line);
                     break;
                 }
                 Ok(Some(line)) => {
-                    self.object.extend_from_slice(line);
+                    // Much of it is indentation; no string goes on over a line's end.
+                    self.object.extend_from_slice(line.trim_ascii_start());
                     self.object.push(b'\n');
                     if self.object.len() > LONGEST_OBJECT {
                         self.object.clear();
-                        return Some(Err("it is too long".into()));
+                        return Some(None);
                     }
                 }
                 Ok(None) | Err(_) if self.object.trim_ascii().is_empty() => return None,
                 Ok(None) | Err(_) => break,
             }
         }
-        let result = serde_json::from_slice(&self.object).map_err(|error| error.to_string());
-        self.object = next;
-        Some(result)
+        Some(Some(std::mem::replace(&mut self.object, next)))
     }
 
     fn fill(&mut self, document: Document, sample: &mut Sample) {
@@ -140,15 +153,21 @@ impl GpustatReader {
             self.last_s += 1.0;
         }
         if let Some(driver) = document.driver_version {
-            self.report.versions.entry("driver".into()).or_insert(driver);
+            self.report
+                .versions
+                .entry("driver".into())
+                .or_insert_with(|| driver.into_owned());
         }
         sample.t = self.last_s;
-        sample.gpus.clear();
+        // What a sample holds on the heap is used again.
+        sample
+            .gpus
+            .retain(|index, _| document.gpus.iter().any(|gpu| gpu.index == *index));
         for gpu in document.gpus {
             self.report.rows += 1;
             self.report.gpus.entry(gpu.index).or_insert_with(|| GpuInfo {
-                name: gpu.name.clone(),
-                uuid: gpu.uuid.clone(),
+                name: gpu.name.as_deref().map(str::to_owned),
+                uuid: gpu.uuid.as_deref().map(str::to_owned),
                 mem_total_bytes: gpu.memory_total.map(mebibytes),
                 ..GpuInfo::default()
             });
