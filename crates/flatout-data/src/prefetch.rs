@@ -3,17 +3,21 @@
 //! A batch is filled by one thread. A thread takes a batch number and a free memory in one step, so batches come out in order and
 //! there is always a thread on the one the trainer waits for. No free memory means that the threads wait: that is the back-pressure, and
 //! the number of memories is the memory budget. Nothing is allocated once the first round is done.
+//!
+//! Where filling is so cheap that sleeping and waking would cost as much, a trainer that would have to wait fills a batch itself,
+//! and threads are woken for several batches at once.
 
 pub mod controller;
+mod queue;
 
-use crate::batch::{BatchMemory, Draw, Filled, SampleShape, SampleSource};
+use crate::batch::{BatchMemory, Filled, SampleShape, SampleSource};
 use crate::order::{EpochOrder, Position};
 use crate::{DataError, Result};
-use controller::{Change, Controller};
+use controller::{Change, Controller, Seen};
+use queue::{Shared, State, fill, work};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -27,39 +31,12 @@ pub enum Threads {
     Fixed(usize),
 }
 
-struct State<M> {
-    free: Vec<Filled<M>>,
-    /// Batch `n` waits at `n % ready.len()`.
-    ready: Vec<Option<Filled<M>>>,
-    /// The next batch to fill, and its number.
-    fill_position: Position,
-    fill_number: u64,
-    take_number: u64,
-    controller: Controller,
-    error: Option<DataError>,
-    stop: bool,
-}
-
-struct Shared<M> {
-    state: Mutex<State<M>>,
-    /// Something for threads to do (a free memory, a larger thread count, or the end).
-    work: Condvar,
-    /// A batch became ready, or failed.
-    done: Condvar,
-    source: Arc<dyn SampleSource>,
-    order: EpochOrder,
-}
-
-impl<M> Shared<M> {
-    fn lock(&self) -> MutexGuard<'_, State<M>> {
-        self.state.lock().unwrap_or_else(|poison| poison.into_inner())
-    }
-}
-
 pub struct Prefetcher<M: BatchMemory + 'static> {
     shared: Arc<Shared<M>>,
     threads: Vec<JoinHandle<()>>,
     maximum_threads: usize,
+    /// Whether the trainer fills batches, too.
+    helps: bool,
 }
 
 impl<M: BatchMemory + 'static> Prefetcher<M> {
@@ -100,17 +77,22 @@ impl<M: BatchMemory + 'static> Prefetcher<M> {
             controller: Controller::new(first, maximum),
             error: None,
             stop: false,
+            idle: 0,
+            trainer_sleeps: false,
+            fill_ns: 0,
         };
         let mut prefetcher = Self {
             shared: Arc::new(Shared {
                 state: Mutex::new(state),
                 work: Condvar::new(),
+                parked: Condvar::new(),
                 done: Condvar::new(),
                 source,
                 order,
             }),
             threads: Vec::with_capacity(maximum),
             maximum_threads: maximum,
+            helps: threads == Threads::Auto,
         };
         prefetcher.start_threads(first)?;
         Ok(prefetcher)
@@ -131,56 +113,72 @@ impl<M: BatchMemory + 'static> Prefetcher<M> {
     /// The next batch, waiting for it when it is not ready. Its memory goes back when the lease is dropped.
     pub fn next_batch(&mut self) -> Result<Lease<M>> {
         let asked = Instant::now();
-        let (filled, wanted) = {
-            let mut state = self.shared.lock();
-            let slot = (state.take_number % state.ready.len() as u64) as usize;
-            let waited = state.ready[slot].is_none();
-            while state.ready[slot].is_none() {
-                if let Some(error) = state.error.take() {
-                    state.stop = true;
-                    self.shared.work.notify_all();
-                    return Err(error);
-                }
-                if state.stop {
-                    return Err(DataError::Setting(flatout_core::message!(
-                        en: "the data threads have stopped after an earlier error",
-                        zh: "数据线程已因之前的错误停止"
-                    )));
-                }
-                state = self
-                    .shared
-                    .done
-                    .wait(state)
-                    .unwrap_or_else(|poison| poison.into_inner());
+        let mut state = self.shared.lock();
+        let slot = (state.take_number % state.ready.len() as u64) as usize;
+        let (mut waited, mut helped) = (false, false);
+        let filled = loop {
+            if let Some(filled) = state.ready[slot].take() {
+                break filled;
             }
-            let wait_ns = if waited {
+            waited = true;
+            if let Some(error) = state.error.take() {
+                state.stop = true;
+                self.shared.wake_all();
+                return Err(error);
+            }
+            if state.stop {
+                return Err(DataError::Setting(flatout_core::message!(
+                    en: "the data threads have stopped after an earlier error",
+                    zh: "数据线程已因之前的错误停止"
+                )));
+            }
+            let not_begun = state.fill_number == state.take_number;
+            if self.helps
+                && (not_begun || state.is_cheap())
+                && let Some(mut job) = state.begin(&self.shared.order)
+            {
+                drop(state);
+                helped = true;
+                let result = fill(&self.shared, &mut job.filled);
+                state = self.shared.lock();
+                state.finish(job, result);
+                continue;
+            }
+            state.trainer_sleeps = true;
+            if state.wakes_one() {
+                self.shared.work.notify_one();
+            }
+            state = self
+                .shared
+                .done
+                .wait(state)
+                .unwrap_or_else(|poison| poison.into_inner());
+            state.trainer_sleeps = false;
+        };
+        state.take_number += 1;
+        let depth = state.ready.len() as u64;
+        let seen = Seen {
+            batch: state.take_number,
+            wait_ns: if waited {
                 asked.elapsed().as_nanos() as u64
             } else {
                 0
-            };
-            let filled = state.ready[slot].take();
-            state.take_number += 1;
-            let queue_full = state.free.is_empty()
-                && state.fill_number >= state.take_number + state.ready.len() as u64 - 1;
-            let batch = state.take_number;
-            let before = state.controller.threads();
-            state.controller.observe(batch, wait_ns, queue_full, asked);
-            (
-                filled,
-                (state.controller.threads() != before).then(|| state.controller.threads()),
-            )
+            },
+            queue_full: state.free.is_empty() && state.fill_number >= state.take_number + depth - 1,
+            helped,
         };
-        if let Some(threads) = wanted {
+        let before = state.controller.threads();
+        state.controller.observe(seen, asked);
+        let threads = state.controller.threads();
+        drop(state);
+        if threads != before {
             self.start_threads(threads)?;
-            self.shared.work.notify_all();
+            self.shared.wake_all();
         }
-        match filled {
-            Some(filled) => Ok(Lease {
-                filled: ManuallyDrop::new(filled),
-                shared: Arc::clone(&self.shared),
-            }),
-            None => Err(crate::split::setting_at_least_one("batches")),
-        }
+        Ok(Lease {
+            filled: ManuallyDrop::new(filled),
+            shared: Arc::clone(&self.shared),
+        })
     }
 
     /// Threads filling now.
@@ -201,71 +199,11 @@ impl<M: BatchMemory + 'static> Prefetcher<M> {
 impl<M: BatchMemory> Drop for Prefetcher<M> {
     fn drop(&mut self) {
         self.shared.lock().stop = true;
-        self.shared.work.notify_all();
+        self.shared.wake_all();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
-}
-
-/// What a thread does from its start to the end.
-fn work<M: BatchMemory>(shared: &Shared<M>, thread: usize) {
-    loop {
-        let (mut filled, number) = {
-            let mut state = shared.lock();
-            loop {
-                if state.stop || state.error.is_some() {
-                    return;
-                }
-                if thread < state.controller.threads()
-                    && let Some(mut filled) = state.free.pop()
-                {
-                    filled.position = state.fill_position;
-                    state.fill_position = shared.order.after(filled.position);
-                    let number = state.fill_number;
-                    state.fill_number += 1;
-                    break (filled, number);
-                }
-                state = shared
-                    .work
-                    .wait(state)
-                    .unwrap_or_else(|poison| poison.into_inner());
-            }
-        };
-        filled.samples = shared.order.fill(filled.position, &mut filled.sample_ids);
-        let draw = Draw {
-            seed: shared.order.seed(),
-            epoch: filled.position.epoch,
-        };
-        let ids = &filled.sample_ids[..filled.samples];
-        // A panic in here would leave the trainer waiting for ever for this batch.
-        let result = catch_unwind(AssertUnwindSafe(|| {
-            shared
-                .source
-                .fill(ids, draw, filled.memory.slices(filled.samples))
-        }))
-        .unwrap_or_else(|_| Err(failed_thread()));
-        let mut state = shared.lock();
-        match result {
-            Ok(time) => {
-                filled.time = time;
-                let slot = (number % state.ready.len() as u64) as usize;
-                state.ready[slot] = Some(filled);
-            }
-            Err(error) => {
-                state.error.get_or_insert(error);
-                shared.work.notify_all();
-            }
-        }
-        shared.done.notify_all();
-    }
-}
-
-fn failed_thread() -> DataError {
-    DataError::Setting(flatout_core::message!(
-        en: "a data thread failed while it filled a batch",
-        zh: "数据线程在填充 batch 时出错"
-    ))
 }
 
 /// How many memories for batches fit a budget: at least the two that let filling and training overlap.
@@ -297,8 +235,10 @@ impl<M: BatchMemory> Drop for Lease<M> {
     fn drop(&mut self) {
         // SAFETY: taken out once, here, and never looked at again.
         let filled = unsafe { ManuallyDrop::take(&mut self.filled) };
-        self.shared.lock().free.push(filled);
-        // Parked threads wait on the same condition: one of them might swallow a single notification.
-        self.shared.work.notify_all();
+        let mut state = self.shared.lock();
+        state.free.push(filled);
+        if state.wakes_one() {
+            self.shared.work.notify_one();
+        }
     }
 }

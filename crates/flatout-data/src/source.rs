@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::batch::{BatchSlices, Draw, FillTime, SampleShape, SampleSource};
+use crate::block::Plain;
 use crate::dataset::{Labels, Panel, Tabular};
 use crate::gather;
 use std::sync::Arc;
@@ -70,16 +71,10 @@ impl SampleSource for WindowSource {
             |index| samples[index] as usize * width,
             into.inputs,
         );
-        // One value here and there: all are asked for before the first is needed.
-        for &first in samples {
-            gather::ask_for(&self.panel.labels, first as usize + label_offset);
-            gather::ask_for(&self.panel.entity_of_row, first as usize);
-        }
-        for (index, &first) in samples.iter().enumerate() {
-            let first = first as usize;
-            into.codes[index] = self.panel.entity_of_row[first];
-            into.targets[index] = self.panel.labels[first + label_offset];
-        }
+        let first = |index: usize| samples[index] as usize;
+        gather::values(&self.panel.entity_of_row, first, into.codes);
+        let label = |index: usize| samples[index] as usize + label_offset;
+        gather::values(&self.panel.labels, label, into.targets);
         Ok(fetched_since(start))
     }
 }
@@ -92,11 +87,9 @@ pub(crate) fn fetched_since(start: Instant) -> FillTime {
 }
 
 /// Copies row `samples[i]` of a `[rows, width]` block to row `i` of `into`.
-pub(crate) fn gather_rows<T: Copy>(block: &[T], width: usize, samples: &[u32], into: &mut [T]) {
+pub(crate) fn gather_rows<T: Plain>(block: &[T], width: usize, samples: &[u32], into: &mut [T]) {
     if width == 1 {
-        for (slot, &row) in into.iter_mut().zip(samples) {
-            *slot = block[row as usize];
-        }
+        gather::values(block, |index| samples[index] as usize, into);
     } else {
         gather::runs(block, width, |index| samples[index] as usize * width, into);
     }

@@ -27,6 +27,18 @@ pub struct Change {
     pub reason: Reason,
 }
 
+/// What the trainer felt when it took a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    /// Batches delivered before, with this one.
+    pub batch: u64,
+    pub wait_ns: u64,
+    /// Whether all others were ready, too.
+    pub queue_full: bool,
+    /// Whether the trainer filled batches while it waited.
+    pub helped: bool,
+}
+
 #[derive(Debug)]
 pub struct Controller {
     threads: usize,
@@ -35,6 +47,7 @@ pub struct Controller {
     batches: u64,
     waited_ns: u64,
     full: u64,
+    helped: u64,
     /// Windows to sit still; doubled whenever parking a thread made the trainer wait.
     patience_windows: u64,
     calm_windows: u64,
@@ -51,6 +64,7 @@ impl Controller {
             batches: 0,
             waited_ns: 0,
             full: 0,
+            helped: 0,
             patience_windows: 4,
             calm_windows: 0,
             parked_last: false,
@@ -66,24 +80,28 @@ impl Controller {
         &self.changes
     }
 
-    /// One batch was taken after waiting `wait_ns`; `queue_full` says whether all others were ready too.
-    pub fn observe(&mut self, batch: u64, wait_ns: u64, queue_full: bool, now: Instant) {
+    /// One batch was taken.
+    pub fn observe(&mut self, seen: Seen, now: Instant) {
+        let Seen { batch, wait_ns, .. } = seen;
         let started = *self.window_started.get_or_insert(now);
         self.batches += 1;
         self.waited_ns += wait_ns;
-        self.full += u64::from(queue_full);
+        self.full += u64::from(seen.queue_full);
+        self.helped += u64::from(seen.helped);
         if self.batches < WINDOW_BATCHES {
             return;
         }
         let elapsed_ns = now.duration_since(started).as_nanos() as u64 + wait_ns;
         self.decide(batch, elapsed_ns.max(1));
-        (self.batches, self.waited_ns, self.full) = (0, 0, 0);
+        (self.batches, self.waited_ns, self.full, self.helped) = (0, 0, 0, 0);
         self.window_started = Some(now);
     }
 
     fn decide(&mut self, batch: u64, elapsed_ns: u64) {
         let waiting = self.waited_ns as f64 / elapsed_ns as f64 > WAIT_SHARE;
-        if waiting && self.threads < self.maximum {
+        // A trainer that fills batches itself takes a CPU for it.
+        let trainer = usize::from(self.helped * 4 > self.batches);
+        if waiting && self.threads + trainer < self.maximum {
             if self.parked_last {
                 self.patience_windows = (self.patience_windows * 2).min(1 << 20);
             }
@@ -121,7 +139,13 @@ mod tests {
         let mut now = Instant::now();
         for batch in 0..windows * WINDOW_BATCHES {
             now += Duration::from_millis(1);
-            controller.observe(batch, wait_ns, full, now);
+            let seen = Seen {
+                batch,
+                wait_ns,
+                queue_full: full,
+                helped: false,
+            };
+            controller.observe(seen, now);
         }
     }
 
