@@ -1,11 +1,12 @@
 //! flatout's side of `benches/peers/data_loading.py`: one kind of loading a call, one line of JSON as answer.
 //!
-//! `data_bench make DIR` · `tabular` · `windows` · `csv PATH [THREADS]` · `parquet PATH [THREADS]` · `jpeg DIR` · `cache DIR` · `stream GIGABYTES`
+//! `data_bench make DIR` · `tabular` · `windows` · `csv PATH [THREADS]` · `parquet PATH [THREADS]` · `jpeg DIR` · `cache DIR` · `stream DIR GIGABYTES`
 
 use flatout_data::generate::{Recipe, interactions::Interactions, stocks::Stocks};
 use flatout_data::load::images::list_images;
 use flatout_data::table::{ColumnType, Layout};
 use flatout_data::table_source::{ReadOptions, TableSource};
+use flatout_data::table_stream::TableStream;
 use flatout_data::*;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -25,7 +26,7 @@ fn main() {
         "csv" | "parquet" => columns(folder, word(2).parse().unwrap_or(0)),
         "jpeg" => jpeg(folder),
         "cache" => cache(folder),
-        "stream" => stream(word(1).parse().unwrap_or(50.0)),
+        "stream" => stream(folder, word(2).parse().unwrap_or(50.0)),
         other => Ok(json!({ "error": format!("no such benchmark: {other}") })),
     };
     match answer {
@@ -145,8 +146,8 @@ fn windows() -> Result<Value> {
 
 const ROUNDS: usize = 21;
 
-/// Filling batches of windows and plain copying of as many bytes out of the same block, by turns, so that whatever else the machine
-/// does meets both: the middle of the rounds' ratios.
+/// Filling batches of windows and plain copying of as many bytes out of the same block into the same memory, by as many threads, by turns,
+/// so that whatever else the machine does meets both: the middle of the rounds' ratios.
 fn against_memcpy(source: &WindowSource, samples: u32, batch_size: usize, threads: usize) -> Result<Value> {
     let batches = 16_384 / batch_size as u64;
     let barrier = std::sync::Barrier::new(threads);
@@ -170,7 +171,8 @@ fn against_memcpy(source: &WindowSource, samples: u32, batch_size: usize, thread
             barrier.wait();
             let (start, length) = (Instant::now(), batch.inputs.len());
             for number in 0..batches {
-                let place = (epoch * batches + number + thread as u64 * 7) as usize * length;
+                // Each thread has its own place in the block: nobody copies what another one has just brought into the shared cache.
+                let place = (epoch * batches + number) as usize * length + block.len() / threads * thread;
                 let from = place % (block.len() - length);
                 batch.inputs.copy_from_slice(&block[from..from + length]);
                 std::hint::black_box(&mut batch.inputs);
@@ -301,37 +303,80 @@ fn cache(folder: &Path) -> Result<Value> {
     Ok(answer)
 }
 
-/// So many gigabytes of batches out of a table in memory, through as many buffers as a budget of 1 GB leaves room for: memory must
-/// not move.
-fn stream(gigabytes: f64) -> Result<Value> {
+/// So many gigabytes of batches out of files of 4 GB that are gone through again and again, within a budget of 1 GB: memory must not
+/// move. The files are put out of the system's cache after each pass, so that every pass reads them from the disk.
+fn stream(folder: &Path, gigabytes: f64) -> Result<Value> {
     const BUDGET_BYTES: usize = 1_000_000_000;
-    let (rows, width, batch_size) = (200_000usize, 256usize, 4096usize);
-    let table = Tabular {
-        rows,
-        features: numbers(rows * width).into(),
-        feature_names: (0..width).map(|index| index.to_string()).collect(),
-        labels: Labels::Real(numbers(rows).into()),
-        ..Tabular::default()
+    const MEMORIES_BYTES: usize = 100_000_000;
+    let batch_size = 4096;
+    let shards = folder.join("shards");
+    make_shards(&shards)?;
+    let source = TableSource::open(&shards, None, None)?;
+    let options = TabularOptions {
+        label: "column_0".into(),
+        ..TabularOptions::default()
     };
-    let data_bytes = table.size_bytes();
-    let source: Arc<dyn SampleSource> = Arc::new(TabularSource(Arc::new(table)));
-    let order = EpochOrder::new((0..rows as u32).collect(), batch_size, true, Some(1));
-    let count = prefetch::memories_for_budget(source.shape(), batch_size, BUDGET_BYTES - data_bytes);
-    let memories = (0..count)
-        .map(|_| HostBatch::new(source.shape(), batch_size))
-        .collect();
-    let mut batches = Prefetcher::new(source, order, Position::default(), memories, Threads::Auto)?;
-    let wanted = (gigabytes * 1e9 / (batch_size * width * 4) as f64) as u64;
-    let (mut resident, start) = (Vec::new(), Instant::now());
-    for number in 0..wanted {
-        batches.next_batch()?;
-        if number % (wanted / 10).max(1) == 0 {
-            resident.push(status("VmRSS"));
+    let mut stream = TableStream::new(&source, &options, BUDGET_BYTES - MEMORIES_BYTES, 1)?;
+    let (mut resident, mut streamed, mut passes) = (Vec::new(), 0f64, 0);
+    let (start, mut reported) = (Instant::now(), -1.0);
+    while streamed < gigabytes * 1e9 {
+        let part = stream.next_part()?;
+        let (rows, last) = (part.table.rows as u32, part.left == 0);
+        let samples: Arc<dyn SampleSource> = Arc::new(TabularSource(Arc::new(part.table)));
+        let order = EpochOrder::new((0..rows).collect(), batch_size, false, Some(part.epoch));
+        let count = prefetch::memories_for_budget(samples.shape(), batch_size, MEMORIES_BYTES);
+        let memories = (0..count)
+            .map(|_| HostBatch::new(samples.shape(), batch_size))
+            .collect();
+        let row_bytes = samples.shape().size_bytes();
+        let batches = order.batches_per_epoch();
+        let mut prefetcher = Prefetcher::new(samples, order, Position::default(), memories, Threads::Auto)?;
+        for _ in 0..batches {
+            streamed += (prefetcher.next_batch()?.samples * row_bytes) as f64;
+            if streamed - reported >= gigabytes * 1e9 / 50.0 {
+                reported = streamed;
+                resident.push(json!([streamed.round(), status("VmRSS"), status("RssAnon")]));
+            }
+        }
+        if last {
+            passes += 1;
+            source.files.iter().for_each(|file| forget(file));
         }
     }
-    Ok(
-        json!({ "gigabytes": gigabytes, "budget_bytes": BUDGET_BYTES, "batches_ahead": count,
-        "seconds": start.elapsed().as_secs_f64(), "resident_bytes_at_each_tenth": resident,
-        "resident_bytes_at_the_end": status("VmRSS"), "peak_bytes": status("VmHWM") }),
-    )
+    Ok(json!({
+        "gigabytes": streamed / 1e9, "passes": passes, "parts": stream.parts(), "files": source.files.len(),
+        "budget_bytes": BUDGET_BYTES, "seconds": start.elapsed().as_secs_f64(),
+        "streamed_resident_anonymous_bytes": resident, "peak_bytes": status("VmHWM"),
+    }))
+}
+
+/// 16 files of 64 000 rows of 1000 floats, unless they are there.
+fn make_shards(folder: &Path) -> Result<()> {
+    let failed = |error| DataError::File(flatout_core::error::FileError::writing(folder, error));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let mut header = String::from("{'descr': '<f4', 'fortran_order': False, 'shape': (64000, 1000), }");
+    header += &" ".repeat(128 - 10 - 1 - header.len());
+    header.push('\n');
+    for number in 1..=16u64 {
+        let path = folder.join(format!("rows_part{number}.npy"));
+        if path.is_file() {
+            continue;
+        }
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        let mut values = random::Stream::new(number, &[]);
+        (0..64_000 * 1000).for_each(|_| bytes.extend((values.uniform() as f32).to_le_bytes()));
+        std::fs::write(&path, bytes).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Puts a file out of the system's cache of files.
+fn forget(path: &Path) {
+    use std::os::fd::AsRawFd;
+    if let Ok(file) = std::fs::File::open(path) {
+        // SAFETY: advice about an open file; it changes nothing of its contents.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    }
 }
