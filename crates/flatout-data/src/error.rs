@@ -1,9 +1,12 @@
 //! What can be wrong with data, said so that the person finds the place.
 
+mod wording;
+
 use crate::table::{BadRow, Problem};
 use flatout_core::error::FileError;
 use flatout_core::{Explain, Message, explained, message};
 use std::path::PathBuf;
+use wording::{bad_row, is_infinite, not_a_number, other_columns};
 
 pub type Result<T> = std::result::Result<T, DataError>;
 
@@ -89,6 +92,12 @@ pub enum DataError {
     TooLarge {
         what: &'static str,
         count: u64,
+    },
+    /// A word that is no policy for reading.
+    Policy {
+        setting: &'static str,
+        value: String,
+        expected: Message,
     },
     /// A setting that makes no sense; the message says which and why.
     Setting(Message),
@@ -208,6 +217,14 @@ impl Explain for DataError {
             Self::TooLarge { what, count } => {
                 message!(en: "{count} {what} are more than one data set can hold", zh: "{what} 数量 {count} 超出单个数据集的上限")
             }
+            Self::Policy {
+                setting,
+                value,
+                expected,
+            } => Message {
+                en: format!("`{setting}` is `{value}`; expected {}", expected.en),
+                zh: format!("`{setting}` 的值为 `{value}`；应为{}", expected.zh),
+            },
             Self::Setting(message) => message.clone(),
         }
     }
@@ -218,20 +235,23 @@ impl Explain for DataError {
                 let list = columns.join(", ");
                 Some(message!(en: "its columns are: {list}", zh: "它的列有：{list}"))
             }
-            Self::NotFinite { .. } => Some(message!(
-                en: "choose what to do with missing values: mean, zero, forward or drop",
-                zh: "请指定缺失值的处理方式：mean、zero、forward 或 drop"
-            )),
+            Self::NotFinite { column, value, .. } => Some(not_a_number(column, value)),
             Self::BadRow(BadRow {
-                problem: Problem::Value { .. },
+                problem: Problem::Value { column, value, .. },
+                ..
+            }) if value.is_empty() || value.eq_ignore_ascii_case("nan") || is_infinite(value) => {
+                Some(not_a_number(column, value))
+            }
+            Self::BadRow(BadRow {
+                problem: Problem::Value { column, .. },
                 ..
             }) => Some(message!(
-                en: "give the column another type or a policy for missing values, or leave such rows out with `skip`",
-                zh: "请为该列指定其他类型或缺失值策略，或用 `skip` 跳过这样的行"
+                en: "mend the file, train with `--bad-rows skip` to leave such rows out, or read the column otherwise: `--column-type {column}=category` (or ignore)",
+                zh: "请修正文件；或训练时用 `--bad-rows skip` 跳过这样的行；或换一种方式读取该列：`--column-type {column}=category`（或 ignore）"
             )),
             Self::BadRow(_) => Some(message!(
-                en: "mend the file, or leave such rows out with `skip`",
-                zh: "请修正文件，或用 `skip` 跳过这样的行"
+                en: "mend the file, or train with `--bad-rows skip` to leave such rows out",
+                zh: "请修正文件，或训练时用 `--bad-rows skip` 跳过这样的行"
             )),
             Self::NoWindows { .. } => Some(message!(
                 en: "use a shorter sequence length, or give this split a larger share",
@@ -255,61 +275,3 @@ impl Explain for DataError {
     }
 }
 explained!(DataError);
-
-fn other_columns(
-    path: &std::path::Path,
-    first: &std::path::Path,
-    missing: &[String],
-    extra: &[String],
-) -> Message {
-    let (path, first) = (path.display(), first.display());
-    let (missing, extra) = (missing.join(", "), extra.join(", "));
-    let mut text = message!(
-        en: "`{path}` has other columns than `{first}`:",
-        zh: "`{path}` 与 `{first}` 的列不一致："
-    );
-    if !missing.is_empty() {
-        text.en += &format!(" missing {missing}");
-        text.zh += &format!("缺少 {missing}");
-    }
-    if !extra.is_empty() {
-        let (en, zh) = if missing.is_empty() {
-            ("", "")
-        } else {
-            (";", "；")
-        };
-        text.en += &format!("{en} extra {extra}");
-        text.zh += &format!("{zh}多出 {extra}");
-    }
-    if missing.is_empty() && extra.is_empty() {
-        text.en += " another order";
-        text.zh += "顺序不同";
-    }
-    text
-}
-
-fn bad_row(row: &BadRow) -> Message {
-    let (path, line) = (row.path.display(), row.line);
-    match &row.problem {
-        Problem::Fields { found, expected } => message!(
-            en: "line {line} of `{path}` has {found} fields, the header has {expected}",
-            zh: "`{path}` 第 {line} 行有 {found} 个字段，而表头有 {expected} 个"
-        ),
-        Problem::Value {
-            column,
-            value,
-            wanted,
-        } if value.is_empty() => message!(
-            en: "line {line} of `{path}`: column `{column}` is empty ({wanted} expected)",
-            zh: "`{path}` 第 {line} 行：列 `{column}` 为空（应为 {wanted}）"
-        ),
-        Problem::Value {
-            column,
-            value,
-            wanted,
-        } => message!(
-            en: "line {line} of `{path}`: column `{column}` is `{value}`, which is not {wanted}",
-            zh: "`{path}` 第 {line} 行：列 `{column}` 的值 `{value}` 不是 {wanted}"
-        ),
-    }
-}

@@ -1,14 +1,15 @@
 //! What the engine sees at a path: files, schema, rows, missing values, splits, memory. For people and for programs.
 
+mod tables;
+
 use crate::formats::image::ImageDecoder;
 use crate::formats::npy::NpyFile;
-use crate::formats::npy_table;
 use crate::load::images::{ImageOptions, list_images};
 use crate::load::join::JoinRecipe;
-use crate::split::{SplitRule, split_rows};
-use crate::table::{Array, BadRow, BadRows, ColumnType, Layout, MISSING};
-use crate::table_source::{ReadOptions, TableSource};
-use crate::{DataError, ImageTargets, Result, TabularOptions, load_tabular};
+use crate::split::{SplitRule, Splits, split_rows};
+use crate::table::{Array, BadRow, ColumnType};
+use crate::table_source::TableSource;
+use crate::{DataError, ImageTargets, Policies, Result};
 use serde::Serialize;
 use std::path::Path;
 
@@ -21,8 +22,12 @@ pub struct Inspection {
     pub files: Vec<FileInfo>,
     pub rows: u64,
     pub columns: Vec<ColumnInfo>,
-    /// Rows that cannot be read; they would be an error, or be left out with `skip`.
+    /// Rows that cannot be read; they are an error, or left out with `skip`.
     pub bad_rows: u64,
+    /// What becomes of them: `error` or `skip`.
+    pub bad_rows_policy: &'static str,
+    /// Rows with missing values in columns whose policy is to drop them.
+    pub rows_to_drop: u64,
     #[serde(skip)]
     pub bad_examples: Vec<BadRow>,
     /// Rows (or pictures) of training, validation and test under the default split.
@@ -51,6 +56,9 @@ pub struct ColumnInfo {
     #[serde(rename = "type")]
     pub kind: &'static str,
     pub missing: u64,
+    /// What becomes of missing values; a category's are a value of their own when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing_policy: Option<&'static str>,
     /// Different values of a category.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distinct: Option<u64>,
@@ -60,10 +68,10 @@ pub struct ColumnInfo {
     pub maximum: Option<f64>,
 }
 
-/// Looks at a path and reads it once, leaving bad rows out.
-pub fn inspect(path: &Path, limit: Option<usize>) -> Result<Inspection> {
+/// Looks at a path and reads it once, as the policies say but without stopping: what would be an error is counted.
+pub fn inspect(path: &Path, limit: Option<usize>, policies: &Policies) -> Result<Inspection> {
     if let Some(recipe) = JoinRecipe::find(path)? {
-        return inspect_joined(path, &recipe, limit);
+        return tables::joined(path, &recipe, limit, policies);
     }
     // A folder of pictures with a table of labels is one of pictures.
     if path.is_dir()
@@ -76,7 +84,7 @@ pub fn inspect(path: &Path, limit: Option<usize>) -> Result<Inspection> {
         return inspect_picture_array(path, array);
     }
     match TableSource::open(path, limit, None) {
-        Ok(source) => inspect_table(&source),
+        Ok(source) => tables::table(&source, policies),
         Err(DataError::NoFiles { .. }) if path.is_dir() => inspect_images(path, limit),
         Err(error) => Err(error),
     }
@@ -106,8 +114,10 @@ fn inspect_picture_array(path: &Path, array: NpyFile) -> Result<Inspection> {
         rows: images.count as u64,
         columns,
         bad_rows: 0,
+        bad_rows_policy: "error",
         bad_examples: Vec::new(),
-        split: [&split.train, &split.validation, &split.test].map(|part| part.len() as u64),
+        rows_to_drop: 0,
+        split: sizes(&split),
         memory_bytes: images.pixels.size_bytes() as u64,
         image_shape: Some([images.height, images.width, images.channels]),
         classes,
@@ -120,160 +130,6 @@ fn file_info(path: &Path, rows: Option<u64>) -> FileInfo {
         size_bytes: std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
         rows,
     }
-}
-
-fn inspect_table(source: &TableSource) -> Result<Inspection> {
-    let kinds: Vec<Option<ColumnType>> = source.types.iter().map(|kind| Some(*kind)).collect();
-    let options = ReadOptions {
-        bad_rows: BadRows::Skip,
-        allow_infinite: true,
-        threads: None,
-    };
-    let read = source.read(&Layout::columns(&kinds), &options)?;
-    let columns: Vec<ColumnInfo> = read
-        .arrays
-        .arrays
-        .iter()
-        .enumerate()
-        .map(|(index, array)| {
-            describe(
-                &source.names[index],
-                source.types[index],
-                array,
-                read.arrays.dictionaries[index].len(),
-            )
-        })
-        .collect();
-    let rows = read.arrays.rows;
-    let times = source.types.iter().position(|kind| *kind == ColumnType::Time);
-    // One file an entity: several Parquet files with a time that are not parts of one name.
-    let files = source.format_name() == "Parquet"
-        && times.is_some()
-        && source.files.len() > 1
-        && !source.files[0].to_string_lossy().contains("_part");
-    let panel = files || (source.format_name() == "NumPy" && source.names[0] == npy_table::ENTITY);
-    let timestamps = match times.map(|column| &read.arrays.arrays[column]) {
-        Some(Array::Integer(times)) if panel => Some(&times[..]),
-        _ => None,
-    };
-    let split = split_rows(rows, timestamps, &SplitRule::default())?;
-    Ok(Inspection {
-        schema_version: 1,
-        kind: if panel { "panel" } else { "table" },
-        format: source.format_name().into(),
-        files: source
-            .files
-            .iter()
-            .zip(&read.rows_per_file)
-            .map(|(path, rows)| file_info(path, Some(*rows as u64)))
-            .collect(),
-        rows: rows as u64,
-        memory_bytes: source
-            .types
-            .iter()
-            .map(|kind| (kind.value_bytes() * rows) as u64)
-            .sum(),
-        columns,
-        bad_rows: read.skipped.count,
-        bad_examples: read.skipped.examples,
-        split: [&split.train, &split.validation, &split.test].map(|part| part.len() as u64),
-        image_shape: None,
-        classes: Vec::new(),
-    })
-}
-
-fn describe(name: &str, kind: ColumnType, array: &Array, distinct: usize) -> ColumnInfo {
-    let range = |values: &mut dyn Iterator<Item = f64>| {
-        values.fold(None, |range: Option<(f64, f64)>, value| {
-            Some(range.map_or((value, value), |(low, high)| (low.min(value), high.max(value))))
-        })
-    };
-    let (missing, range) = match array {
-        Array::Real(values) => (
-            values.iter().filter(|value| !value.is_finite()).count(),
-            range(
-                &mut values
-                    .iter()
-                    .filter(|value| value.is_finite())
-                    .map(|&value| f64::from(value)),
-            ),
-        ),
-        Array::Integer(values) => (
-            values.iter().filter(|value| **value == MISSING).count(),
-            range(
-                &mut values
-                    .iter()
-                    .filter(|value| **value != MISSING)
-                    .map(|&value| value as f64),
-            ),
-        ),
-        Array::Code(values) => (values.iter().filter(|code| **code == 0).count(), None),
-    };
-    ColumnInfo {
-        name: name.to_owned(),
-        kind: kind.name(),
-        missing: missing as u64,
-        distinct: (kind == ColumnType::Category).then_some(distinct as u64),
-        minimum: range.map(|(low, _)| low),
-        maximum: range.map(|(_, high)| high),
-    }
-}
-
-fn inspect_joined(path: &Path, recipe: &JoinRecipe, limit: Option<usize>) -> Result<Inspection> {
-    let options = TabularOptions {
-        bad_rows: BadRows::Skip,
-        missing: crate::Missing::Mean,
-        limit,
-        ..TabularOptions::default()
-    };
-    let table = load_tabular(path, &options)?;
-    let split = table.split(&SplitRule::default())?;
-    let width = table.feature_names.len();
-    let features = table.feature_names.iter().enumerate().map(|(column, name)| {
-        let values: Vec<f32> = table
-            .features
-            .iter()
-            .skip(column)
-            .step_by(width)
-            .copied()
-            .collect();
-        describe(name, ColumnType::Real, &Array::Real(values), 0)
-    });
-    let categories = table.categories.iter().enumerate().map(|(column, category)| {
-        let codes: Vec<i32> = table
-            .codes
-            .iter()
-            .skip(column)
-            .step_by(table.categories.len())
-            .copied()
-            .collect();
-        describe(
-            &category.name,
-            ColumnType::Category,
-            &Array::Code(codes),
-            category.values.len(),
-        )
-    });
-    let folder = if path.join("data").is_dir() {
-        path.join("data")
-    } else {
-        path.to_owned()
-    };
-    let files = recipe.files(&folder)?;
-    Ok(Inspection {
-        schema_version: 1,
-        kind: "joined tables",
-        format: recipe.name.clone(),
-        files: files.iter().map(|path| file_info(path, None)).collect(),
-        rows: table.rows as u64,
-        columns: features.chain(categories).collect(),
-        bad_rows: table.skipped.count,
-        bad_examples: table.skipped.examples.clone(),
-        split: [&split.train, &split.validation, &split.test].map(|part| part.len() as u64),
-        memory_bytes: table.size_bytes() as u64,
-        image_shape: None,
-        classes: Vec::new(),
-    })
 }
 
 fn inspect_images(path: &Path, limit: Option<usize>) -> Result<Inspection> {
@@ -297,12 +153,18 @@ fn inspect_images(path: &Path, limit: Option<usize>) -> Result<Inspection> {
         rows: list.files.len() as u64,
         columns,
         bad_rows: 0,
+        bad_rows_policy: "error",
         bad_examples: Vec::new(),
-        split: [&split.train, &split.validation, &split.test].map(|part| part.len() as u64),
+        rows_to_drop: 0,
+        split: sizes(&split),
         memory_bytes: (list.shape.size_bytes() * list.files.len()) as u64,
         image_shape: Some([list.shape.height, list.shape.width, list.shape.channels]),
         classes,
     })
+}
+
+fn sizes(split: &Splits) -> [u64; 3] {
+    [&split.train, &split.validation, &split.test].map(|part| part.len() as u64)
 }
 
 /// Pictures of each class, or the columns of targets.
@@ -327,7 +189,7 @@ fn describe_targets(targets: &ImageTargets) -> (Vec<(String, u64)>, Vec<ColumnIn
             .enumerate()
             .map(|(column, name)| {
                 let values: Vec<f32> = values.iter().skip(column).step_by(names.len()).copied().collect();
-                describe(name, ColumnType::Real, &Array::Real(values), 0)
+                tables::describe(name, ColumnType::Real, &Array::Real(values), 0)
             })
             .collect(),
     };

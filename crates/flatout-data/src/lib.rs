@@ -41,6 +41,7 @@
 //! | [`batch`], [`source`], [`file_source`] | what a batch is; gathering it from memory, or decoding it from files |
 //! | [`prefetch`] | threads, queue, back-pressure, the controller |
 //! | [`formats`], [`load`] | files to columns |
+//! | [`table_stream`] | a table larger than memory, part after part |
 //! | [`cache`] | a parsed data set in one mapped file: `Cache::new(Cache::default_folder()).panel(path, &options)` |
 //! | [`inspect`] | what the engine sees at a path |
 //! | [`generate`] | synthetic data with a known best score |
@@ -71,6 +72,7 @@ mod stamps;
 pub mod standardise;
 pub mod table;
 pub mod table_source;
+pub mod table_stream;
 pub mod text_list;
 pub mod time;
 
@@ -86,6 +88,7 @@ pub use load::images::{ImageOptions, load_images};
 pub use load::join::{JoinRecipe, SideTable};
 pub use load::missing::Missing;
 pub use load::panel::{PanelOptions, load_panel};
+pub use load::policies::{Policies, Written};
 pub use load::tabular::{LabelKind, TabularOptions, load_tabular};
 pub use order::{EpochOrder, Permutation, Position};
 pub use prefetch::{Lease, Prefetcher, Threads};

@@ -6,5 +6,6 @@ pub mod kuairand;
 pub mod missing;
 pub mod panel;
 mod panel_table;
+pub mod policies;
 pub mod roles;
 pub mod tabular;

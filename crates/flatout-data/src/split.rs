@@ -72,8 +72,8 @@ impl SplitRule {
 
 pub(crate) fn no_timestamps() -> DataError {
     DataError::Setting(message!(
-        en: "a split by date needs a column of dates, and none was named or found",
-        zh: "按日期划分需要日期列，但没有指定也没有找到"
+        en: "a split by date needs a column of dates, and none was found; name it with `--time COLUMN`",
+        zh: "按日期划分需要日期列，但没有找到；请用 `--time 列名` 指定"
     ))
 }
 

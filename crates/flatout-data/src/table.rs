@@ -126,6 +126,15 @@ pub enum BadRows {
     Skip,
 }
 
+impl BadRows {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Skip => "skip",
+        }
+    }
+}
+
 /// One unreadable row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRow {

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
     pub bad_rows: BadRows,
-    /// Keep infinite values instead of calling the row bad.
-    pub allow_infinite: bool,
+    /// Infinite values count as missing ones, instead of making their row a bad one.
+    pub infinite_is_missing: bool,
     pub threads: Option<usize>,
 }
 
@@ -126,7 +126,7 @@ impl TableSource {
                 };
                 let options = CsvOptions {
                     bad_rows: options.bad_rows,
-                    allow_infinite: options.allow_infinite,
+                    infinite_is_missing: options.infinite_is_missing,
                     threads: options.threads,
                     block_bytes: None,
                 };
@@ -135,6 +135,27 @@ impl TableSource {
             Format::Parquet => parquet_table::read(&self.files, &self.names, layout, options),
             Format::Npy => npy_table::read(&self.files, layout, options),
         }
+    }
+
+    /// How much memory a file's rows take, at most.
+    pub fn decoded_bytes(&self, file: usize, row_bytes: usize) -> Result<usize> {
+        let path = &self.files[file];
+        let rows = match self.format {
+            Format::Parquet => Some(ParquetFile::open(path)?.rows()),
+            Format::Npy => npy_table::rows(path),
+            Format::Csv { .. } => None,
+        };
+        if let Some(rows) = rows {
+            return Ok(rows.saturating_mul(row_bytes));
+        }
+        let size = std::fs::metadata(path).map_err(|error| DataError::reading(path, error))?;
+        let ends = |ending: &str| {
+            path.extension()
+                .is_some_and(|end| end.eq_ignore_ascii_case(ending))
+        };
+        // A value of four bytes has at least a digit and a comma as text; packed text grows by ten at most, in earnest.
+        let packed = if ends("gz") || ends("zst") { 10 } else { 1 };
+        Ok((size.len() as usize).saturating_mul(2 * packed))
     }
 
     /// How many rows there are if that is known without reading them.

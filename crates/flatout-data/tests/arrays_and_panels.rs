@@ -67,7 +67,7 @@ fn an_array_is_a_table_with_its_labels_beside_it() {
         };
         assert_eq!((&classes[..], names.len()), (&[1, 0, 2, 0][..], 3));
     }
-    let seen = inspect(&path, None).unwrap();
+    let seen = inspect(&path, None, &Policies::default()).unwrap();
     assert_eq!(
         (seen.kind, seen.format.as_str(), seen.rows, seen.columns.len()),
         ("table", "NumPy", 4, 4)
@@ -93,7 +93,7 @@ fn an_array_with_three_axes_is_a_panel() {
     assert_eq!(panel.entities[10].name, "10");
     assert_eq!(panel.features[10 * 5 + 3], 1030.0);
     assert_eq!(panel.labels[10 * 5 + 3], 1031.0);
-    assert_eq!(inspect(&path, None).unwrap().kind, "panel");
+    assert_eq!(inspect(&path, None, &Policies::default()).unwrap().kind, "panel");
     let (again, used) = Cache::new(folder.path().join("cache"))
         .panel(&path, &options)
         .unwrap();

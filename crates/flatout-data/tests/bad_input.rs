@@ -50,7 +50,7 @@ fn a_truncated_parquet_file_is_named_wherever_it_is_cut() {
         let errors = [
             load_panel(&source, &panel_options()).unwrap_err(),
             load_tabular(&source, &table_options("return_pct")).unwrap_err(),
-            inspect(&source, None).unwrap_err(),
+            inspect(&source, None, &Policies::default()).unwrap_err(),
         ];
         for error in errors {
             assert!(error.to_string().contains("600001.parquet"), "{length}: {error}");
@@ -73,7 +73,7 @@ fn files_without_rows_are_named() {
     std::fs::write(&csv, "x,y\n").unwrap();
     assert!(says(&csv).contains("header.csv"), "{}", says(&csv));
     assert!(
-        inspect(&csv, None).is_ok_and(|seen| seen.rows == 0),
+        inspect(&csv, None, &Policies::default()).is_ok_and(|seen| seen.rows == 0),
         "looking at it is no failure"
     );
     let parquet = folder.path().join("none.parquet");
@@ -273,7 +273,9 @@ fn a_folder_or_file_without_permission_is_named() {
             load_images(&source, &ImageOptions::default())
                 .map(drop)
                 .unwrap_err(),
-            inspect(&source, None).map(drop).unwrap_err(),
+            inspect(&source, None, &Policies::default())
+                .map(drop)
+                .unwrap_err(),
             Cache::new(folder.path().join("cache"))
                 .panel(&source, &panel_options())
                 .map(drop)

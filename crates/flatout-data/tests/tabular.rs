@@ -17,6 +17,17 @@ fn options(label: &str) -> TabularOptions {
     }
 }
 
+fn policies(written: Written<'_>) -> Policies {
+    Policies::of(&written).unwrap()
+}
+
+fn missing(missing: &str) -> Policies {
+    policies(Written {
+        missing,
+        ..Written::default()
+    })
+}
+
 #[test]
 fn columns_find_their_roles() {
     let folder = tempfile::tempdir().unwrap();
@@ -38,10 +49,13 @@ fn columns_find_their_roles() {
     let chosen = TabularOptions {
         label_kind: LabelKind::Class,
         exclude: vec!["x".into()],
-        types: vec![
-            ("user_id".into(), ColumnType::Real),
-            ("n".into(), ColumnType::Category),
-        ],
+        policies: Policies {
+            types: vec![
+                ("user_id".into(), ColumnType::Real),
+                ("n".into(), ColumnType::Category),
+            ],
+            ..Policies::default()
+        },
         ..options("city")
     };
     let table = load_tabular(&folder.path().join("t.csv"), &chosen).unwrap();
@@ -109,15 +123,14 @@ fn missing_values_follow_the_policy_of_their_column() {
         "{error}"
     );
     let chosen = TabularOptions {
-        missing: Missing::Zero,
-        missing_by_column: vec![("b".into(), Missing::Forward), ("c".into(), Missing::Drop)],
+        policies: missing("zero,b=forward,c=drop"),
         ..options("y")
     };
     let table = load_tabular(&path, &chosen).unwrap();
     assert_eq!((table.rows, table.rows_dropped), (2, 1));
     assert_eq!(&table.features[..], [1.0, 2.0, 3.0, 4.0, 0.0, 2.0, 5.0, 6.0]);
     let mean = TabularOptions {
-        missing: Missing::Mean,
+        policies: missing("mean"),
         ..options("y")
     };
     let mut table = load_tabular(&path, &mean).unwrap();
@@ -156,8 +169,11 @@ fn bad_input_is_named() {
     assert!(fails("infinite.csv", "a,b\n1,2\ninf,3\n", "b").contains("inf"));
     write(folder.path(), "skip.csv", "a,b\n1,2\n3\n4,5\nx,6\n7,8\n");
     let skip = TabularOptions {
-        bad_rows: BadRows::Skip,
-        types: vec![("a".into(), ColumnType::Real)],
+        policies: Policies {
+            bad_rows: BadRows::Skip,
+            types: vec![("a".into(), ColumnType::Real)],
+            ..Policies::default()
+        },
         ..options("b")
     };
     let table = load_tabular(&folder.path().join("skip.csv"), &skip).unwrap();
@@ -174,7 +190,7 @@ fn a_column_all_missing_becomes_the_mean_or_an_error() {
     let mut table = load_tabular(
         &path,
         &TabularOptions {
-            missing: Missing::Mean,
+            policies: missing("mean"),
             ..options("y")
         },
     )

@@ -23,7 +23,15 @@ const RESOLVED: &str = "# as resolved by flatout, defaults and all";
 const GENERATE: &str = "generate";
 
 /// Settings in whose one value commas have a meaning of their own.
-const WITH_COMMAS: &[&str] = &["data", "label", "input_size", "output_dir", "resume"];
+const WITH_COMMAS: &[&str] = &[
+    "data",
+    "label",
+    "input_size",
+    "output_dir",
+    "resume",
+    "missing",
+    "column_type",
+];
 
 /// One phase of training: the run's values with the phase's own over them.
 #[derive(Clone, Debug)]

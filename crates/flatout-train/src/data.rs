@@ -8,11 +8,13 @@ pub mod rows;
 use crate::metrics::Label;
 use crate::target::{Labels, Target, Task};
 use crate::{Settings, TrainError};
-use flatout_core::{Message, message};
+use flatout_core::{Explain, Message, message};
 use flatout_data::formats::image::IMAGE_ENDINGS;
 use flatout_data::formats::npy::NpyFile;
+use flatout_data::formats::npy_table;
 use flatout_data::generate::Recipe;
-use flatout_data::{Cache, CacheUse, Category, JoinRecipe, SplitRule, Standardiser};
+use flatout_data::table::Skipped;
+use flatout_data::{Cache, CacheUse, Category, DataError, JoinRecipe, SplitRule, Standardiser};
 use flatout_engine::Table;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -138,11 +140,22 @@ impl TrainingData {
                 settings.label.clone(),
                 settings.limit,
                 settings.validation_ratio.to_bits(),
+                settings.validation_from_us,
+            )
+        };
+        let columns = |settings: &Settings| {
+            (
+                settings.entity.clone(),
+                settings.time.clone(),
+                settings.policies.clone(),
             )
         };
         let read_as = |settings: &Settings| (settings.task.clone(), settings.input_size, settings.channels);
         let changed = |settings: &Settings| (settings.flip, settings.crop_padding);
-        source(one) == source(other) && read_as(one) == read_as(other) && changed(one) == changed(other)
+        source(one) == source(other)
+            && columns(one) == columns(other)
+            && read_as(one) == read_as(other)
+            && changed(one) == changed(other)
     }
 
     /// The same data for another length of window; nothing is read.
@@ -249,6 +262,12 @@ impl Kind {
 
 /// The newest samples, or some drawn at random, are kept to validate on.
 fn split_rule(settings: &Settings) -> SplitRule {
+    if let Some(validation_from_us) = settings.validation_from_us {
+        return SplitRule::Time {
+            validation_from_us,
+            test_from_us: None,
+        };
+    }
     let validation = settings.validation_ratio;
     SplitRule::Ratio {
         train: 1.0 - validation,
@@ -272,14 +291,39 @@ fn make(path: &Path, recipe: &Recipe) -> Result<Message, TrainError> {
     ))
 }
 
-/// The column that the settings name, else the one that generated data name themselves.
+/// The column that the settings name, else the one that generated data name themselves, else the `labels.npy` beside arrays.
 fn label_of(path: &Path, settings: &Settings) -> Result<Option<String>, TrainError> {
     if settings.label.is_some() {
         return Ok(settings.label.clone());
     }
     let folder = if path.is_dir() { Some(path) } else { path.parent() };
     let recipe = folder.map(flatout_data::generate::read_recipe).transpose()?;
-    Ok(recipe.flatten().map(|generated| generated.label))
+    let beside = || npy_table::has_labels(path).then(|| npy_table::LABEL.to_owned());
+    Ok(recipe.flatten().map(|generated| generated.label).or_else(beside))
+}
+
+/// Says which rows are not learnt from.
+pub(crate) fn left_out(skipped: &Skipped, dropped: usize) -> Vec<Message> {
+    let mut notes = Vec::new();
+    let count = skipped.count;
+    if let Some(first) = skipped.examples.first() {
+        let first = DataError::BadRow(first.clone()).message();
+        notes.push(Message {
+            en: format!(
+                "{count} rows cannot be read and are left out; the first: {}",
+                first.en
+            ),
+            zh: format!("{count} 行无法读取，已跳过；第一处：{}", first.zh),
+        });
+    } else if count > 0 {
+        notes.push(
+            message!(en: "{count} rows cannot be read and are left out", zh: "{count} 行无法读取，已跳过"),
+        );
+    }
+    if dropped > 0 {
+        notes.push(message!(en: "{dropped} rows are left out because values are missing", zh: "{dropped} 行因缺失值被丢弃"));
+    }
+    notes
 }
 
 /// The prepared cache, unless it is switched off.

@@ -22,6 +22,12 @@ const RULES: &[Rule] = &[
     ("sequence_length", only_windows),
     ("horizon", only_windows),
     ("entity_embedding_dim", embedding),
+    ("time", only_tables),
+    ("missing", only_tables),
+    ("bad_rows", only_tables),
+    ("infinite", only_tables),
+    ("column_type", only_tables),
+    ("validation_ratio", validation_ratio),
     ("channels", channels),
     ("label", label),
     ("dropout", dropout),
@@ -58,6 +64,17 @@ fn embedding(facts: &Facts) -> Option<Message> {
     };
     none.then(
         || message!(en: "there is nothing to embed: neither entities nor categories", zh: "没有可嵌入的内容：既无实体也无类别列"),
+    )
+}
+
+fn only_tables(facts: &Facts) -> Option<Message> {
+    let pictures = matches!(facts.data.shape(), Shape::Pictures { .. });
+    pictures.then(|| message!(en: "pictures have no columns", zh: "图像没有列"))
+}
+
+fn validation_ratio(facts: &Facts) -> Option<Message> {
+    facts.settings.validation_from_us.map(
+        |_| message!(en: "validation_from tells where the samples to validate on begin", zh: "验证样本的起点已由 validation_from 决定"),
     )
 }
 

@@ -43,6 +43,7 @@ pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predict
     let outputs = run(&mut *session, &samples, batch)?;
     let mut predictions = Predictions {
         columns: samples.columns,
+        notes: samples.notes,
     };
     predictions.columns.extend(columns(&preparation.target, &outputs));
     Ok(predictions)

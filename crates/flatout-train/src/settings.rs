@@ -20,6 +20,8 @@ pub enum Kind {
     /// true or false; a flag without a value is true.
     Flag,
     Choice(&'static [&'static str]),
+    /// Several words with commas between them; a flag may be given several times. What one of them looks like.
+    List(&'static str),
     /// `true`, `false`, `bf16`, `fp16`, `tf32`, `off`.
     Amp,
 }
@@ -56,6 +58,12 @@ settings! {
     label [target]: Kind::Text, "", "column to predict [default: the generated data's own]", "要预测的列 [默认：生成数据自带的标签]";
     validation_ratio [validation_split, val_ratio]: Kind::Real, "0.2", "share of the samples that are kept to validate on", "留作验证的样本比例";
     entity [entity_column]: Kind::Text, "", "column that names the entity (stock) of a row, for one table of many; each Parquet file is one when absent", "一张表含多个实体（股票）时，标明每行所属实体的列；不设时每个 Parquet 文件为一个实体";
+    time [time_column]: Kind::Text, "", "column of time; a table is then split by it, the newest rows to validate on [panels: found by its type or name]", "时间列；设定后表格按时间划分，最新的行用于验证 [面板数据：按类型或列名自动识别]";
+    validation_from [val_from]: Kind::Text, "", "date or time from which on samples are kept to validate on, instead of a share", "从哪个日期或时间起的样本留作验证，代替按比例划分";
+    missing: Kind::List("[COLUMN=]POLICY"), "", "missing values of numeric columns: error, mean (of the training part), zero, forward (the value before) or drop (the row); for all, or for one column; may be repeated [default: error, or what a dataset.json says]", "数值列的缺失值：error、mean（训练部分的均值）、zero、forward（前一个值）或 drop（丢弃该行）；可对所有列或某一列设置，可重复 [默认：error，或 dataset.json 中的设定]";
+    bad_rows: Kind::Choice(flatout_data::load::policies::BAD_ROWS), "error", "rows that cannot be read: an error, or left out and counted", "无法读取的行：报错，或跳过并计数";
+    infinite: Kind::Choice(flatout_data::load::policies::INFINITE), "error", "infinite values: their row cannot be read, or they count as missing values", "无穷值：所在行视为无法读取，或当作缺失值";
+    column_type [column, column_types]: Kind::List("COLUMN=TYPE"), "", "read a column as real, integer, category or time, or ignore it; may be repeated [default: inferred from all files]", "指定某列的类型：real、integer、category、time，或 ignore（忽略）；可重复 [默认：由全部文件推断]";
     horizon: Kind::Count, "1", "how many rows behind a window its label lies", "标签位于窗口之后第几行";
     task: Kind::Choice(crate::target::TASKS), "auto", "what is predicted: a number, yes or no, or one of several classes; auto asks the label", "预测目标：数值、是/否或多类；auto 由标签决定";
     model_type [model]: Kind::Choice(crate::models::NAMES), "auto", "model; auto is lstm for sequences, mlp for rows, cnn for pictures", "模型；auto 对序列用 lstm，对表格用 mlp，对图像用 cnn";

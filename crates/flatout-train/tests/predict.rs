@@ -107,9 +107,104 @@ fn rows_are_coded_as_they_were_in_training() {
     {
         assert!((one - two).abs() < 1e-5, "{one} {two}");
     }
+    assert!(turned.notes.is_empty());
+    std::fs::write(&other, "x,colour\n1,red\n2,pink\n3,\n4,black\n").unwrap();
+    let strange = predict(&output, &other, &cpu()).unwrap();
+    assert_eq!(strange.rows(), 4);
+    assert_eq!(strange.notes.len(), 1);
+    assert!(
+        strange.notes[0].en.contains("`colour`: 2 values"),
+        "{:?}",
+        strange.notes
+    );
     std::fs::write(&other, "x\n1\n").unwrap();
     let refused = predict(&output, &other, &cpu()).err().unwrap().to_string();
     assert!(refused.contains("colour"), "{refused}");
+}
+
+#[test]
+fn rows_are_read_as_the_training_read_them_and_none_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let (output, table) = (folder.path().join("out"), folder.path().join("table.csv"));
+    let mut text = String::from("x,note,y\n");
+    (0..200).for_each(|row| {
+        text += &format!(
+            "{},n,{row}\n",
+            if row % 10 == 3 {
+                String::new()
+            } else {
+                row.to_string()
+            }
+        )
+    });
+    text += "1,n\n";
+    std::fs::write(&table, text).unwrap();
+    let more = [
+        ("label", "y"),
+        ("epochs", "1"),
+        ("cache", "false"),
+        ("missing", "x=drop"),
+        ("bad_rows", "skip"),
+        ("column_type", "note=ignore"),
+    ];
+    train(&values(&table, &output, &more), None).unwrap();
+    let refused = predict(&output, &table, &cpu()).err().unwrap().to_string();
+    assert!(refused.contains("line 202"), "{refused}");
+    let other = folder.path().join("other.csv");
+    std::fs::write(&other, "x\n1\n\"\"\n3\n").unwrap();
+    let all = predict(&output, &other, &cpu()).unwrap();
+    assert_eq!(all.rows(), 3);
+    assert!(real(&all, "prediction").iter().all(|value| value.is_finite()));
+}
+
+#[test]
+fn a_sequence_model_says_what_plain_rows_lack() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, output) = (folder.path().join("data"), folder.path().join("out"));
+    stocks(&data);
+    train(
+        &values(&data, &output, &[("epochs", "1"), ("cache", "false")]),
+        None,
+    )
+    .unwrap();
+    let plain = folder.path().join("plain.csv");
+    std::fs::write(&plain, "a,b\n1,2\n").unwrap();
+    let refused = predict(&output, &plain, &cpu()).err().unwrap().to_string();
+    assert!(refused.contains("trained on sequences"), "{refused}");
+    // All stocks in one table are no one stock.
+    let options = flatout_data::PanelOptions {
+        label: "return_pct".into(),
+        ..Default::default()
+    };
+    let panel = flatout_data::load_panel(&data, &options).unwrap();
+    let mut text = panel.feature_names.join(",") + ",code\n";
+    let width = panel.feature_names.len();
+    for entity in &panel.entities {
+        for row in entity.rows.clone() {
+            let values = &panel.features[row as usize * width..][..width];
+            let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+            text += &format!("{},{}\n", values.join(","), entity.name);
+        }
+    }
+    std::fs::write(&plain, text).unwrap();
+    let refused = predict(&output, &plain, &cpu()).err().unwrap().to_string();
+    assert!(refused.contains("--entity COLUMN"), "{refused}");
+    let mut flags = cpu();
+    flags.insert("entity", "code".to_owned());
+    let together = predict(&output, &plain, &flags).unwrap();
+    assert_eq!(together.rows(), predict(&output, &data, &cpu()).unwrap().rows());
+    let short: String = std::fs::read_to_string(&plain)
+        .unwrap()
+        .lines()
+        .take(4)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    std::fs::write(&plain, short).unwrap();
+    let refused = predict(&output, &plain, &flags).err().unwrap().to_string();
+    assert!(
+        refused.contains("takes 10 rows") && refused.contains("has 3"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A training as a person sees it: its settings as flags, its reports as lines, and Ctrl-C as a wish to stop.
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use flatout_core::{Language, Message, message, units};
 use flatout_report::text::terminal_columns;
 use flatout_report::text::width::cut;
@@ -17,9 +17,13 @@ pub fn settings_arguments(command: Command) -> Command {
 
 /// The settings that were given as flags.
 pub fn given_settings(matches: &ArgMatches) -> Values {
-    let given = SETTINGS
-        .iter()
-        .filter_map(|setting| Some((setting.name, matches.get_one::<String>(setting.name)?.clone())));
+    let given = SETTINGS.iter().filter_map(|setting| {
+        let words: Vec<&str> = matches
+            .get_many::<String>(setting.name)?
+            .map(String::as_str)
+            .collect();
+        Some((setting.name, words.join(",")))
+    });
     given.collect()
 }
 
@@ -48,6 +52,7 @@ fn argument(setting: &'static settings::Setting) -> Arg {
         Kind::Choice(allowed) => argument.value_name(allowed.join("|")),
         Kind::Count => argument.value_name("N").allow_hyphen_values(true),
         Kind::Real => argument.value_name("X").allow_hyphen_values(true),
+        Kind::List(word) => argument.value_name(word).action(ArgAction::Append),
         Kind::Text => argument.value_name("VALUE"),
     };
     argument

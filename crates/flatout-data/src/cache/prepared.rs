@@ -31,6 +31,14 @@ fn number(value: &Value) -> Option<usize> {
     value.as_u64().and_then(|value| usize::try_from(value).ok())
 }
 
+/// How many rows were left out; which ones was said when they were read.
+fn skipped(value: &Value) -> Option<Skipped> {
+    Some(Skipped {
+        count: value.as_u64()?,
+        examples: Vec::new(),
+    })
+}
+
 impl Prepared for Panel {
     const KIND: &'static str = "panel";
 
@@ -48,6 +56,7 @@ impl Prepared for Panel {
             "features": self.feature_names,
             "label": self.label_name,
             "entities": entities,
+            "skipped": self.skipped.count,
             "dropped": self.rows_dropped,
             "timed": self.timestamps_us.is_some(),
         })
@@ -88,6 +97,7 @@ impl Prepared for Panel {
                 None
             },
             rows_dropped: number(&meta["dropped"])?,
+            skipped: skipped(&meta["skipped"])?,
         };
         let rows = panel.labels.len();
         let whole = panel.features.len() == rows * panel.feature_names.len()
@@ -185,10 +195,7 @@ impl Prepared for Tabular {
             } else {
                 None
             },
-            skipped: Skipped {
-                count: meta["skipped"].as_u64()?,
-                examples: Vec::new(),
-            },
+            skipped: skipped(&meta["skipped"])?,
             rows_dropped: number(&meta["dropped"])?,
         };
         let label_count = match &table.labels {

@@ -2,8 +2,10 @@
 //! its first row. Windows are never copied out before a batch needs them.
 
 use crate::block::Block;
+use crate::load::missing::Missing;
 use crate::split::{SplitRule, Splits};
 use crate::standardise::Standardiser;
+use crate::table::Skipped;
 use crate::{DataError, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -24,6 +26,8 @@ pub struct Panel {
     pub timestamps_us: Option<Block<i64>>,
     /// Rows left out because values were missing and the policy was to drop them.
     pub rows_dropped: usize,
+    /// Rows that could not be read and were left out.
+    pub skipped: Skipped,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,10 +192,10 @@ impl Panel {
 }
 
 impl Panel {
-    /// Last step of building: leaves out rows with missing features when asked to, and numbers the rows' entities.
-    pub(crate) fn finish_rows(&mut self, drop_missing: bool) {
-        if drop_missing {
-            self.drop_rows_with_missing();
+    /// Last step of building: leaves out rows with missing values in features whose policy that is, and numbers the rows' entities.
+    pub(crate) fn finish_rows(&mut self, policies: &[Missing]) {
+        if policies.contains(&Missing::Drop) {
+            self.drop_rows_with_missing(policies);
         }
         let mut entity_of_row = vec![0i32; self.rows()];
         for (index, entity) in (0i32..).zip(&self.entities) {
@@ -200,7 +204,7 @@ impl Panel {
         self.entity_of_row = entity_of_row.into();
     }
 
-    fn drop_rows_with_missing(&mut self) {
+    fn drop_rows_with_missing(&mut self, policies: &[Missing]) {
         let width = self.feature_names.len();
         let mut kept = 0usize;
         let mut features = std::mem::take(&mut self.features).into_vec();
@@ -211,7 +215,8 @@ impl Panel {
             for row in entity.rows.start as usize..entity.rows.end as usize {
                 if features[row * width..(row + 1) * width]
                     .iter()
-                    .any(|value| value.is_nan())
+                    .zip(policies)
+                    .any(|(value, policy)| value.is_nan() && *policy == Missing::Drop)
                 {
                     continue;
                 }
@@ -266,7 +271,7 @@ mod tests {
             timestamps_us: dated.then(|| times.into()),
             ..Panel::default()
         };
-        panel.finish_rows(false);
+        panel.finish_rows(&[Missing::Error]);
         panel
     }
 
@@ -330,7 +335,7 @@ mod tests {
         let mut panel = panel(&[3, 3], &[0], true);
         panel.features.to_mut()[1] = f32::NAN;
         panel.features.to_mut()[5] = f32::NAN;
-        panel.finish_rows(true);
+        panel.finish_rows(&[Missing::Drop]);
         assert_eq!(&panel.labels[..], [0.0, 2.0, 3.0, 4.0]);
         assert_eq!(&panel.entity_of_row[..], [0, 0, 1, 1]);
         assert_eq!(panel.timestamps_us.as_ref().unwrap()[..], [0, 2, 0, 1]);

@@ -104,16 +104,22 @@ impl Tabular {
         standardiser
     }
 
-    /// Leaves out rows with a missing value in a column whose policy is to drop them.
-    pub(crate) fn drop_rows_with_missing(&mut self, policies: &[Missing]) {
-        let width = policies.len();
+    /// Leaves out rows with a missing value in a feature whose policy is to drop them, or in one of the categories named so.
+    pub(crate) fn drop_rows_with_missing(&mut self, policies: &[Missing], categories: &[bool]) {
+        let (width, code_width) = (policies.len(), categories.len());
         let kept: Vec<usize> = (0..self.rows)
             .filter(|row| {
                 let values = &self.features[row * width..(row + 1) * width];
-                !values
+                let codes = &self.codes[row * code_width..(row + 1) * code_width];
+                let no_value = values
                     .iter()
                     .zip(policies)
-                    .any(|(value, policy)| value.is_nan() && *policy == Missing::Drop)
+                    .any(|(value, policy)| value.is_nan() && *policy == Missing::Drop);
+                let no_code = codes
+                    .iter()
+                    .zip(categories)
+                    .any(|(code, dropped)| *code == 0 && *dropped);
+                !no_value && !no_code
             })
             .collect();
         keep_rows(&mut self.features, width, &kept);

@@ -178,7 +178,7 @@ fn read_column(
         // SAFETY (of the writes below): `place` is one of this task's own, see the caller; `row` is within the file's rows.
         match slot.kind {
             ColumnType::Real => {
-                let number = match value {
+                let mut number = match value {
                     Value::Integer(value) => value as f32,
                     Value::Real(value) => value as f32,
                     Value::Text(text) => crate::formats::csv::number::parse_f32(text.trim_ascii())
@@ -188,7 +188,10 @@ fn read_column(
                         }),
                     Value::Missing => f32::NAN,
                 };
-                bad |= number.is_infinite() && !options.allow_infinite;
+                if number.is_infinite() {
+                    bad |= !options.infinite_is_missing;
+                    number = f32::NAN;
+                }
                 bad |= number.is_nan() && slot.required;
                 // SAFETY: see above.
                 unsafe { array.pointer.cast::<f32>().add(place).write(number) };

@@ -228,6 +228,7 @@ fn recipe() -> JoinRecipe {
             side("video_features.csv", "video_id"),
         ],
         missing: Missing::Error,
+        ..JoinRecipe::default()
     }
 }
 

@@ -11,6 +11,7 @@ use crate::text_list::{Dictionary, TextList};
 use crate::{DataError, Result, shards};
 use flatout_core::message;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub const RECIPE_FILE: &str = "dataset.json";
@@ -35,8 +36,14 @@ pub struct JoinRecipe {
     pub exclude: Vec<String>,
     #[serde(default)]
     pub tables: Vec<SideTable>,
+    /// Of numeric columns, and of single ones.
     #[serde(default)]
     pub missing: Missing,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub missing_by_column: BTreeMap<String, Missing>,
+    /// Types that inference would guess otherwise.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub types: BTreeMap<String, ColumnType>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -130,9 +137,16 @@ impl JoinRecipe {
         if merged.label != self.label {
             merged.exclude.push(self.label.clone());
         }
-        if merged.missing == Missing::Error {
-            merged.missing = self.missing;
-        }
+        let policies = &mut merged.policies;
+        policies.missing = policies.missing.or(Some(self.missing));
+        // The last word counts, and that is the caller's.
+        let missing = self
+            .missing_by_column
+            .iter()
+            .map(|(name, policy)| (name.clone(), *policy));
+        policies.missing_by_column.splice(0..0, missing);
+        let types = self.types.iter().map(|(name, kind)| (name.clone(), *kind));
+        policies.types.splice(0..0, types);
         merged
     }
 }
@@ -146,6 +160,8 @@ fn data_folder(path: &Path) -> PathBuf {
 /// A side table in memory.
 pub struct Side {
     pub key: String,
+    /// Of the file, whether they are read or not.
+    column_names: Vec<String>,
     keys: Dictionary,
     /// Row of each key code.
     row_of_code: Vec<usize>,
@@ -157,8 +173,7 @@ pub struct Side {
 
 impl Side {
     pub fn has_column(&self, name: &str) -> bool {
-        self.feature_names.iter().any(|known| known == name)
-            || self.categories.iter().any(|known| known.name == name)
+        self.column_names.iter().any(|known| known == name)
     }
 
     fn load(folder: &Path, table: &SideTable, options: &TabularOptions) -> Result<Self> {
@@ -176,15 +191,15 @@ impl Side {
             let name = &source.names[column];
             column != key
                 && !table.exclude.contains(name)
+                && !options.policies.is_ignored(name)
                 && list.as_ref().map_or(wanted, |list| list.contains(name))
         };
-        let is_category = |column: usize| {
-            let named = options
-                .types
-                .iter()
-                .find(|(name, _)| *name == source.names[column]);
-            named.map_or(source.types[column], |(_, kind)| *kind) == ColumnType::Category
+        let kind_of = |column: usize| {
+            options
+                .policies
+                .type_of(&source.names[column], source.types[column])
         };
+        let is_category = |column: usize| kind_of(column) == ColumnType::Category;
         let columns = 0..source.names.len();
         let categories: Vec<usize> = columns
             .clone()
@@ -192,7 +207,7 @@ impl Side {
             .collect();
         let features: Vec<usize> = columns
             .filter(|&column| !categories.contains(&column) && !is_category(column))
-            .filter(|&column| chosen(column, source.types[column] != ColumnType::Time, &table.features))
+            .filter(|&column| chosen(column, kind_of(column) != ColumnType::Time, &table.features))
             .collect();
         let layout = side_layout(&source, key, &features, &categories);
         let mut read = source.read(&layout, &options.read_options())?;
@@ -222,6 +237,7 @@ impl Side {
                 })
                 .collect(),
             codes,
+            column_names: source.names,
         })
     }
 

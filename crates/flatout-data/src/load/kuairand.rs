@@ -49,5 +49,6 @@ fn recipe(edition: &str) -> JoinRecipe {
             side("video_features_statistic", "video_id", "", ""),
         ],
         missing: Missing::Mean,
+        ..JoinRecipe::default()
     }
 }

@@ -1,4 +1,4 @@
-//! What to do with missing, NaN and infinite values.
+//! What to do with missing values.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,18 @@ pub enum Missing {
     Drop,
 }
 
+impl Missing {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Mean => "mean",
+            Self::Zero => "zero",
+            Self::Forward => "forward",
+            Self::Drop => "drop",
+        }
+    }
+}
+
 impl std::str::FromStr for Missing {
     type Err = ();
 
@@ -32,13 +44,8 @@ impl std::str::FromStr for Missing {
     }
 }
 
-/// Applies the policy to the rows of one entity, `[rows, width]`. Returns the first offending (row, column) for `Error`.
-/// `Drop` is for the caller, who knows what else belongs to a row; infinities become NaN.
-pub fn fill(rows: &mut [f32], width: usize, policy: Missing) -> Result<(), (usize, usize)> {
-    fill_columns(rows, &vec![policy; width])
-}
-
-/// [`fill`] with a policy of its own for each column.
+/// Applies each column's policy to the rows of one entity, `[rows, policies.len()]`. Returns the first offending (row, column) for
+/// `Error`. `Drop` is for the caller, who knows what else belongs to a row; infinities become NaN.
 pub fn fill_columns(rows: &mut [f32], policies: &[Missing]) -> Result<(), (usize, usize)> {
     let width = policies.len();
     if width == 0 {
@@ -67,7 +74,7 @@ mod tests {
         let source = [f32::NAN, 1.0, 2.0, f32::INFINITY, f32::NAN, 3.0];
         let with = |policy| {
             let mut rows = source;
-            fill(&mut rows, 2, policy).map(|()| rows)
+            fill_columns(&mut rows, &[policy; 2]).map(|()| rows)
         };
         assert_eq!(with(Missing::Error), Err((0, 0)));
         assert_eq!(with(Missing::Zero).unwrap(), [0.0, 1.0, 2.0, 0.0, 0.0, 3.0]);

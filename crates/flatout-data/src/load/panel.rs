@@ -1,10 +1,12 @@
 //! A folder with one Parquet file an entity becomes a [`Panel`]; other tables do so through `panel_table`.
 
 use super::missing::{self, Missing};
+use super::policies::Policies;
 use crate::block::zeroed;
 use crate::dataset::{Entity, Panel};
 use crate::formats::parquet::{ParquetFile, ParquetKind};
 use crate::stamps::Stamps;
+use crate::table::{BadRows, Skipped};
 use crate::{DataError, Result, parallel, paths};
 use flatout_core::message;
 use std::path::{Path, PathBuf};
@@ -21,7 +23,7 @@ pub struct PanelOptions {
     pub features: Option<Vec<String>>,
     /// The column of time; found by its type or name when absent.
     pub time: Option<String>,
-    pub missing: Missing,
+    pub policies: Policies,
     /// The first so many entities only.
     pub limit: Option<usize>,
     pub threads: Option<usize>,
@@ -33,6 +35,8 @@ pub(super) const TIME_NAMES: [&str; 6] = ["date", "datetime", "time", "timestamp
 /// What is read from each file.
 struct Plan {
     features: Vec<String>,
+    /// Of each feature.
+    missing: Vec<Missing>,
     /// Whether the label is to be read.
     labelled: bool,
     label: String,
@@ -49,7 +53,10 @@ struct Part<'a> {
 }
 
 pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
-    if options.entity.is_some() || !is_parquet(path) {
+    // Files of one entity each go straight into the blocks, unless values are to be read otherwise than they lie there.
+    let policies = &options.policies;
+    let plain = policies.types.is_empty() && policies.bad_rows == BadRows::Error;
+    if options.entity.is_some() || !plain || !is_parquet(path) {
         return super::panel_table::load(path, options);
     }
     let mut files = paths::find_files(path, &["parquet"])?;
@@ -68,7 +75,7 @@ pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
     let parts = cut(&files, &row_counts, width, &mut features, &mut labels, &mut times);
     parallel::for_each(parts.len(), threads, |index| {
         let mut part = parts[index].lock().unwrap_or_else(|poison| poison.into_inner());
-        read_part(&mut part, &plan, options.missing)
+        read_part(&mut part, &plan, policies.infinite_is_missing)
     })
     // A file that changed may fail in any way: that it changed is what to say.
     .or_else(|error| stamps.check().and(Err(error)))?;
@@ -76,15 +83,17 @@ pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
     stamps.check()?;
     let mut panel = Panel {
         features: features.into(),
-        feature_names: plan.features,
+        feature_names: plan.features.clone(),
         labels: labels.into(),
-        label_name: plan.label,
+        label_name: plan.label.clone(),
         entity_of_row: Vec::new().into(),
         entities: entities(&files, &row_counts),
-        timestamps_us: plan.time.map(|_| times.into()),
+        timestamps_us: plan.time.is_some().then(|| times.into()),
         rows_dropped: 0,
+        skipped: Skipped::default(),
     };
-    panel.finish_rows(options.missing == Missing::Drop);
+    panel.finish_rows(&plan.missing);
+    check_rows(path, panel.rows())?;
     Ok(panel)
 }
 
@@ -129,6 +138,9 @@ fn plan(file: &ParquetFile, path: &Path, options: &PanelOptions) -> Result<Plan>
             wanted: message!(en: "numbers", zh: "数值"),
         })
     };
+    for name in options.policies.columns() {
+        file.column(name)?;
+    }
     let labelled = !options.label_optional || file.column(&options.label).is_ok();
     if labelled {
         numeric(&options.label)?;
@@ -150,7 +162,7 @@ fn plan(file: &ParquetFile, path: &Path, options: &PanelOptions) -> Result<Plan>
             .iter()
             .filter(|column| column.kind.is_number() && column.name != options.label)
             .map(|column| column.name.clone())
-            .filter(|name| Some(name) != time.as_ref())
+            .filter(|name| Some(name) != time.as_ref() && !options.policies.is_ignored(name))
             .collect(),
     };
     if features.is_empty() {
@@ -160,6 +172,10 @@ fn plan(file: &ParquetFile, path: &Path, options: &PanelOptions) -> Result<Plan>
         });
     }
     Ok(Plan {
+        missing: features
+            .iter()
+            .map(|name| options.policies.missing_of(name))
+            .collect(),
         features,
         labelled,
         label: options.label.clone(),
@@ -227,7 +243,7 @@ fn cut<'a>(
     parts
 }
 
-fn read_part(part: &mut Part<'_>, plan: &Plan, policy: Missing) -> Result<()> {
+fn read_part(part: &mut Part<'_>, plan: &Plan, infinite_is_missing: bool) -> Result<()> {
     let file = ParquetFile::open(part.path)?;
     if file.rows() != part.rows {
         return Err(DataError::Corrupt {
@@ -245,12 +261,18 @@ fn read_part(part: &mut Part<'_>, plan: &Plan, policy: Missing) -> Result<()> {
     } else {
         part.labels.fill(f32::NAN);
     }
-    missing::fill(part.features, width, policy).map_err(|(row, column)| DataError::NotFinite {
+    let not_finite = |place: usize, features: &[f32]| DataError::NotFinite {
         path: part.path.to_owned(),
-        row: row as u64 + 1,
-        column: plan.features[column].clone(),
-        value: part.features[row * width + column].to_string(),
-    })?;
+        row: (place / width) as u64 + 1,
+        column: plan.features[place % width].clone(),
+        value: features[place].to_string(),
+    };
+    let infinite = part.features.iter().position(|value| value.is_infinite());
+    if let Some(place) = infinite.filter(|_| !infinite_is_missing) {
+        return Err(not_finite(place, part.features));
+    }
+    missing::fill_columns(part.features, &plan.missing)
+        .map_err(|(row, column)| not_finite(row * width + column, part.features))?;
     if let Some(time) = &plan.time {
         file.read_time_us(file.column(time)?, part.times)?;
         if let Some(row) = part.times.windows(2).position(|pair| pair[1] < pair[0]) {

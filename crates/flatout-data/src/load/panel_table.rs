@@ -33,14 +33,16 @@ pub(super) fn load(path: &Path, options: &PanelOptions) -> Result<Panel> {
     let read = source.read(
         &layout(&source, &columns, options),
         &ReadOptions {
+            bad_rows: options.policies.bad_rows,
+            infinite_is_missing: options.policies.infinite_is_missing,
             threads: options.threads,
-            ..ReadOptions::default()
         },
     )?;
     let rows = read.arrays.rows;
     super::panel::check_rows(path, rows)?;
     let width = columns.features.len();
     let (names, mut order, mut counts) = group(&source, &columns, &read);
+    let (skipped, policies) = (read.skipped, policies(&source, &columns, options));
     let mut arrays = read.arrays.arrays.into_iter();
     let mut take = || arrays.next();
     let (features, labels, times) = (take(), take(), take());
@@ -65,7 +67,7 @@ pub(super) fn load(path: &Path, options: &PanelOptions) -> Result<Panel> {
         let rows = start..start + count as u32;
         let values = &mut features[rows.start as usize * width..rows.end as usize * width];
         // Under the policy "error" the reader has found missing values already, with their line.
-        let _ = missing::fill(values, width, options.missing);
+        let _ = missing::fill_columns(values, &policies);
         entities.push(Entity { name, rows });
     }
     let mut panel = Panel {
@@ -81,15 +83,33 @@ pub(super) fn load(path: &Path, options: &PanelOptions) -> Result<Panel> {
         entities,
         timestamps_us: columns.time.map(|_| times.into()),
         rows_dropped: 0,
+        skipped,
     };
-    panel.finish_rows(options.missing == Missing::Drop);
+    panel.finish_rows(&policies);
+    super::panel::check_rows(path, panel.rows())?;
     Ok(panel)
 }
 
+/// What becomes of missing values in each feature.
+fn policies(source: &TableSource, columns: &Columns, options: &PanelOptions) -> Vec<Missing> {
+    let features = columns.features.iter();
+    features
+        .map(|&column| options.policies.missing_of(&source.names[column]))
+        .collect()
+}
+
 fn find_columns(source: &TableSource, options: &PanelOptions) -> Result<Columns> {
+    for name in options.policies.columns() {
+        source.column(name)?;
+    }
+    let kind_of = |column: usize| {
+        options
+            .policies
+            .type_of(&source.names[column], source.types[column])
+    };
     let number = |name: &String| -> Result<usize> {
         let column = source.column(name)?;
-        match source.types[column] {
+        match kind_of(column) {
             ColumnType::Real | ColumnType::Integer => Ok(column),
             other => Err(DataError::ColumnKind {
                 path: source.files[0].clone(),
@@ -111,7 +131,7 @@ fn find_columns(source: &TableSource, options: &PanelOptions) -> Result<Columns>
     let time = match &options.time {
         Some(name) => Some(source.column(name)?),
         None => {
-            let by_type = source.types.iter().position(|kind| *kind == ColumnType::Time);
+            let by_type = (0..source.names.len()).find(|&column| kind_of(column) == ColumnType::Time);
             let named = |name: &String| TIME_NAMES.contains(&name.to_ascii_lowercase().as_str());
             by_type.or_else(|| source.names.iter().position(named))
         }
@@ -120,7 +140,8 @@ fn find_columns(source: &TableSource, options: &PanelOptions) -> Result<Columns>
         Some(names) => names.iter().map(number).collect::<Result<Vec<_>>>()?,
         None => (0..source.names.len())
             .filter(|&column| ![label, entity, time].contains(&Some(column)))
-            .filter(|&column| matches!(source.types[column], ColumnType::Real | ColumnType::Integer))
+            .filter(|&column| !options.policies.is_ignored(&source.names[column]))
+            .filter(|&column| matches!(kind_of(column), ColumnType::Real | ColumnType::Integer))
             .collect(),
     };
     if features.is_empty() {
@@ -155,13 +176,14 @@ fn layout(source: &TableSource, columns: &Columns, options: &PanelOptions) -> La
             required,
         });
     };
-    for (offset, &column) in columns.features.iter().enumerate() {
+    let policies = policies(source, columns, options);
+    for (offset, (&column, policy)) in columns.features.iter().zip(&policies).enumerate() {
         put(
             column,
             FEATURES,
             offset,
             ColumnType::Real,
-            options.missing == Missing::Error,
+            *policy == Missing::Error,
         );
     }
     for (column, array, kind, required) in [

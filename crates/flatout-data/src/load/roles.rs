@@ -1,6 +1,7 @@
 //! Which column is what: label, time, number, category or key.
 
 use super::join::Side;
+use super::missing::Missing;
 use super::tabular::{LabelKind, TabularOptions};
 use crate::table::ColumnType;
 use crate::table_source::TableSource;
@@ -28,14 +29,9 @@ fn is_identifier(name: &str) -> bool {
 }
 
 pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Side]) -> Result<Roles> {
-    let kind_of = |column: usize| {
-        let named = options
-            .types
-            .iter()
-            .find(|(name, _)| *name == source.names[column]);
-        named.map_or(source.types[column], |(_, kind)| *kind)
-    };
-    for (name, _) in &options.types {
+    let policies = &options.policies;
+    let kind_of = |column: usize| policies.type_of(&source.names[column], source.types[column]);
+    for name in policies.columns() {
         if !sides.iter().any(|side| side.has_column(name)) {
             source.column(name)?;
         }
@@ -60,7 +56,7 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
         .map(|side| source.column(&side.key))
         .collect::<Result<Vec<_>>>()?;
     let mut excluded = Vec::new();
-    for name in &options.exclude {
+    for name in options.exclude.iter().chain(&policies.ignored) {
         excluded.extend(source.names.iter().position(|known| known == name));
     }
     let free = |column: &usize| Some(*column) != label && Some(*column) != time && !excluded.contains(column);
@@ -75,7 +71,7 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
         None => (0..source.names.len())
             .filter(free)
             .filter(|&column| {
-                let named = options
+                let named = policies
                     .types
                     .iter()
                     .any(|(name, _)| *name == source.names[column]);
@@ -102,6 +98,23 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
             .collect(),
     };
     check(source, label, &features, &categories, &kind_of)?;
+    for (name, policy) in &policies.missing_by_column {
+        let among = |columns: &[usize]| columns.iter().any(|&column| source.names[column] == *name);
+        let side_category = |side: &Side| side.categories.iter().any(|category| category.name == *name);
+        let computed = matches!(policy, Missing::Mean | Missing::Zero | Missing::Forward);
+        if computed && (among(&categories) || sides.iter().any(side_category)) {
+            return Err(DataError::Setting(message!(
+                en: "column `{name}` is a category: its missing values are a value of their own; only `error` and `drop` change that",
+                zh: "列 `{name}` 是类别列：缺失值自成一类；只有 `error` 和 `drop` 能改变这一点"
+            )));
+        }
+        if label.is_some_and(|label| source.names[label] == *name) && *policy != Missing::Error {
+            return Err(DataError::Setting(message!(
+                en: "column `{name}` is the label: a row without it cannot be learnt from; `--bad-rows skip` leaves such rows out",
+                zh: "列 `{name}` 是标签：没有标签的行无法用于学习；`--bad-rows skip` 可跳过这样的行"
+            )));
+        }
+    }
     if features.is_empty() && categories.is_empty() && sides.is_empty() {
         return Err(DataError::Setting(message!(
             en: "there is no column beside the label to learn from",

@@ -2,10 +2,11 @@
 
 use super::join::{self, JoinRecipe, Side};
 use super::missing::{self, Missing};
+use super::policies::Policies;
 use super::roles::{Roles, role_columns};
 use crate::dataset::{Category, Labels, Tabular};
 use crate::paths::natural_order;
-use crate::table::{Array, BadRows, ColumnType, Layout, Slot};
+use crate::table::{Array, ColumnType, Layout, Slot};
 use crate::table_source::{ReadOptions, TableSource};
 use crate::text_list::TextList;
 use crate::{DataError, Result};
@@ -36,26 +37,17 @@ pub struct TabularOptions {
     pub exclude: Vec<String>,
     /// The column of time: splits then cut by it.
     pub time: Option<String>,
-    /// Types that inference would guess otherwise.
-    pub types: Vec<(String, ColumnType)>,
-    pub missing: Missing,
-    pub missing_by_column: Vec<(String, Missing)>,
-    pub bad_rows: BadRows,
+    pub policies: Policies,
     /// The first so many files only.
     pub limit: Option<usize>,
     pub threads: Option<usize>,
 }
 
 impl TabularOptions {
-    fn missing_of(&self, column: &str) -> Missing {
-        let named = self.missing_by_column.iter().find(|(name, _)| name == column);
-        named.map_or(self.missing, |(_, policy)| *policy)
-    }
-
     pub(super) fn read_options(&self) -> ReadOptions {
         ReadOptions {
-            bad_rows: self.bad_rows,
-            allow_infinite: false,
+            bad_rows: self.policies.bad_rows,
+            infinite_is_missing: self.policies.infinite_is_missing,
             threads: self.threads,
         }
     }
@@ -79,7 +71,7 @@ const TIMES: usize = 3;
 const KEYS: usize = 4;
 
 /// Reads the main table and appends the columns of the side tables.
-pub(super) fn build(
+pub(crate) fn build(
     source: &TableSource,
     options: &TabularOptions,
     sides: &[Side],
@@ -180,11 +172,13 @@ fn layout(
         });
     };
     for (offset, &column) in roles.features.iter().enumerate() {
-        let required = options.missing_of(&source.names[column]) == Missing::Error;
+        let required = options.policies.missing_of(&source.names[column]) == Missing::Error;
         put(column, FEATURES, offset, ColumnType::Real, required);
     }
     for (offset, &column) in roles.categories.iter().enumerate() {
-        put(column, CODES, offset, ColumnType::Category, false);
+        // A missing category is a value like others, unless somebody says otherwise.
+        let required = options.policies.own_missing(&source.names[column]) == Some(Missing::Error);
+        put(column, CODES, offset, ColumnType::Category, required);
     }
     for (offset, &column) in roles.separate_keys.iter().enumerate() {
         put(column, KEYS, offset, ColumnType::Category, false);
@@ -229,7 +223,7 @@ fn fill_missing(table: &mut Tabular, options: &TabularOptions, path: &Path) -> R
     let policies: Vec<Missing> = table
         .feature_names
         .iter()
-        .map(|name| options.missing_of(name))
+        .map(|name| options.policies.missing_of(name))
         .collect();
     missing::fill_columns(table.features.to_mut(), &policies).map_err(|(row, column)| {
         DataError::NotFinite {
@@ -239,8 +233,10 @@ fn fill_missing(table: &mut Tabular, options: &TabularOptions, path: &Path) -> R
             value: "missing".into(),
         }
     })?;
-    if policies.contains(&Missing::Drop) {
-        table.drop_rows_with_missing(&policies);
+    let dropped = |category: &Category| options.policies.own_missing(&category.name) == Some(Missing::Drop);
+    let categories: Vec<bool> = table.categories.iter().map(dropped).collect();
+    if policies.contains(&Missing::Drop) || categories.contains(&true) {
+        table.drop_rows_with_missing(&policies, &categories);
         if table.rows == 0 {
             return Err(DataError::NoRows {
                 path: path.to_owned(),

@@ -42,10 +42,17 @@ impl Rejected {
         growing: Growing,
         rows: usize,
         dictionaries: Vec<TextList>,
-        rows_per_file: Vec<usize>,
+        mut rows_per_file: Vec<usize>,
     ) -> TableRead {
         self.rows.sort_unstable();
         self.rows.dedup();
+        let mut file_start = 0;
+        for count in &mut rows_per_file {
+            let file_rows = file_start..file_start + *count;
+            file_start = file_rows.end;
+            let place = |row: usize| self.rows.partition_point(|&bad| bad < row);
+            *count -= place(file_rows.end) - place(file_rows.start);
+        }
         let count = self.rows.len() as u64;
         let gaps: Vec<_> = self.rows.into_iter().map(|row| row..row + 1).collect();
         // SAFETY: the caller's promise.
@@ -90,9 +97,10 @@ mod tests {
                 Growing::new(&crate::table::Layout::default()),
                 3,
                 Vec::new(),
-                vec![3],
+                vec![1, 2],
             )
         };
         assert_eq!((read.arrays.rows, read.skipped.count), (2, 1));
+        assert_eq!(read.rows_per_file, [1, 1]);
     }
 }

@@ -1,8 +1,9 @@
 //! Windows over the rows of entities: a folder of Parquet files, one an entity, or a table with a column that names them.
 
-use super::{Preparation, Shape, TrainingData, cached, label_of, label_table, split_rule};
+use super::{Preparation, Shape, TrainingData, cached, label_of, label_table, left_out, split_rule};
 use crate::target::RealLabels;
 use crate::{Settings, TrainError};
+use flatout_core::message;
 use flatout_data::{Panel, PanelOptions, PanelSplit, Standardiser, load_panel};
 use flatout_engine::Table;
 use std::ops::Range;
@@ -24,12 +25,15 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     let options = PanelOptions {
         label: label_of(path, settings)?.ok_or(TrainError::Missing { setting: "label" })?,
         entity: settings.entity.clone(),
+        time: settings.time.clone(),
+        policies: settings.policies.clone(),
         limit: settings.limit,
         ..PanelOptions::default()
     };
     let mut notes = Vec::new();
     let load = || load_panel(path, &options);
     let mut panel: Panel = cached(settings, &mut notes, load, |cache| cache.panel(path, &options))?;
+    notes.extend(left_out(&panel.skipped, panel.rows_dropped));
     let parts = panel.split(&split_rule(settings))?;
     let standardiser = panel.standardise(&parts.train);
     let loaded = Arc::new(Loaded {
@@ -41,6 +45,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         panel,
     });
     let mut data = loaded.windows(settings)?;
+    notes.append(&mut data.notes);
     data.notes = notes;
     Ok(data)
 }
@@ -51,10 +56,9 @@ impl Loaded {
         let panel = &self.panel;
         let (length, horizon) = (settings.sequence_length, settings.horizon);
         let windows = |ranges: &[Range<u32>]| panel.windows(ranges, length, horizon);
-        let (train, validation) = (
-            windows(&self.parts.train)?.starts,
-            windows(&self.parts.validation)?.starts,
-        );
+        let (train, validation) = (windows(&self.parts.train)?, windows(&self.parts.validation)?);
+        let unlabelled = train.without_label + validation.without_label;
+        let (train, validation) = (train.starts, validation.starts);
         let label_offset = (length - 1 + horizon) as u32;
         let labels = RealLabels {
             values: panel.labels.to_vec(),
@@ -87,7 +91,9 @@ impl Loaded {
             entity_of_row: self.entity_of_row.clone(),
             label_offset,
             bytes: self.bytes,
-            notes: Vec::new(),
+            notes: Vec::from_iter((unlabelled > 0).then(
+                || message!(en: "{unlabelled} windows have no label and are left out", zh: "{unlabelled} 个窗口没有标签，已跳过"),
+            )),
             panel: Some(self.clone()),
         })
     }

@@ -1,6 +1,6 @@
 //! Independent rows: CSV or Parquet tables, joined when a recipe says how.
 
-use super::{Codes, Preparation, Shape, TrainingData, cached, label_of, label_table, split_rule};
+use super::{Codes, Preparation, Shape, TrainingData, cached, label_of, label_table, left_out, split_rule};
 use crate::target::{RealLabels, decide_classes};
 use crate::{Settings, TrainError};
 use flatout_data::table_source::TableSource;
@@ -25,12 +25,15 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
             "regression" => LabelKind::Real,
             _ => LabelKind::Auto,
         },
+        time: settings.time.clone(),
+        policies: settings.policies.clone(),
         limit: settings.limit,
         ..TabularOptions::default()
     };
     let mut notes = Vec::new();
     let load = || load_tabular(path, &options);
     let mut table: Tabular = cached(settings, &mut notes, load, |cache| cache.tabular(path, &options))?;
+    notes.extend(left_out(&table.skipped, table.rows_dropped));
     let splits = table.split(&split_rule(settings))?;
     let standardiser = table.standardise(&splits.train);
     let bytes = table.size_bytes();

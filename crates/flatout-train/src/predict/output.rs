@@ -1,6 +1,7 @@
 //! Predictions as a table: CSV or, by the file's ending, Parquet.
 
 use crate::TrainError;
+use flatout_core::Message;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
 use flatout_data::formats::parquet_write::{self, ColumnToWrite};
@@ -26,6 +27,8 @@ impl Column {
 /// Columns of equal length.
 pub struct Predictions {
     pub columns: Vec<(String, Column)>,
+    /// What a person should know about the data they were made from.
+    pub notes: Vec<Message>,
 }
 
 impl Predictions {
@@ -105,6 +108,7 @@ mod tests {
                 ("p".to_owned(), Column::Real(vec![0.5, -1e-7])),
                 ("row".to_owned(), Column::Whole(vec![1, 2])),
             ],
+            notes: Vec::new(),
         };
         assert_eq!(
             predictions.csv(),

@@ -70,6 +70,7 @@ fn samples(pixels: Vec<u8>, count: usize, (name, column): (&str, Column)) -> Sam
         columns: vec![(name.to_owned(), column)],
         tables: vec![("features", Table::U8(Arc::new(pixels)))],
         entities: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

@@ -1,12 +1,14 @@
 //! Other data, prepared as the training data were: the same columns in the same order, the same scaling, the same codes.
 
 use super::{Column, kind, pixels};
-use crate::data::{Codes, Kind, Preparation, Shape, rows};
+use crate::data::{Codes, Kind, Preparation, Shape, left_out, rows};
 use crate::{Settings, TrainError};
-use flatout_core::message;
+use flatout_core::{Message, message};
 use flatout_data::formats::image::ImageShape;
+use flatout_data::table::BadRows;
 use flatout_data::{
-    Category, JoinRecipe, LabelKind, PanelOptions, TabularOptions, load_panel, load_tabular, time,
+    Category, DataError, JoinRecipe, LabelKind, Missing, PanelOptions, Policies, TabularOptions, load_panel,
+    load_tabular, time,
 };
 use flatout_engine::Table;
 use std::collections::HashMap;
@@ -21,6 +23,8 @@ pub struct Samples {
     pub entities: Vec<i32>,
     /// What tells a person which sample it is.
     pub columns: Vec<(String, Column)>,
+    /// What a person should know about the data.
+    pub notes: Vec<Message>,
 }
 
 pub fn load(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<Samples, TrainError> {
@@ -61,10 +65,12 @@ fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         label_optional: true,
         entity: settings.entity.clone(),
         features: Some(preparation.features.clone()),
+        time: settings.time.clone(),
+        policies: policies(preparation, settings),
         limit: settings.limit,
         ..PanelOptions::default()
     };
-    let mut panel = load_panel(path, &options)?;
+    let mut panel = load_panel(path, &options).map_err(|error| other_columns(path, preparation, error))?;
     preparation.standardiser().apply(panel.features.to_mut());
     let known: HashMap<&str, i32> = (0..)
         .zip(&preparation.entities)
@@ -77,10 +83,10 @@ fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
             Some(&index) => index,
             None if settings.entity_embedding_dim == 0 => 0,
             None => {
-                let name = &entity.name;
+                let reason = unknown_entity(&entity.name, settings);
                 return Err(TrainError::OtherData {
                     path: path.to_owned(),
-                    reason: message!(en: "`{name}` was not among the entities trained on, and the model has an embedding for each of them", zh: "训练数据中没有实体 `{name}`，而模型为每个实体都有一个嵌入"),
+                    reason,
                 });
             }
         };
@@ -94,6 +100,14 @@ fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
             ends.push(start + length - 1);
         }
     }
+    if starts.is_empty() {
+        let longest = panel.entities.iter().map(|entity| entity.rows.len());
+        let longest = longest.max().unwrap_or(0);
+        return Err(TrainError::OtherData {
+            path: path.to_owned(),
+            reason: message!(en: "a window takes {length} rows, and the longest sequence there has {longest}", zh: "一个窗口需要 {length} 行，而其中最长的序列只有 {longest} 行"),
+        });
+    }
     let mut columns = vec![("entity".to_owned(), Column::Text(names))];
     if let Some(times) = &panel.timestamps_us {
         let times = ends.iter().map(|&row| time::format_us(times[row as usize]));
@@ -104,7 +118,42 @@ fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         starts,
         entities,
         columns,
+        notes: left_out(&panel.skipped, panel.rows_dropped),
     })
+}
+
+/// Data that lack columns are not those the model takes; which kind that is comes first.
+fn other_columns(path: &Path, preparation: &Preparation, error: DataError) -> TrainError {
+    let DataError::NoSuchColumn { column, columns, .. } = &error else {
+        return error.into();
+    };
+    let missing = preparation.features.iter().filter(|name| !columns.contains(name));
+    let mut missing: Vec<&str> = missing.map(String::as_str).collect();
+    if missing.is_empty() {
+        missing.push(column);
+    }
+    let missing = missing.join(", ");
+    TrainError::OtherData {
+        path: path.to_owned(),
+        reason: message!(
+            en: "it was trained on sequences of rows, and columns of theirs are not there: {missing}",
+            zh: "它是用行序列训练的，而这里缺少序列中的列：{missing}"
+        ),
+    }
+}
+
+/// An entity without an embedding: a strange one, or a table of many that was taken for one.
+fn unknown_entity(name: &str, settings: &Settings) -> Message {
+    match &settings.entity {
+        Some(column) => message!(
+            en: "`{name}` (column `{column}`) was not among the entities trained on, and the model has an embedding for each of them",
+            zh: "训练数据中没有实体 `{name}`（列 `{column}`），而模型为每个实体都有一个嵌入"
+        ),
+        None => message!(
+            en: "each file is taken as the sequence of one entity named as the file, and `{name}` was not among those trained on; where a column names the entity of each row, say which: --entity COLUMN",
+            zh: "每个文件被视为一个与文件同名的实体的序列，而训练数据中没有 `{name}`；如果有一列标明每行所属的实体，请用 --entity 列名 指定"
+        ),
+    }
 }
 
 fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<Samples, TrainError> {
@@ -118,6 +167,7 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         label_optional: true,
         features: own(preparation.features.clone()),
         categories: own(codes.map(|category| category.name.clone()).collect()),
+        policies: every_row(policies(preparation, settings)),
         limit: settings.limit,
         ..TabularOptions::default()
     };
@@ -138,12 +188,49 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
     }
     preparation.standardiser().apply(table.features.to_mut());
     let known: Vec<Category> = preparation.categories.iter().map(Codes::dictionary).collect();
-    let codes = table.recode(&known).codes;
+    let recoded = table.recode(&known);
     let numbers = (1..=table.rows as i32).collect();
     Ok(Samples {
         starts: (0..table.rows as u32).collect(),
-        tables: rows::tables(table.features.into_vec(), &codes, known.len()),
+        tables: rows::tables(table.features.into_vec(), &recoded.codes, known.len()),
         entities: Vec::new(),
         columns: vec![("row".to_owned(), Column::Whole(numbers))],
+        notes: unseen(&known, &recoded.unseen),
     })
+}
+
+/// How values are read: as in training, of the columns that the model looks at.
+fn policies(preparation: &Preparation, settings: &Settings) -> Policies {
+    let categories = preparation.categories.iter().map(|category| &category.name);
+    let names: Vec<&String> = preparation.features.iter().chain(categories).collect();
+    let used = |name: &str| names.iter().any(|known| *known == name);
+    settings.policies.clone().only(used)
+}
+
+/// A prediction has the number of its row, so no row may be left out: those that training dropped get the mean, those it skipped are an
+/// error.
+fn every_row(mut policies: Policies) -> Policies {
+    let kept = |policy: Missing| match policy {
+        Missing::Drop => Missing::Mean,
+        other => other,
+    };
+    policies.missing = policies.missing.map(kept);
+    for (_, policy) in &mut policies.missing_by_column {
+        *policy = kept(*policy);
+    }
+    policies.bad_rows = BadRows::Error;
+    policies
+}
+
+/// Says of which columns the model does not know values, and how many.
+fn unseen(known: &[Category], counts: &[u64]) -> Vec<Message> {
+    let columns = known.iter().zip(counts).filter(|(_, count)| **count > 0);
+    let said = columns.map(|(category, count)| {
+        let name = &category.name;
+        message!(
+            en: "`{name}`: {count} values were not in the training data; the model takes them as unknown",
+            zh: "`{name}`：有 {count} 个值在训练数据中没有出现过，模型按未知值处理"
+        )
+    });
+    said.collect()
 }

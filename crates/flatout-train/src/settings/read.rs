@@ -92,6 +92,19 @@ impl Read<'_> {
         ))
     }
 
+    /// `2024-05-01`, `2024-05-01 09:30:00`, or seconds, milliseconds … since 1970.
+    pub fn instant(&self, name: &str) -> Result<Option<i64>, TrainError> {
+        let instant = |text: String| {
+            flatout_data::time::parse_any_us(text.trim().as_bytes()).ok_or_else(|| {
+                self.refuse(
+                    name,
+                    message!(en: "a date or time such as 2024-05-01", zh: "日期或时间，例如 2024-05-01"),
+                )
+            })
+        };
+        self.text(name).map(instant).transpose()
+    }
+
     pub fn choice(&self, name: &str) -> Result<String, TrainError> {
         let (text, setting) = (self.raw(name).to_ascii_lowercase(), find(name));
         let Some(Kind::Choice(allowed)) = setting.map(|setting| setting.kind) else {

@@ -5,6 +5,7 @@ use super::read::Read;
 use crate::TrainError;
 use flatout_core::message;
 use flatout_data::generate::Recipe;
+use flatout_data::{Policies, Written};
 use std::path::PathBuf;
 
 /// Mixed precision as asked for.
@@ -22,6 +23,11 @@ pub struct Settings {
     pub data: Option<PathBuf>,
     pub label: Option<String>,
     pub entity: Option<String>,
+    pub time: Option<String>,
+    /// Microseconds since 1970 from which on samples are kept to validate on, instead of a share.
+    pub validation_from_us: Option<i64>,
+    /// How values are read.
+    pub policies: Policies,
     /// Share of the samples that are kept to validate on.
     pub validation_ratio: f64,
     pub horizon: usize,
@@ -82,6 +88,14 @@ impl Settings {
             data: read.path("data"),
             label: read.text("label"),
             entity: read.text("entity"),
+            time: read.text("time"),
+            validation_from_us: read.instant("validation_from")?,
+            policies: Policies::of(&Written {
+                missing: &read.raw("missing"),
+                bad_rows: &read.raw("bad_rows"),
+                infinite: &read.raw("infinite"),
+                column_type: &read.raw("column_type"),
+            })?,
             validation_ratio: read.within("validation_ratio", 0.0, 0.9)?,
             horizon: positive("horizon")?,
             task: read.choice("task")?,

@@ -3,8 +3,8 @@
 use crate::context::Context;
 use clap::{Args, Subcommand};
 use flatout_core::{Explain, Message, Result, message, units};
-use flatout_data::DataError;
-use flatout_data::inspect::{Inspection, inspect};
+use flatout_data::inspect::{ColumnInfo, Inspection, inspect};
+use flatout_data::{DataError, Policies, Written};
 use flatout_tune::machine::Machine;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,6 +12,7 @@ use std::process::ExitCode;
 pub const EXAMPLES: &str = "Examples:
   flatout data inspect data/stocks
   flatout data inspect logs/click.csv --gpu-memory 24
+  flatout data inspect logs/click.csv --missing mean --bad-rows skip --column-type hour=category
   flatout data inspect data/shapes --json";
 
 #[derive(Args)]
@@ -32,10 +33,40 @@ enum Action {
         /// Memory of another GPU in GiB, to tell whether the data fit it [default: this machine's]
         #[arg(long, value_name = "GIB")]
         gpu_memory: Option<f64>,
+        #[command(flatten)]
+        policies: PolicyArguments,
         /// Print as JSON
         #[arg(long)]
         json: bool,
     },
+}
+
+/// The same words as `flatout train` takes.
+#[derive(Args)]
+struct PolicyArguments {
+    /// What missing values of numeric columns become: error, mean, zero, forward or drop, or COLUMN=POLICY for one column; may be repeated [default: error]
+    #[arg(long, value_name = "[COLUMN=]POLICY")]
+    missing: Vec<String>,
+    /// Rows that cannot be read: an error in training, or left out [default: error]
+    #[arg(long, value_name = "error|skip", default_value = "", hide_default_value = true)]
+    bad_rows: String,
+    /// Infinite values: their row cannot be read, or they count as missing values [default: error]
+    #[arg(long, value_name = "error|missing", default_value = "", hide_default_value = true)]
+    infinite: String,
+    /// Read a column as real, integer, category or time, or ignore it; may be repeated [default: inferred from all files]
+    #[arg(long, alias = "column", value_name = "COLUMN=TYPE")]
+    column_type: Vec<String>,
+}
+
+impl PolicyArguments {
+    fn read(&self) -> flatout_data::Result<Policies> {
+        Policies::of(&Written {
+            missing: &self.missing.join(","),
+            bad_rows: &self.bad_rows,
+            infinite: &self.infinite,
+            column_type: &self.column_type.join(","),
+        })
+    }
 }
 
 /// Files named in full; of more, the first ones.
@@ -48,8 +79,8 @@ pub fn about() -> Message {
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
-    let Action::Inspect { path, limit, gpu_memory, json } = arguments.action;
-    let inspection = inspect(&path, limit)?;
+    let Action::Inspect { path, limit, gpu_memory, policies, json } = arguments.action;
+    let inspection = inspect(&path, limit, &policies.read()?)?;
     let gpu = gpu_memory.map(|gib| (gib * 1024f64.powi(3)) as u64).or_else(smallest_gpu);
     let text = if json {
         let mut answer = serde_json::to_value(&inspection).unwrap_or_default();
@@ -98,11 +129,26 @@ fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> Str
     ));
     if inspection.bad_rows > 0 {
         let count = inspection.bad_rows;
-        say(message!(en: "{count} rows cannot be read:", zh: "有 {count} 行无法读取："));
+        say(match inspection.bad_rows_policy {
+            "skip" => message!(en: "{count} rows cannot be read and are left out:", zh: "有 {count} 行无法读取，将跳过："),
+            _ => message!(en: "{count} rows cannot be read; training stops at the first one unless told --bad-rows skip:", zh: "有 {count} 行无法读取；训练会在第一处停止，除非使用 --bad-rows skip："),
+        });
         for row in &inspection.bad_examples {
             let message = DataError::BadRow(row.clone()).message();
             say(Message { en: format!("  {}", message.en), zh: format!("  {}", message.zh) });
         }
+    }
+    if inspection.rows_to_drop > 0 {
+        let count = inspection.rows_to_drop;
+        say(message!(en: "{count} rows are left out because values are missing", zh: "{count} 行因缺失值将被丢弃"));
+    }
+    let stops = |column: &&ColumnInfo| column.missing > 0 && column.missing_policy == Some("error");
+    if let Some(column) = inspection.columns.iter().find(stops) {
+        let name = &column.name;
+        say(message!(
+            en: "training stops at missing values of features unless told what they become: --missing {name}=mean (zero, forward, drop), or --missing mean for all",
+            zh: "特征列有缺失值时训练会停止，除非说明处理方式：--missing {name}=mean（或 zero、forward、drop），--missing mean 对所有列生效"
+        ));
     }
     memory(inspection, gpu, &mut say);
     text
@@ -129,9 +175,10 @@ fn columns(inspection: &Inspection, say: &mut impl FnMut(Message)) {
             }
             _ => message!(en: "no values", zh: "没有值"),
         };
-        let gaps = match missing {
-            0 => Message::default(),
-            _ => message!(en: ", {missing} missing", zh: "，缺失 {missing}"),
+        let gaps = match (missing, column.missing_policy) {
+            (0, _) => Message::default(),
+            (_, None) => message!(en: ", {missing} missing", zh: "，缺失 {missing}"),
+            (_, Some(policy)) => message!(en: ", {missing} missing ({policy})", zh: "，缺失 {missing}（{policy}）"),
         };
         say(Message {
             en: format!("  {name:<width$}  {kind:<8}  {}{}", detail.en, gaps.en),

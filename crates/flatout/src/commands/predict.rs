@@ -23,6 +23,12 @@ pub struct Arguments {
     /// File to write, whole or not at all: .parquet, or anything else for CSV [default: CSV on stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Column that names the entity (stock) of a row, for one table of many [default: as in training]
+    #[arg(long, value_name = "COLUMN")]
+    entity: Option<String>,
+    /// What missing values become: mean, zero, forward, or COLUMN=POLICY for one column; may be repeated [default: as in training]
+    #[arg(long, value_name = "[COLUMN=]POLICY")]
+    missing: Vec<String>,
     /// auto, cpu, cuda or cuda:N
     #[arg(long, default_value = "auto")]
     device: String,
@@ -38,7 +44,14 @@ pub fn about() -> Message {
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let mut flags: Values = [("device", arguments.device)].into();
     flags.insert("limit", arguments.limit.unwrap_or(0).to_string());
+    flags.extend(arguments.entity.map(|column| ("entity", column)));
+    if !arguments.missing.is_empty() {
+        flags.insert("missing", arguments.missing.join(","));
+    }
     let predictions = predict::predict(&arguments.checkpoint, &arguments.data, &flags)?;
+    for note in &predictions.notes {
+        eprintln!("{}", note.get(context.language));
+    }
     let Some(path) = arguments.out else {
         write_stdout(predictions.csv().as_bytes());
         return Ok(ExitCode::SUCCESS);

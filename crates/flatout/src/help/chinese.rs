@@ -67,6 +67,10 @@ pub static CHINESE: &[(&str, &str)] = &[
         "CSV 行；结论输出到 stderr",
     ),
     (
+        "Column that names the entity (stock) of a row, for one table of many [default: as in training]",
+        "一张表含多个实体（股票）时，标明每行所属实体的列 [默认：与训练时相同]",
+    ),
+    (
         "Data as the model was trained on; labels are not needed",
         "与训练时同样的数据；不需要标签",
     ),
@@ -150,6 +154,10 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("How to print the findings", "结果的输出格式"),
     ("How to print the values", "数值的输出格式"),
+    (
+        "Infinite values: their row cannot be read, or they count as missing values [default: error]",
+        "无穷值：所在行视为无法读取，或当作缺失值 [默认：error]",
+    ),
     (
         "Join a recorded run: what it proved comes first with its cost, what it disproved is left out",
         "结合一次运行记录：被证实的排在前面并给出代价，被推翻的略去",
@@ -292,6 +300,10 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("Print what was seen as JSON", "以 JSON 输出看到的情况"),
     ("Quality of service", "服务质量（QOS）"),
+    (
+        "Read a column as real, integer, category or time, or ignore it; may be repeated [default: inferred from all files]",
+        "指定某列的类型：real、integer、category、time，或 ignore（忽略）；可重复 [默认：由全部文件推断]",
+    ),
     ("Really delete", "真正删除"),
     (
         "Records that began more than so many days ago",
@@ -300,6 +312,10 @@ pub static CHINESE: &[(&str, &str)] = &[
     (
         "Remove prepared data sets; they are made again when needed",
         "删除准备好的数据集；需要时会重新生成",
+    ),
+    (
+        "Rows that cannot be read: an error in training, or left out [default: error]",
+        "无法读取的行：训练时报错，或跳过 [默认：error]",
     ),
     (
         "Run a few steps under PyTorch's profiler: kernels, gaps between them and their cause, tensor cores, copies",
@@ -503,6 +519,14 @@ pub static CHINESE: &[(&str, &str)] = &[
     (
         "What is trained: lstm, mlp, cnn, transformer, resnet50 …",
         "训练什么：lstm、mlp、cnn、transformer、resnet50 …",
+    ),
+    (
+        "What missing values become: mean, zero, forward, or COLUMN=POLICY for one column; may be repeated [default: as in training]",
+        "缺失值的处理方式：mean、zero、forward，或用 列名=方式 只针对一列；可重复 [默认：与训练时相同]",
+    ),
+    (
+        "What missing values of numeric columns become: error, mean, zero, forward or drop, or COLUMN=POLICY for one column; may be repeated [default: error]",
+        "数值列缺失值的处理方式：error、mean、zero、forward 或 drop，或用 列名=方式 只针对一列；可重复 [默认：error]",
     ),
     (
         "Where to write the page [default: report.html in the record's folder]; - for stdout",

@@ -18,7 +18,7 @@ pub struct Shape<'a> {
     pub unassigned: &'a [Slot],
     pub delimiter: u8,
     /// Keep infinite values instead of calling the row bad.
-    pub allow_infinite: bool,
+    pub infinite_is_missing: bool,
 }
 
 /// Memory a thread uses again for every block.
@@ -170,7 +170,7 @@ fn parse_column(
         ColumnType::Real => fields.each(|record, text| {
             let value = match parse_f32(text) {
                 Some(value) if value.is_finite() => value,
-                _ => slow_real(text, quoted, shape.allow_infinite, slot.required).unwrap_or_else(|| {
+                _ => slow_real(text, quoted, shape.infinite_is_missing, slot.required).unwrap_or_else(|| {
                     bad.push(record);
                     f32::NAN
                 }),
@@ -296,13 +296,18 @@ pub fn clean(text: &[u8], quoted: bool) -> Cow<'_, [u8]> {
 }
 
 #[cold]
-fn slow_real(text: &[u8], quoted: bool, allow_infinite: bool, required: bool) -> Option<f32> {
+fn slow_real(text: &[u8], quoted: bool, infinite_is_missing: bool, required: bool) -> Option<f32> {
     let text = clean(text, quoted);
     if is_missing(&text) {
         return (!required).then_some(f32::NAN);
     }
     if let Some(value) = parse_f32(&text) {
-        return (value.is_finite() || allow_infinite).then_some(value);
+        let missing = infinite_is_missing && !required;
+        return if value.is_finite() {
+            Some(value)
+        } else {
+            missing.then_some(f32::NAN)
+        };
     }
     let lower = text.to_ascii_lowercase();
     match lower
@@ -310,11 +315,7 @@ fn slow_real(text: &[u8], quoted: bool, allow_infinite: bool, required: bool) ->
         .or(lower.strip_prefix(b"+"))
         .unwrap_or(&lower)
     {
-        b"inf" | b"infinity" if allow_infinite => Some(if lower[0] == b'-' {
-            f32::NEG_INFINITY
-        } else {
-            f32::INFINITY
-        }),
+        b"inf" | b"infinity" if infinite_is_missing => (!required).then_some(f32::NAN),
         b"true" => Some(1.0),
         b"false" => Some(0.0),
         _ => None,

@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 #[derive(Debug, Clone, Default)]
 pub struct CsvOptions {
     pub bad_rows: BadRows,
-    pub allow_infinite: bool,
+    pub infinite_is_missing: bool,
     pub threads: Option<usize>,
     /// Bytes parsed at a time; for tests, which want many blocks out of little text.
     pub block_bytes: Option<usize>,
@@ -185,7 +185,7 @@ fn work(
         slots: &layout.slots,
         unassigned: &unassigned,
         delimiter: schema.delimiter,
-        allow_infinite: options.allow_infinite,
+        infinite_is_missing: options.infinite_is_missing,
     };
     let (mut block, mut scratch) = (Vec::new(), Scratch::default());
     loop {

@@ -1,0 +1,212 @@
+//! What a person says about reading data, on the command line and in a file: `train` and `data inspect`, as a user runs them.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn flatout(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_flatout"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("LANG", "C")
+        .env("FLATOUT_CACHE", folder.join("cache"))
+        .env_remove("LC_ALL")
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A missing value in line 3, an infinite one in line 4, a short line 5, text in line 6, then numbers.
+fn table(folder: &Path) {
+    let mut lines = String::from(
+        "date,hour,price,city,y\n2024-01-01,1,1,a,1\n2024-01-01,2,,b,2\n2024-01-01,3,inf,a,3\n2024-01-01,4\n2024-01-01,5,cheap,b,5\n",
+    );
+    for row in 6..120 {
+        lines += &format!(
+            "2024-{:02}-01,{},{row},{},{row}\n",
+            row / 10 + 1,
+            row % 24,
+            ["a", "b"][row % 2]
+        );
+    }
+    fs::write(folder.join("t.csv"), lines).unwrap();
+}
+
+const TRAIN: &[&str] = &[
+    "train",
+    "--data",
+    "t.csv",
+    "--label",
+    "y",
+    "--epochs",
+    "1",
+    "--hidden-size",
+    "8",
+    "--batch-size",
+    "16",
+    "--device",
+    "cpu",
+    "--plain",
+];
+
+#[test]
+fn training_says_what_it_cannot_read_and_how_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    table(folder.path());
+    let train = |more: &[&str]| {
+        let output = flatout(folder.path(), &[TRAIN, more].concat());
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, said) = train(&[]);
+    assert_eq!(code, Some(2));
+    assert!(
+        said.contains("line 3") && said.contains("--missing price=mean"),
+        "{said}"
+    );
+    let (code, said) = train(&["--missing", "mean", "--missing", "price=zero"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        said.contains("line 4") && said.contains("--infinite missing"),
+        "{said}"
+    );
+    let all = [
+        "--missing",
+        "mean",
+        "--infinite",
+        "missing",
+        "--bad-rows",
+        "skip",
+        "--column-type",
+        "hour=category",
+    ];
+    let (code, said) = train(&all);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("2 rows cannot be read and are left out; the first: line 5"),
+        "{said}"
+    );
+    // The prepared data know how many rows they lack.
+    let (code, said) = train(&all);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("2 rows cannot be read and are left out"), "{said}");
+    let (code, said) = train(&["--missing", "price=average"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("`missing` is `price=average`"), "{said}");
+    let (code, said) = train(&["--column-type", "prise=real"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("no column `prise`"), "{said}");
+}
+
+#[test]
+fn a_file_of_settings_says_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    table(folder.path());
+    let settings = "data: t.csv\nlabel: y\nepochs: 1\nhidden_size: 8\nbatch_size: 16\ndevice: cpu\nmissing: [mean, price=drop]\nbad_rows: skip\ninfinite: missing\ncolumn_type: [hour=category, city=ignore]\ntime: date\nvalidation_from: 2024-10-01\n";
+    fs::write(folder.path().join("c.yaml"), settings).unwrap();
+    let output = flatout(folder.path(), &["train", "--config", "c.yaml", "--plain"]);
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("2 rows are left out because values are missing"),
+        "{said}"
+    );
+    // Rows 90 to 119 are from October on.
+    assert!(said.contains("(30 to validate on)"), "{said}");
+    // What was resolved can be trained with again, word for word.
+    let again = flatout(
+        folder.path(),
+        &[
+            "train",
+            "--config",
+            "out/config.yaml",
+            "--output-dir",
+            "again",
+            "--plain",
+        ],
+    );
+    assert!(again.status.success(), "{}", text(&again.stderr));
+}
+
+#[test]
+fn inspecting_takes_the_same_words() {
+    let folder = tempfile::tempdir().unwrap();
+    table(folder.path());
+    let inspect = |more: &[&str]| {
+        let output = flatout(folder.path(), &[&["data", "inspect", "t.csv"], more].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let plain = inspect(&[]);
+    assert!(
+        plain.contains("3 rows cannot be read; training stops at the first one unless told --bad-rows skip"),
+        "{plain}"
+    );
+    assert!(
+        plain.contains("1 missing (error)") && plain.contains("--missing price=mean"),
+        "{plain}"
+    );
+    let said = inspect(&[
+        "--missing",
+        "price=drop",
+        "--infinite",
+        "missing",
+        "--bad-rows",
+        "skip",
+        "--column-type",
+        "hour=category",
+    ]);
+    assert!(said.contains("2 rows cannot be read and are left out"), "{said}");
+    assert!(
+        said.contains("2 rows are left out because values are missing"),
+        "{said}"
+    );
+    let json: serde_json::Value =
+        serde_json::from_str(&inspect(&["--json", "--column-type", "hour=category"])).unwrap();
+    assert_eq!(json["columns"][1]["type"], "category");
+    let wrong = flatout(folder.path(), &["data", "inspect", "t.csv", "--bad-rows", "drop"]);
+    assert_eq!(wrong.status.code(), Some(2));
+}
+
+#[test]
+fn labels_beside_an_array_need_no_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let npy = |name: &str, shape: &str, values: Vec<f32>| {
+        let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+        while (10 + header.len() + 1) % 64 != 0 {
+            header.push(' ');
+        }
+        header.push('\n');
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
+        fs::write(folder.path().join(name), bytes).unwrap();
+    };
+    npy("x.npy", "(200, 3)", (0..600).map(|value| value as f32).collect());
+    npy(
+        "labels.npy",
+        "(200,)",
+        (0..200).map(|value| value as f32).collect(),
+    );
+    let train = [
+        "train",
+        "--data",
+        "x.npy",
+        "--epochs",
+        "1",
+        "--hidden-size",
+        "8",
+        "--batch-size",
+        "16",
+        "--device",
+        "cpu",
+        "--plain",
+    ];
+    let output = flatout(folder.path(), &train);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
