@@ -12,7 +12,7 @@ step, as its guide asks for). The width is chosen so that a step alone takes 2 m
 
 On a machine with neighbours that still leaves more noise than the probe costs. `--within SECONDS` therefore measures the probe alone
 inside one process under `flatout run`: short blocks of steps with its patches in place and with torch's own functions put back,
-turn about, so that nothing differs but the probe.
+turn about, so that nothing differs but the probe; there the thread's CPU time is told too, which leaves out what others took.
 
 Printed: the step alone, then per arm the median over rounds of the median difference of paired blocks, with a 95% interval
 by bootstrap over rounds and the blocks in them. `--keep` appends the rounds to a file, `--show` counts several files together.
@@ -91,12 +91,12 @@ def worker(device, width, steps, peer, pipes, cpu):
             torch.cuda.synchronize()
 
     def block():
-        begin = 0.0
+        begin = begin_cpu = 0.0
         for number, (x, y) in enumerate(loader):
             if number == WARM_STEPS:
                 # Another arm had the CPU's caches until now.
                 wait()
-                begin = time.perf_counter()
+                begin, begin_cpu = time.perf_counter(), time.thread_time()
             with around():
                 x, y = x.to(device), y.to(device)
                 loss = (model(x) - y).square().mean()
@@ -108,7 +108,7 @@ def worker(device, width, steps, peer, pipes, cpu):
             if number == WARM_STEPS + steps - 1:
                 # The epoch's end, with its event, is no step.
                 wait()
-                return time.perf_counter() - begin
+                return time.perf_counter() - begin, time.thread_time() - begin_cpu
 
     with open(os.path.join(pipes, "answers"), "w") as answers, open(os.path.join(pipes, "asks")) as asks:
         block()
@@ -116,7 +116,7 @@ def worker(device, width, steps, peer, pipes, cpu):
         print("ready", file=answers, flush=True)
         for line in asks:
             if switch is None:
-                print(json.dumps(block()), file=answers, flush=True)
+                print(json.dumps(block()[0]), file=answers, flush=True)
                 continue
             pairs, end = [], time.perf_counter() + float(line)
             while time.perf_counter() < end:
@@ -175,7 +175,7 @@ def round_of(commands, own, blocks):
 
 def within(flatout, own, seconds, keep):
     """The probe against none in one process, in pairs of short blocks."""
-    own = dict(own, steps=10, peer="switch")
+    own = dict(own, steps=40, peer="switch")
     arm = Arm("probe", flatout + ["--", sys.executable, os.path.abspath(__file__)], own)
     arm.ready()
     pairs = arm.ask(seconds)
@@ -185,11 +185,13 @@ def within(flatout, own, seconds, keep):
         pairs = before + pairs
         with open(keep, "w") as file:
             json.dump({"width": own["width"], "pairs": pairs}, file)
-    groups = [[(on - off) / own["steps"] * 1e3 for off, on in pairs]]
-    low, high = interval(groups)
-    alone = statistics.median(off for off, _ in pairs) / own["steps"] * 1e3
+    alone = statistics.median(off[0] for off, _ in pairs) / own["steps"] * 1e3
     result = {"device": own["device"], "width": own["width"], "pairs": len(pairs), "alone_ms": alone}
-    result["probe"] = {"added_ms": round(middle(groups), 4), "low": round(low, 4), "high": round(high, 4)}
+    # The thread's own CPU time leaves out what others took of the CPU; on a GPU only the wall time counts.
+    for name, which in (("probe", 0), ("probe, CPU time", 1)):
+        groups = [[(on[which] - off[which]) / own["steps"] * 1e3 for off, on in pairs]]
+        low, high = interval(groups)
+        result[name] = {"added_ms": round(middle(groups), 4), "low": round(low, 4), "high": round(high, 4)}
     print(json.dumps(result))
 
 

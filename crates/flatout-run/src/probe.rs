@@ -25,6 +25,7 @@ files![
     "_probe/apply.py",
     "_probe/begin.py",
     "_probe/clock.py",
+    "_probe/coast.py",
     "_probe/device.py",
     "_probe/guard.py",
     "_probe/hook.py",

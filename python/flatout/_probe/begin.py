@@ -2,7 +2,7 @@
 
 import os
 
-from . import clock, guard, places, profile
+from . import clock, coast, guard, places, profile
 from .patches import amp, checkpoint, compiled, environment, evaluation, garbage, loader, memory, optimizer, sync, worker
 
 PATCHES = [loader, worker, optimizer, sync, evaluation, checkpoint, amp, compiled, environment, garbage, memory]
@@ -43,6 +43,7 @@ def checkpoints(module):
 @guard.quietly
 def forked():
     clock.after_fork()
+    coast.after_fork()
     profile.after_fork()
     for patch in PATCHES:
         if hasattr(patch, "after_fork"):

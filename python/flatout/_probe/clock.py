@@ -54,17 +54,23 @@ again = False
 # steps of a plain loop nothing does, and what is not looked at costs nothing: after a step's arithmetic every line of the probe
 # comes out of cold memory.
 attention = True
-# Steps whose times are not in the histograms yet: the sums at each one's end, and when that was.
-_unsorted = []
-SORTED_AT_ONCE = 32
+# The loop runs steadily, and what happens in it is only written down (see coast.py): the words and everything here are as of the
+# last reckoning. `settle` makes them current, and ends that; `here()` asks for the phase.
+coasting = False
+settle = None
+log = []
+# In the log: the stretch that ends with the next entry began here.
+BEGUN = 7
 stop_after = int(os.environ.get("FLATOUT_STEPS") or 0)
 # Called once a second and at the end: each sends what it gathered since.
 flushers = []
 # Called at the program's orderly end, before the last flush.
 enders = []
-# Called after every step and every training batch, with the time.
+# Called after every step, with the time.
 after_step = []
-after_batch = []
+# The same for some steps a second and the batches before them: what only samples needs no more.
+after_some_steps = []
+after_some_batches = []
 folder = os.environ.get("FLATOUT_RING")
 _registered = []
 
@@ -73,9 +79,18 @@ def mine():
     return get_ident() == thread
 
 
+def here():
+    """The phase under way."""
+    if coasting:
+        settle()
+    return phase
+
+
 def switch(new):
     """Ends the phase under way, begins another, and gives the time."""
     global phase, since
+    if coasting:
+        settle()
     now = perf_counter_ns()
     words[W_SUMS + phase] += now - since
     words[W_PHASE] = phase = new
@@ -86,6 +101,10 @@ def switch(new):
 def span(kind, begin, end):
     """Charges a stretch that just ended to a phase; what lies before it stays with the phase under way."""
     global since
+    if coasting:
+        # Written down like everything else.
+        log.extend((begin * 8 + BEGUN, end * 8 + kind))
+        return
     if phase == EVAL or phase == CHECKPOINT:
         return
     if begin > since:
@@ -99,6 +118,8 @@ def span(kind, begin, end):
 def batch_came(samples):
     """A batch is there; gives the time."""
     global batch_samples, base, fed, resting, again, phase, since
+    if coasting:
+        settle()
     counters = words
     now = perf_counter_ns()
     counters[W_SUMS + phase] += now - since
@@ -107,8 +128,8 @@ def batch_came(samples):
     counters[W_BATCHES] += 1
     batch_samples += samples
     fed, resting, again = True, -1, False
-    if after_batch:
-        for function in after_batch:
+    if after_some_batches:
+        for function in after_some_batches:
             function(now)
     return now
 
@@ -116,6 +137,8 @@ def batch_came(samples):
 def step_ended():
     """An optimizer step ended."""
     global since, batch_samples, base, phase, fed, again, resting
+    if coasting:
+        settle()
     if base != COMPUTE:
         base = COMPUTE
         if phase == OTHER:
@@ -124,54 +147,47 @@ def step_ended():
     counters = words
     counters[W_SUMS + phase] += now - since
     counters[W_SINCE] = since = now
-    sums_now = counters[SUMS].tolist()
-    sums_now.append(now)
-    _unsorted.append(sums_now)
+    totals = counters[SUMS].tolist()
+    count_step(counters, totals, now)
     steps = counters[W_STEPS] + 1
     counters[W_STEPS] = steps
     if batch_samples:
         counters[W_SAMPLES] += batch_samples
         batch_samples = 0
-    if after_step:
-        for function in after_step:
-            function(now)
+    for function in after_step:
+        function(now)
+    for function in after_some_steps:
+        function(now)
     if fed or again:
         # As `rest`.
         fed = again = False
         if phase == COMPUTE:
             counters[W_PHASE] = phase = base = OTHER
-            resting = sums_now[OTHER]
+            resting = totals[OTHER]
     if now >= next_flush:
         flush(now)
-    elif len(_unsorted) >= SORTED_AT_ONCE:
-        sort_steps()
     if stop_after and steps >= stop_after:
         stop_program(steps)
 
 
-def sort_steps():
-    """The steps' time in each phase goes into the histograms. Many at once: that is many times quicker than each at its end."""
+def count_step(counters, totals, now):
+    """A step's time in each phase goes into the histograms, and its whole time."""
     global last_step, last_sums
-    counters = words
-    for totals in _unsorted:
-        now = totals.pop()
-        if last_step:
-            at = W_HIST
-            for total, before in zip(totals, last_sums):
-                # Most phases did not grow. A step of three days would be counted in its neighbour's first bucket.
-                if total > before:
-                    counters[at + int(log2(total - before) * 8)] += 1
-                at += BUCKETS
-            if now > last_step:
-                counters[W_STEP_HIST + min(int(log2(now - last_step) * 8), BUCKETS - 1)] += 1
-        last_sums, last_step = totals, now
-    _unsorted.clear()
+    if last_step:
+        at = W_HIST
+        for total, before in zip(totals, last_sums):
+            # Most phases did not grow. A step of three days would be counted in its neighbour's first bucket.
+            if total > before:
+                counters[at + int(log2(total - before) * 8)] += 1
+            at += BUCKETS
+        if now > last_step:
+            counters[W_STEP_HIST + min(int(log2(now - last_step) * 8), BUCKETS - 1)] += 1
+    last_sums, last_step = totals, now
 
 
 def no_measure():
     """The time to the next step says nothing."""
     global last_step
-    sort_steps()
     last_step = 0
 
 
@@ -187,7 +203,6 @@ def rest():
 def resume():
     """Another step comes before the next batch: what looked like the program's own code was its forward and backward."""
     global resting, again, base
-    sort_steps()
     before, resting, again = resting, -1, True
     base = COMPUTE
     if phase == OTHER:
@@ -212,8 +227,7 @@ def stop_program(steps):
 
 def move(before, target):
     """Gives the time since the snapshot `before` to another phase, once it is known what it was."""
-    sort_steps()
-    switch(phase)
+    switch(here())
     moved = 0
     for index in range(7):
         if index != target and index != CHECKPOINT:
@@ -226,7 +240,7 @@ def move(before, target):
 
 
 def sums():
-    switch(phase)
+    switch(here())
     return list(words[W_SUMS : W_SUMS + 7])
 
 
@@ -244,8 +258,9 @@ def claim_slot(at, number):
 
 def flush(now, last=False):
     global next_flush
+    if coasting:
+        settle()
     next_flush = now + FLUSH_NS
-    sort_steps()
     begin()
     for function in flushers:
         function(last)
@@ -325,6 +340,9 @@ def stop():
 def after_fork():
     """In a forked child: its own counters, its own file, once it has something to tell."""
     global ring, words, phase, since, thread, base, last_step, next_flush, batch_samples, fed, resting, again, attention
+    global coasting
+    coasting = False
+    log.clear()
     ring = Ring()
     words = ring.words
     phase = base = OTHER
@@ -333,7 +351,6 @@ def after_fork():
     last_sums[:] = [0] * 7
     last_step = next_flush = batch_samples = 0
     fed, resting, again, attention = False, -1, False, True
-    _unsorted.clear()
 
 
 def rebind_thread():

@@ -37,3 +37,8 @@ def step_ended(torch, now):
     elif now >= _next + 10 * SAMPLE_NS and not clock.words[W_BATCHES]:
         # No loader tells of batches: the step begins where the last one ended.
         batch_came(torch, now)
+
+
+def waits():
+    """A step's device time is under way: its end must not be missed."""
+    return _begin is not None

@@ -18,6 +18,8 @@ CAPACITY = SIZE - DATA_AT
 MAGIC = int.from_bytes(b"FLATOUT1", "little")
 (W_MAGIC, W_VERSION, W_PID, W_CREATED, W_HEAD, W_TAIL, W_DROPPED, W_CLOSED, W_PHASE, W_SINCE) = range(10)
 (W_STEPS, W_BATCHES, W_SAMPLES, W_LOSS, W_LOSSES, W_BUSY, W_BUSY_STEPS, W_GC, W_GC_NS, W_EVAL_BATCHES) = range(10, 20)
+# While the loop coasts: when the phase under way began, times eight, plus the phase; else 0, and `W_PHASE` and `W_SINCE` say it.
+W_LIVE = 20
 W_GPU_UTIL = 24  # written by the reader: parts per million plus one, 0 unknown
 W_SUMS = 32
 W_HIST = 40

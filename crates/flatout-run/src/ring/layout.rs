@@ -17,7 +17,7 @@ pub const HEAD_AT: usize = 4;
 pub const TAIL_AT: usize = 5;
 const DROPPED_AT: usize = 6;
 const CLOSED_AT: usize = 7;
-pub const PHASE_AT: usize = 8;
+const PHASE_AT: usize = 8;
 const SINCE_AT: usize = 9;
 const STEPS_AT: usize = 10;
 const BATCHES_AT: usize = 11;
@@ -29,6 +29,7 @@ const BUSY_STEPS_AT: usize = 16;
 const COLLECTIONS_AT: usize = 17;
 const COLLECTIONS_NS_AT: usize = 18;
 const EVAL_BATCHES_AT: usize = 19;
+const LIVE_AT: usize = 20;
 pub const GPU_UTILIZATION_AT: usize = 24;
 const SUMS_AT: usize = 32;
 const HISTOGRAMS_AT: usize = 40;
@@ -78,12 +79,13 @@ impl Counters {
     pub(super) fn read(map: &Map) -> Self {
         let word = |index| map.load(index);
         let losses = word(LOSSES_AT);
+        let (phase, since_ns) = under_way(map);
         let loss = f64::from_bits(word(LOSS_AT));
         Self {
             dropped: word(DROPPED_AT),
             closed: word(CLOSED_AT) != 0,
-            phase: (word(PHASE_AT) as usize).min(PHASES - 1),
-            since_ns: word(SINCE_AT),
+            phase: (phase as usize).min(PHASES - 1),
+            since_ns,
             steps: word(STEPS_AT),
             batches: word(BATCHES_AT),
             samples: word(SAMPLES_AT),
@@ -104,6 +106,15 @@ impl Counters {
                 .collect(),
             loaders: (0..LOADER_SLOTS).map(|slot| loader(map, slot)).collect(),
         }
+    }
+}
+
+/// The phase under way and when it began. A steady loop writes both as one word, and what came before is in the sums a little
+/// later.
+pub(super) fn under_way(map: &Map) -> (u64, u64) {
+    match map.load(LIVE_AT) {
+        0 => (map.load(PHASE_AT), map.load(SINCE_AT)),
+        live => (live & 7, live >> 3),
     }
 }
 

@@ -78,6 +78,7 @@ fn the_layout_is_the_probes() {
     let python = include_str!("../../../../python/flatout/_probe/ring.py");
     for line in [
         "SIZE, DATA_AT = 128 * 1024, 32 * 1024",
+        "W_LIVE = 20",
         "W_GPU_UTIL = 24",
         "W_SUMS = 32",
         "W_HIST = 40",

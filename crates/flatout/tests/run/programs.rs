@@ -282,6 +282,19 @@ fn the_compiler_sees_no_difference() {
 }
 
 #[test]
+fn counts_of_steady_loops_are_exact() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script("steady.py", include_str!("programs/steady_loops.py"));
+    let (output, _) = place.run(&python, &["--quiet"], &["steady.py"]);
+    let (said, errors) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert_eq!(said.trim(), "exact", "{errors}");
+}
+
+#[test]
 fn a_million_steps_stay_small() {
     let Some(python) = crate::support::plain_python() else {
         return;

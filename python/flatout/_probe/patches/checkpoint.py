@@ -33,7 +33,7 @@ def timed(original, target_at):
         _inside = True
         if elsewhere is not None:
             args, kwargs = redirected(args, kwargs, target_at)
-        back = clock.phase
+        back = clock.here()
         begin = clock.switch(clock.CHECKPOINT)
         try:
             return original(*args, **kwargs)

@@ -29,9 +29,9 @@ def flush(last=False):
     global _cuda
     torch = _torch
     _cuda = torch.cuda.is_initialized()
-    if _cuda and sample_device not in clock.after_step:
-        clock.after_step.append(sample_device)
-        clock.after_batch.append(batch_came)
+    if _cuda and sample_device not in clock.after_some_steps:
+        clock.after_some_steps.append(sample_device)
+        clock.after_some_batches.append(batch_came)
     tell("python.version", sys.version.split()[0])
     tell("torch.version", str(torch.__version__))
     tell("torch.cuda", torch.version.cuda)

@@ -3,30 +3,31 @@
 import weakref
 from time import perf_counter_ns
 
-from .. import clock, guard, places, settings
-from . import evaluation
-from ..ring import L_BATCHES, L_EVAL_BATCHES, L_EVAL_WAIT, L_NUMBER, L_WAIT, LOADER_SLOTS, LOADER_WORDS, W_LOADERS
+from .. import clock, coast, guard, places, settings
+from . import evaluation, worker
+from ..ring import L_BATCHES, L_EVAL_BATCHES, L_EVAL_WAIT, L_NUMBER, L_WAIT, LOADER_SLOTS, LOADER_WORDS, W_BATCHES, W_LOADERS
 
 _known = weakref.WeakKeyDictionary()
 _count = 0
 # The loader whose iterator is being made: forked workers inherit it, spawned ones read it from the environment.
 starting = 0
-fetching = False
 _tensor = None
 # Training batches are cut to their first samples, or repeated so many times; 0 and 1 leave them whole. Only a trial of
 # `flatout tune` does so.
 first_samples = 0
 repeated = 1
 
+# Of the batch that came last, when it was a usual one: its iterator's id and state, and its samples.
+latest = None
 # Loaders whose first batches came since the last step: a step makes them loaders that feed the training.
 newly_fed = []
 
 
 class Loader:
-    __slots__ = ("number", "workers", "epoch", "told_batch", "feeds", "batches", "latest")
+    __slots__ = ("number", "workers", "epoch", "told_batch", "feeds", "batches", "latest", "alike")
 
-    def __init__(self, number, workers, batches):
-        self.number, self.workers, self.batches = number, workers, batches
+    def __init__(self, number, workers, batches, alike):
+        self.number, self.workers, self.batches, self.alike = number, workers, batches, alike
         self.epoch, self.told_batch, self.feeds, self.latest = 0, False, False, None
 
 
@@ -60,7 +61,7 @@ def describe(loader):
     global _count
     if loader in _known:
         return
-    _known[loader] = Loader(_count, loader.num_workers, length(loader))
+    _known[loader] = Loader(_count, loader.num_workers, length(loader), alike(loader))
     scope, place = "loader.%d" % _count, places.user_place(2)
     _count += 1
     context = loader.multiprocessing_context
@@ -90,12 +91,20 @@ def length(loader):
         return None
 
 
+def alike(loader):
+    """Whether all batches but an epoch's last have the same number of samples."""
+    from torch.utils.data import BatchSampler, IterableDataset, default_collate
+
+    plain = type(loader.batch_sampler) is BatchSampler and loader.collate_fn is default_collate
+    return plain and not isinstance(loader.dataset, IterableDataset)
+
+
 def _patch_iter(cls):
     original = cls.__iter__
 
     @guard.like(original)
     def __iter__(self):
-        if guard.off or fetching or not clock.mine():
+        if guard.off or coast.fetching or not clock.mine():
             return original(self)
         before = _before_iter(self)
         try:
@@ -115,6 +124,8 @@ def _patch_iter(cls):
 @guard.quietly
 def _before_iter(loader):
     global starting
+    # Workers that are forked now must time theirs.
+    worker.time_one()
     info = _known.get(loader)
     if info is None:
         describe(loader)
@@ -153,10 +164,8 @@ def _patch_next(cls, torch):
     original = cls.__next__
     is_grad_enabled = torch.is_grad_enabled
 
-    @guard.like(original)
-    def __next__(self):
-        global fetching
-        if guard.off or fetching or clock.get_ident() != clock.thread:
+    def slow(self):
+        if guard.off or coast.fetching or clock.get_ident() != clock.thread:
             return original(self)
         state = getattr(self, "_flatout", None)
         evaluating = not is_grad_enabled() or clock.base == clock.EVAL
@@ -165,57 +174,83 @@ def _patch_next(cls, torch):
         begin = 0
         try:
             begin = clock.switch(clock.EVAL if evaluating else clock.DATA)
-            fetching = True
+            coast.fetching = True
         except Exception as error:
             guard.failed(error, "next")
         try:
             batch = original(self)
         except BaseException as error:
-            fetching = False
+            coast.fetching = False
             _ended(self, isinstance(error, StopIteration), evaluating)
             raise
-        fetching = False
+        coast.fetching = False
         if (first_samples or repeated > 1) and not evaluating:
             batch = resized(batch)
         if not guard.off:
             try:
                 if state is not None and state[2] and state[0].feeds and not evaluating and not evaluation.active:
-                    _came_again(state, begin, batch)
+                    _came_again(self, state, begin, batch)
                 else:
                     _first_or_other(state, begin, batch, evaluating)
             except Exception as error:
                 guard.failed(error, "next")
         return batch
 
-    cls.__next__ = __next__
+    cls.__next__ = coast.patched_next(original, slow, _landed, _ended)
 
 
-def _came_again(state, begin, batch):
-    """The usual batch, of a loader known to feed the training: as few lines as can be, each of them is run at every step."""
-    state[2] += 1
-    # What the default collate gives for a tuple is a list of tensors.
-    shape = batch[0].shape if type(batch) is list and batch and type(batch[0]) is _tensor else None
-    state[3] = now = clock.batch_came(shape[0] if shape else batch_size(batch))
-    number, words = state[0].number + 1, clock.words
-    at = W_LOADERS + (number % LOADER_SLOTS) * LOADER_WORDS
-    if words[at + L_NUMBER] != number:
-        clock.claim_slot(at, number)
-    words[at + L_BATCHES] += 1
-    words[at + L_WAIT] += now - begin
-    if settings.on_batch:
-        for function in settings.on_batch:
-            function()
-    if now >= clock.next_flush:
-        clock.flush(now)
+def _came_again(iterator, state, begin, batch):
+    """The usual batch, of a loader known to feed the training."""
+    global latest
+    worker.time_one()
+    samples = batch_size(batch)
+    latest = id(iterator), state, samples
+    took(state, begin, clock.batch_came(samples))
+    settled_batch()
+
+
+@guard.quietly
+def _landed(now):
+    """This batch ended a stretch of coasting: what is not done for each of them is done for it."""
+    worker.time_one()
+    for function in clock.after_some_batches:
+        function(now)
+    settled_batch()
+
+
+def settled_batch():
+    for function in settings.on_batch:
+        function()
+    if clock.since >= clock.next_flush:
+        clock.flush(clock.since)
+
+
+def may_coast(primary):
+    """After a plain step: the loop may be written down only, if all that happens in it is known."""
+    if settings.on_batch or first_samples or repeated > 1 or evaluation.active or evaluation.pending is not None:
+        return
+    if latest is None:
+        if not clock.words[W_BATCHES]:
+            coast.begin(primary, 0, None, 0, None, None)
+        return
+    iterator, state, samples = latest
+    info = state[0]
+    if not info.alike:
+        coast.begin(primary, iterator, state, 0, None, batch_size)
+    elif info.batches is not None:
+        coast.begin(primary, iterator, state, samples, info.batches - 1 - state[2], None)
 
 
 def _first_or_other(state, begin, batch, evaluating):
+    global latest
+    latest = None
+    worker.time_one()
     if evaluating:
         _evaluated(state)
     else:
         _came(state, batch)
     if state is not None:
-        took(state, begin, evaluating)
+        took(state, begin, state[3], evaluating)
 
 
 def take_part(samples):
@@ -237,16 +272,17 @@ def take_part(samples):
     _BaseDataLoaderIter._next_index = _next_index
 
 
-def took(state, begin, evaluating):
+def took(state, begin, end, evaluating=False):
     """Which loader feeds the steps, and how long it lets them wait."""
     state[2] += 1
+    state[3] = end
     number = state[0].number + 1
     words = clock.words
     at = W_LOADERS + (number % LOADER_SLOTS) * LOADER_WORDS
     if words[at + L_NUMBER] != number:
         clock.claim_slot(at, number)
     words[at + (L_EVAL_BATCHES if evaluating else L_BATCHES)] += 1
-    words[at + (L_EVAL_WAIT if evaluating else L_WAIT)] += state[3] - begin
+    words[at + (L_EVAL_WAIT if evaluating else L_WAIT)] += end - begin
 
 
 def _came(state, batch):
@@ -260,10 +296,7 @@ def _came(state, batch):
             clock.attention = True
         if state[2] == 0:
             _first(state, batch)
-    for function in settings.on_batch:
-        function()
-    if clock.since >= clock.next_flush:
-        clock.flush(clock.since)
+    settled_batch()
 
 
 def _evaluated(state):
@@ -294,6 +327,9 @@ def _start_event(state):
 @guard.quietly
 def _ended(iterator, exhausted, evaluating):
     """No batch came: the loader is exhausted, or it failed."""
+    global latest
+    latest = None
+    clock.here()
     state = getattr(iterator, "_flatout", None)
     if not evaluating:
         clock.base, clock.resting, clock.attention = clock.OTHER, -1, True
@@ -372,6 +408,6 @@ def batch_size(batch, depth=0):
 
 
 def after_fork():
-    global fetching
-    fetching = False
+    global latest
+    latest = None
     newly_fed.clear()

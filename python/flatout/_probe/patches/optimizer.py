@@ -3,7 +3,7 @@
 import sys
 import weakref
 
-from .. import clock, guard, places, settings
+from .. import clock, coast, device, guard, places, settings
 from . import evaluation, loader, zeroing
 
 _known = weakref.WeakKeyDictionary()
@@ -15,22 +15,24 @@ _count = 0
 def install(torch):
     from torch.optim import optimizer
 
-    compiling, get_ident = guard.compiling, clock.get_ident
-
-    def after(self, args, kwargs):
-        # While a compiler traces the step it must find nothing here to trace.
-        if compiling() or guard.off:
+    def after(self):
+        if guard.off:
             return None
         try:
-            if clock.attention or clock.resting >= 0 or id(self) != _primary or _others or get_ident() != clock.thread:
+            clock.here()
+            if clock.attention or clock.resting >= 0 or id(self) != _primary or _others or clock.get_ident() != clock.thread:
+                coast.steady = 0 if evaluation.active or id(self) != _primary else coast.steady
                 _after(self)
             else:
                 clock.step_ended()
+                coast.steady += 1
+                if coast.steady >= coast.STEADY and not clock.after_step and not clock.stop_after and not device.waits():
+                    loader.may_coast(_primary)
         except Exception as error:
             guard.failed(error, "step")
         return None
 
-    optimizer.register_optimizer_step_post_hook(after)
+    optimizer.register_optimizer_step_post_hook(coast.patched_step(after, guard.compiling))
     _patch_init(optimizer.Optimizer)
     _read_directly(torch, optimizer)
     zeroing.install(torch, optimizer.Optimizer)
@@ -129,6 +131,7 @@ def _patch_init(cls):
 @guard.quietly
 def remember(self):
     global _count
+    clock.here()
     _known[self] = (_count, places.user_place(2))
     _count += 1
 

@@ -3,16 +3,15 @@
 import os
 from time import perf_counter_ns
 
-from .. import clock, guard
-from . import loader
-from ..ring import L_COLLATE, L_FETCH, L_NUMBER, L_PREPARED, LOADER_SLOTS, LOADER_WORDS, W_LOADERS
+from .. import clock, coast, guard
+from ..ring import L_BATCHES, L_COLLATE, L_EVAL_BATCHES, L_FETCH, L_NUMBER, L_PREPARED, LOADER_SLOTS, LOADER_WORDS, W_LOADERS
 
 _collated = 0
-# In the training process itself, where timing costs the steps: after so many batches, of quick ones only one of a few is timed and
-# counts for all.
-ALL, ONE_OF, QUICK_NS = 64, 8, 5_000_000
+# In the training process itself timing costs the steps. While its loop coasts, after so many batches, of quick ones one is timed now
+# and then and counts for all; in between the class has its own function back.
+ALL, QUICK_NS = 64, 5_000_000
 _fetched = 0
-_quick = False
+_at_rest = []
 
 
 def install(torch):
@@ -29,6 +28,8 @@ def _patch_init(cls):
     @guard.like(original)
     def __init__(self, dataset, auto_collation, collate_fn, drop_last):
         if not guard.off:
+            from . import loader
+
             number = loader.starting or int(os.environ.get("FLATOUT_LOADER") or 0)
             self._flatout_slot = number
         original(self, dataset, auto_collation, collate_fn, drop_last)
@@ -53,19 +54,11 @@ def _patch_fetch(cls):
 
     @guard.like(original)
     def fetch(self, possibly_batched_index):
-        global _collated, _fetched, _quick
-        if guard.off:
+        global _collated, _fetched
+        own = getattr(self, "collate_fn", None)
+        if guard.off or own is None:
             return original(self, possibly_batched_index)
-        times = 1
-        if loader.fetching:
-            _fetched += 1
-            if _fetched > ALL and _quick:
-                times = ONE_OF
-                if _fetched % ONE_OF:
-                    return original(self, possibly_batched_index)
-        _collated, own = 0, getattr(self, "collate_fn", None)
-        if own is None:
-            return original(self, possibly_batched_index)
+        _collated = 0
         self.collate_fn = timed(own)
         begin = perf_counter_ns()
         try:
@@ -74,8 +67,11 @@ def _patch_fetch(cls):
             self.collate_fn = own
         try:
             total = perf_counter_ns() - begin
-            _quick = total < QUICK_NS
-            count(getattr(self, "_flatout_slot", 0), total, _collated, times)
+            count(getattr(self, "_flatout_slot", 0), total, _collated)
+            _fetched += 1
+            if _fetched > ALL and total < QUICK_NS and clock.coasting and coast.fetching and cls.fetch is fetch:
+                cls.fetch = original
+                _at_rest.append((cls, original, fetch))
         except Exception as error:
             guard.failed(error, "fetch")
         return data
@@ -83,7 +79,15 @@ def _patch_fetch(cls):
     cls.fetch = fetch
 
 
-def count(loader, total, collate, times=1):
+def time_one():
+    """The next batch is timed again."""
+    while _at_rest:
+        cls, original, fetch = _at_rest.pop()
+        if cls.fetch is original:
+            cls.fetch = fetch
+
+
+def count(loader, total, collate):
     if loader == 0:
         # Nobody said whose fetch it is.
         return
@@ -93,6 +97,10 @@ def count(loader, total, collate, times=1):
     at = W_LOADERS + (loader % LOADER_SLOTS) * LOADER_WORDS
     if words[at + L_NUMBER] != loader:
         clock.claim_slot(at, loader)
+    times = 1
+    if coast.fetching:
+        # In this process every batch is taken as soon as it is made: those between went untimed.
+        times = max(words[at + L_BATCHES] + words[at + L_EVAL_BATCHES] + 1 - words[at + L_PREPARED], 1)
     words[at + L_FETCH] += max(total - collate, 0) * times
     words[at + L_COLLATE] += collate * times
     words[at + L_PREPARED] += times

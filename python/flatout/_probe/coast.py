@@ -1,0 +1,249 @@
+"""The cheap way through a loop that runs steadily: what happens is written down with its time, and reckoned up a tenth of a
+second at once.
+
+After a step's arithmetic every line of the probe comes out of memory that the arithmetic has swept, and costs several times what it
+does in a loop of its own. So a steady step runs as few lines as can be, here, and the many lines that turn times into phases,
+counts and histograms run over many steps in a row. Nothing is estimated: the sums are the same to the nanosecond.
+
+Whatever else happens (an evaluation, a checkpoint, another loader, another optimizer) settles the account first, by
+`clock.settle`. Neither an iterator nor an optimizer is held on to: they are known by their `id` while they live, and a new one
+settles too.
+"""
+
+from itertools import repeat
+from math import log2
+from operator import add, mul, sub
+from time import perf_counter_ns
+
+from . import clock, guard
+from .clock import BEGUN, COMPUTE, DATA, OTHER, SYNC, TRANSFER, W_STEP_HIST, log
+from .ring import BUCKETS, L_BATCHES, L_NUMBER, L_WAIT, LOADER_SLOTS, LOADER_WORDS
+from .ring import W_BATCHES, W_HIST, W_LIVE, W_LOADERS, W_PHASE, W_SAMPLES, W_SINCE, W_STEPS, W_SUMS
+
+# So long until the account is settled; within a step that takes longer the reader sees the phase under way all the same.
+LONGEST_NS = 100_000_000
+# So many steps in a row must have been plain ones.
+STEADY = 8
+# Fewer entries than this until a loader's last batch are not worth it.
+FEWEST = 6
+
+# A batch is being made in this process, for the iterator under way: whatever is asked for meanwhile is a part of that.
+fetching = False
+steady = 0
+iterator = optimizer = 0
+due = full = 0
+stamp = log.append
+words = clock.words
+# The loader's state, samples in each of its batches, and where those differ, the samples of each that came.
+_state = None
+_samples = 0
+_measure = None
+_sizes = []
+
+
+def begin(primary, asked, state, samples, left, measure):
+    """From here on the loop of this optimizer and this iterator (0 without one) is only written down, but for the last batch of
+    an epoch, which may be smaller: `left` come before it. `measure` tells a batch's samples where they differ."""
+    global iterator, optimizer, due, full, words, _state, _samples, _measure
+    full = 2 * left if left is not None else 1 << 62
+    if full < FEWEST:
+        return
+    iterator, optimizer, _state, _samples, _measure = asked, primary, state, samples, measure
+    words = clock.words
+    due = min(clock.since + LONGEST_NS, clock.next_flush)
+    clock.coasting = True
+
+
+def settle():
+    """Reckons up what was written down, and ends the coasting; once is enough."""
+    global iterator, optimizer, _state, _measure
+    if not clock.coasting:
+        return
+    iterator = optimizer = 0
+    clock.coasting = False
+    words[W_LIVE] = 0
+    try:
+        if not guard.off:
+            reckon()
+    except Exception as error:
+        guard.failed(error, "coast")
+    log.clear()
+    _sizes.clear()
+    _state = _measure = None
+
+
+clock.settle = settle
+
+
+def reckon():
+    counters = words
+    sums = counters[clock.SUMS].tolist()
+    done = alike(counters, sums)
+    phase, since, base = clock.phase, clock.since, clock.base
+    fed, again, resting, pending = clock.fed, clock.again, clock.resting, clock.batch_samples
+    steps = batches = samples = wait = begun = asked = came = 0
+    for entry in log[done:]:
+        now, kind = entry >> 3, entry & 7
+        if kind == BEGUN:
+            begun = max(now, since)
+            sums[phase] += begun - since
+            continue
+        if kind == OTHER:
+            if resting >= 0:
+                # As `clock.resume`: what looked like the program's own code was this step's.
+                sums[phase] += now - since
+                since = now
+                own = sums[OTHER] - resting
+                sums[OTHER] -= own
+                sums[COMPUTE] += own
+                clock.last_sums[OTHER] = min(clock.last_sums[OTHER], sums[OTHER])
+                phase, base, resting, again = COMPUTE, COMPUTE, -1, True
+            sums[phase] += now - since
+            steps += 1
+            samples += pending
+            pending = 0
+            clock.count_step(counters, sums[:], now)
+            if fed or again:
+                fed = again = False
+                phase, base, resting = OTHER, OTHER, sums[OTHER]
+        elif kind == DATA:
+            sums[phase] += now - since
+            phase, asked = DATA, now
+        elif kind == COMPUTE:
+            sums[phase] += now - since
+            phase, base, came = COMPUTE, COMPUTE, now
+            wait += now - asked
+            pending += took(batches)
+            batches += 1
+            fed, resting, again = True, -1, False
+        else:
+            sums[kind] += max(now - begun, 0)
+        since = max(since, now)
+    clock.phase, clock.since, clock.base = phase, since, base
+    clock.fed, clock.again, clock.resting, clock.batch_samples = fed, again, resting, pending
+    for index, spent in enumerate(sums):
+        counters[W_SUMS + index] = spent
+    counters[W_PHASE], counters[W_SINCE] = phase, since
+    counters[W_STEPS] += steps
+    counters[W_SAMPLES] += samples
+    if batches:
+        count_batches(counters, batches, wait, came)
+
+
+def took(number):
+    """Samples of a batch of this stretch."""
+    return _sizes[number] if _measure else _samples
+
+
+def count_batches(counters, batches, wait, came):
+    counters[W_BATCHES] += batches
+    _state[2] += batches
+    _state[3] = came
+    del _sizes[:batches]
+    number = _state[0].number + 1
+    at = W_LOADERS + (number % LOADER_SLOTS) * LOADER_WORDS
+    if counters[at + L_NUMBER] != number:
+        clock.claim_slot(at, number)
+    counters[at + L_BATCHES] += batches
+    counters[at + L_WAIT] += wait
+
+
+def alike(counters, sums):
+    """Steps that are all of one kind, one batch each, reckoned up column by column; gives how many entries those are."""
+    kinds = bytes([entry & 7 for entry in log])
+    width = kinds.find(OTHER) + 1
+    count = len(kinds) // width if width else 0
+    pattern = kinds[:width]
+    resting = clock.phase == OTHER and clock.resting >= 0 and clock.last_step == clock.since and not clock.batch_samples
+    if count < 2 or not resting or pattern[0] != DATA or pattern.count(COMPUTE) != 1 or kinds[: count * width] != pattern * count:
+        return 0
+    times = [entry >> 3 for entry in log[: count * width]]
+    ends = times[width - 1 :: width]
+    before, phase, spent = [clock.since] + ends[:-1], OTHER, {}
+    for place, kind in enumerate(pattern):
+        column = times[place::width]
+        # The time up to an entry is the phase's under way, but for a stretch that ends with it.
+        whose = kind if kind in (TRANSFER, SYNC) else phase
+        taken = list(map(sub, column, before))
+        spent[whose] = list(map(add, spent[whose], taken)) if whose in spent else taken
+        before = column
+        if kind == DATA or kind == COMPUTE:
+            phase = kind
+    for whose, taken in spent.items():
+        sums[whose] += sum(taken)
+        count_all(counters, W_HIST + whose * BUCKETS, taken)
+    count_all(counters, W_STEP_HIST, list(map(sub, ends, [clock.since] + ends[:-1])))
+    counters[W_STEPS] += count
+    counters[W_SAMPLES] += sum(_sizes[:count]) if _measure else _samples * count
+    clock.last_sums, clock.last_step, clock.since, clock.resting = sums[:], ends[-1], ends[-1], sums[OTHER]
+    count_batches(counters, count, sum(spent[DATA]), times[-width + pattern.index(COMPUTE)])
+    return count * width
+
+
+def count_all(counters, at, taken):
+    """As `clock.count_step` does one by one: eight buckets a doubling."""
+    found = {}
+    for bucket in map(int, map(mul, map(log2, filter(None, taken)), repeat(8))):
+        found[bucket] = found.get(bucket, 0) + 1
+    for bucket, count in found.items():
+        counters[at + min(bucket, BUCKETS - 1)] += count
+
+
+def patched_next(original, slow, landed, ended):
+    """`__next__` of a loader's iterator: written down while it coasts, else `slow`. `landed` is called after the batch
+    that ends the coasting, `ended` when no batch came."""
+
+    @guard.like(original)
+    def __next__(self):
+        global fetching
+        if id(self) != iterator:
+            return slow(self)
+        words[W_LIVE] = entry = perf_counter_ns() * 8
+        stamp(entry)
+        fetching = True
+        try:
+            batch = original(self)
+        except BaseException as error:
+            fetching = False
+            settle()
+            ended(self, isinstance(error, StopIteration), False)
+            raise
+        fetching = False
+        now = perf_counter_ns()
+        words[W_LIVE] = entry = now * 8 + COMPUTE
+        stamp(entry)
+        if _measure is not None:
+            _sizes.append(_measure(batch))
+        if now >= due or len(log) >= full:
+            settle()
+            landed(now)
+        return batch
+
+    return __next__
+
+
+def patched_step(slow, compiling):
+    """The hook after an optimizer's step."""
+
+    def after(self, args, kwargs):
+        # While a compiler traces the step it must find nothing here to trace.
+        if compiling():
+            return None
+        if id(self) != optimizer:
+            return slow(self)
+        now = perf_counter_ns()
+        entry = now * 8 + OTHER
+        stamp(entry)
+        if iterator:
+            words[W_LIVE] = entry
+        if now >= due:
+            settle()
+        return None
+
+    return after
+
+
+def after_fork():
+    global fetching, steady, iterator, optimizer, _state, _measure
+    fetching, steady, iterator, optimizer, _state, _measure = False, 0, 0, 0, None, None
+    _sizes.clear()
