@@ -12,6 +12,20 @@
 //! Pipelines whose stages differ on purpose.
 //! ## References
 //! A straggler of 10 and 20% (peers' levels).
+//!
+//! ---
+//! ## 检测什么
+//! 多块 GPU 中有一块比其他的忙得多。
+//! ## 为什么慢
+//! 其他 GPU 每步都要等它。
+//! ## 证据
+//! 稳定阶段中每块 GPU 的平均利用率。
+//! ## 怎么改
+//! 每个 rank 的 batch 相等；损失和指标在所有 rank 上计算；不用 `DataParallel`。
+//! ## 何时不成立
+//! 各段本来就不同的流水线。
+//! ## 参考
+//! 落后 10% 和 20%（同类工具的两级）。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
@@ -27,7 +41,8 @@ const TAKES_PART: f64 = 0.02;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     analysis.window.as_ref()?;
-    if analysis.device() != Device::Cuda {
+    // What happens on cards that the training does not use is no matter of this run.
+    if analysis.device() == Device::Cpu {
         return None;
     }
     let utils: Vec<(u32, f64)> = analysis
