@@ -1,6 +1,6 @@
 //! What is known of a rule beside its check. Diagnosis and lint rules share one namespace of ids; an id never changes.
 
-use crate::Severity;
+use crate::{Language, Severity};
 
 /// A rule's entry in its crate's registry.
 #[derive(Clone, Copy, Debug)]
@@ -25,30 +25,60 @@ pub const HEADINGS: [&str; 6] = [
     "References",
 ];
 
+/// The same in Chinese.
+pub const CHINESE_HEADINGS: [&str; 6] = ["检测什么", "为什么慢", "证据", "怎么改", "何时不成立", "参考"];
+
+/// Between the English and the Chinese page.
+const NEXT_LANGUAGE: &str = "---";
+
 impl RuleInfo {
     /// The page: the `//!` lines at the head of the rule's file, as Markdown.
     pub fn page(&self) -> String {
+        let lines: Vec<&str> = self.head().take_while(|line| *line != NEXT_LANGUAGE).collect();
+        lines.join("\n").trim_end().to_owned() + "\n"
+    }
+
+    /// The page in a language: what follows a line of its own in the head, under the same title.
+    pub fn page_in(&self, language: Language) -> String {
+        let own: Vec<&str> = self
+            .head()
+            .skip_while(|line| *line != NEXT_LANGUAGE)
+            .skip(1)
+            .collect();
+        match language {
+            Language::Chinese if !own.is_empty() => format!("# {}\n\n{}\n", self.id, own.join("\n")),
+            _ => self.page(),
+        }
+    }
+
+    fn head(&self) -> impl Iterator<Item = &str> {
         let lines = self.source.lines().map_while(|line| line.strip_prefix("//!"));
-        lines
-            .map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line)))
-            .collect()
+        lines.map(|line| line.strip_prefix(' ').unwrap_or(line))
     }
 
     /// The page's headings that are missing or empty; a registry test wants none.
     pub fn missing_headings(&self) -> Vec<&'static str> {
-        let page = self.page();
-        let has_text = |heading: &&str| {
-            let mark = format!("## {heading}\n");
-            page.split(&mark)
-                .nth(1)
-                .and_then(|rest| rest.split("## ").next())
-                .is_some_and(|t| !t.trim().is_empty())
-        };
-        HEADINGS
-            .into_iter()
-            .filter(|heading| !has_text(heading))
-            .collect()
+        missing_in(&self.page(), HEADINGS)
     }
+
+    /// Those of the Chinese page.
+    pub fn missing_chinese_headings(&self) -> Vec<&'static str> {
+        missing_in(&self.page_in(Language::Chinese), CHINESE_HEADINGS)
+    }
+}
+
+fn missing_in(page: &str, headings: [&'static str; 6]) -> Vec<&'static str> {
+    let has_text = |heading: &&str| {
+        let mark = format!("## {heading}\n");
+        page.split(&mark)
+            .nth(1)
+            .and_then(|rest| rest.split("## ").next())
+            .is_some_and(|t| !t.trim().is_empty())
+    };
+    headings
+        .into_iter()
+        .filter(|heading| !has_text(heading))
+        .collect()
 }
 
 #[cfg(test)]
@@ -61,8 +91,11 @@ mod tests {
             id: "x",
             domain: "input",
             severity: Severity::Warning,
-            source: "//! # x\n//!\n//! ## Fix\n//! Do it.\n//! ## Evidence\n\nuse std::fmt;\n//! not this\n",
+            source: "//! # x\n//!\n//! ## Fix\n//! Do it.\n//! ## Evidence\n//!\n//! ---\n//! ## 怎么改\n//! 改。\n\nuse std::fmt;\n//! not this\n",
         };
+        assert_eq!(rule.page_in(Language::Chinese), "# x\n\n## 怎么改\n改。\n");
+        let missing = rule.missing_chinese_headings();
+        assert!(!missing.contains(&"怎么改") && missing.contains(&"证据"));
         assert_eq!(rule.page(), "# x\n\n## Fix\nDo it.\n## Evidence\n");
         assert!(!rule.missing_headings().contains(&"Fix"));
         assert!(rule.missing_headings().contains(&"Evidence"));

@@ -44,6 +44,8 @@ pub struct Claim {
     pub possible_s: f64,
     pub certain_s: f64,
     pub reach: Reach,
+    /// Whether the finding is worth its line without the seconds.
+    pub stands_alone: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -102,7 +104,17 @@ impl Candidate {
             possible_s,
             certain_s: certain_s.clamp(0.0, possible_s),
             reach,
+            stands_alone: false,
         });
+        self
+    }
+
+    /// It costs something else than time too (memory, say): where the seconds are another's doing it stays a cause, without a gain.
+    #[must_use]
+    pub fn stands_alone(mut self) -> Self {
+        if let Some(claim) = &mut self.claim {
+            claim.stands_alone = true;
+        }
         self
     }
 

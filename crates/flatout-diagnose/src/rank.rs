@@ -41,6 +41,9 @@ fn settle(candidate: Candidate, left: &mut BTreeMap<Stretch, f64>, wall_s: f64) 
     }
     let granted = take(&claim, left);
     let goes_s = claim.possible_s.min(granted);
+    if claim.stands_alone && goes_s <= 0.0 {
+        return finding;
+    }
     if granted <= 0.0 || goes_s <= 0.0 {
         finding.kind = Kind::Symptom;
         finding.severity = finding.severity.min(Severity::Information);
@@ -52,7 +55,9 @@ fn settle(candidate: Candidate, left: &mut BTreeMap<Stretch, f64>, wall_s: f64) 
         claim.certain_s.min(goes_s) / wall_s,
         share,
     ));
-    finding.severity = finding.severity.min(severity_of(share));
+    if !claim.stands_alone {
+        finding.severity = finding.severity.min(severity_of(share));
+    }
     finding
 }
 
@@ -138,6 +143,33 @@ mod tests {
             0.0,
             seconds,
         )
+    }
+
+    #[test]
+    fn what_costs_more_than_time_stays_a_cause_without_the_seconds() {
+        let data = Build::steady(20)
+            .phase(Phase::Data, 0.4)
+            .phase(Phase::Compute, 0.6)
+            .done();
+        let analysis = Analysis::new(&data);
+        let memory = || candidate("memory", Reach::General, 8.0).stands_alone();
+        let both = rank(
+            &analysis,
+            vec![memory(), candidate("narrow", Reach::Specific, 8.0)],
+        );
+        assert!(both.iter().all(|finding| finding.kind == Kind::Cause));
+        let of = |id: &str| {
+            both.iter()
+                .find(|finding| finding.rule == id)
+                .and_then(|finding| finding.gain)
+        };
+        assert!(of("narrow").is_some() && of("memory").is_none());
+        let general = rank(
+            &analysis,
+            vec![memory(), candidate("general", Reach::General, 8.0)],
+        );
+        assert_eq!(general[0].rule, "memory");
+        assert_eq!(general[1].kind, Kind::Symptom);
     }
 
     #[test]

@@ -51,6 +51,7 @@ rules! {
     }
     launch {
         batch_too_small,
+        tiny_kernels,
         host_bound_dispatch,
     }
     host {
@@ -128,6 +129,7 @@ mod tests {
                 "the file is named after the id"
             );
             assert_eq!(rule.info.missing_headings(), Vec::<&str>::new(), "{id}");
+            assert_eq!(rule.info.missing_chinese_headings(), Vec::<&str>::new(), "{id}");
             assert!(
                 rule.info.page().starts_with(&format!("# {id}\n")),
                 "{id}: the page begins with its id"
@@ -138,6 +140,7 @@ mod tests {
         }
         for info in health::INFOS {
             assert_eq!(info.missing_headings(), Vec::<&str>::new(), "{}", info.id);
+            assert_eq!(info.missing_chinese_headings(), Vec::<&str>::new(), "{}", info.id);
         }
     }
 

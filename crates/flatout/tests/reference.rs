@@ -64,13 +64,13 @@ fn commands(language: &str) -> String {
 
 fn rules(language: &str) -> String {
     let list = flatout(&["explain", "--list", "--lang", language]);
-    if language != "en" {
-        let title = "# 全部规则\n\n由 `cargo xtask reference` 生成。每条规则的说明（英文）见 [rules.md](../../reference/rules.md)，或运行 `flatout explain 规则`。\n\n";
-        return format!("{title}```text\n{}\n```\n", list.trim_end());
+    let mut text = match language {
+        "en" => "# Every rule\n\nWritten by `cargo xtask reference`: the text of `flatout explain RULE` for each of them.\n",
+        _ => "# 全部规则\n\n由 `cargo xtask reference` 生成：每条规则的 `flatout explain 规则` 说明。\n",
     }
-    let mut text = "# Every rule\n\nWritten by `cargo xtask reference`: the text of `flatout explain RULE` for each of them.\n".to_owned();
+    .to_owned();
     for name in names(&list) {
-        for line in flatout(&["explain", &name]).lines() {
+        for line in flatout(&["explain", &name, "--lang", language]).lines() {
             // One level deeper, below the page's own title.
             let deeper = if line.starts_with('#') { "#" } else { "" };
             text += &format!(

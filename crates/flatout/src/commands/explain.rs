@@ -31,12 +31,12 @@ pub fn about() -> Message {
     message!(en: "Explain a rule: what it detects, why that is slow, what to do", zh: "解释一条规则：检测什么、为什么慢、怎么办")
 }
 
-pub fn run(arguments: Arguments, _: &Context) -> Result<ExitCode> {
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let rules = rules();
     let text = match &arguments.rule {
         Some(id) if !arguments.list => {
             let rule = rules.iter().find(|rule| rule.id == id).ok_or_else(|| unknown(id, &rules))?;
-            rule.page()
+            rule.page_in(context.language)
         }
         _ => list(&rules),
     };

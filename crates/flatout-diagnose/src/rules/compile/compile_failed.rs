@@ -13,6 +13,20 @@
 //! A deliberate try of several modes.
 //! ## References
 //! PyTorch's troubleshooting guide for `torch.compile`.
+//!
+//! ---
+//! ## 检测什么
+//! `torch.compile` 失败，程序在没有编译的情况下继续运行。
+//! ## 为什么慢
+//! 错误被抑制或捕获后，模型就像从未编译过一样运行，还白白花了尝试的时间。
+//! ## 证据
+//! 编译器的错误、最后一个错误的第一行，以及源码行。
+//! ## 怎么改
+//! 修复错误所指的问题；常见的是缺少 C++ 编译器或 Triton，以及无法追踪的操作。或者不用 `torch.compile`。
+//! ## 何时不成立
+//! 有意尝试多种模式。
+//! ## 参考
+//! PyTorch 的 `torch.compile` 排错指南。
 
 use crate::analysis::{Analysis, compiles};
 use crate::candidate::Candidate;

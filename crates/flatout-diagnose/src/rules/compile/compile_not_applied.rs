@@ -12,6 +12,20 @@
 //! A compiled function that this run did not reach (evaluation only).
 //! ## References
 //! The users' fifth document: the configuration had it, the code never used it.
+//!
+//! ---
+//! ## 检测什么
+//! 调用了 `torch.compile`，但训练步骤运行的不是编译后的模型。
+//! ## 为什么慢
+//! `torch.compile` 返回一个新的可调用对象。循环若继续调用旧模型，就从不会编译。
+//! ## 证据
+//! 调用过 `torch.compile`、没有发生编译、并且运行了训练步骤。
+//! ## 怎么改
+//! 使用它的返回值：`model = torch.compile(model)`。
+//! ## 何时不成立
+//! 编译的函数在本次运行中没有用到（只用于评估）。
+//! ## 参考
+//! 用户的第五份文档：配置里有它，代码从未使用。
 
 use crate::analysis::{Analysis, compiles};
 use crate::candidate::Candidate;

@@ -13,6 +13,20 @@
 //! Breaks at the edge of the model cost little.
 //! ## References
 //! PyTorch's guide on graph breaks; `fullgraph=True` makes them errors.
+//!
+//! ---
+//! ## 检测什么
+//! 编译后的模型被拆成许多个图。
+//! ## 为什么慢
+//! 每次中断，编译器都交回 Python 再重新开始：跨越中断不能融合，每个图单独下发。
+//! ## 证据
+//! 编译器统计的中断次数、位置和最后的原因。
+//! ## 怎么改
+//! 把造成中断的东西（打印、`.item()`、依赖数据的分支、NumPy）移出模型的 forward。
+//! ## 何时不成立
+//! 模型边缘的中断代价很小。
+//! ## 参考
+//! PyTorch 关于 graph break 的指南；`fullgraph=True` 会把它们变成错误。
 
 use crate::analysis::{Analysis, compiles};
 use crate::candidate::Candidate;

@@ -13,6 +13,20 @@
 //! A few different shapes on purpose, each compiled once at the start.
 //! ## References
 //! PyTorch's guide on recompilation; its limit is eight a function.
+//!
+//! ---
+//! ## 检测什么
+//! 编译后的模型一再重新编译。
+//! ## 为什么慢
+//! 一次编译要几秒。若形状、Python 数值或 guard 中的标志每次都变，就要重来；八次之后编译器会放弃，不编译直接运行。
+//! ## 证据
+//! 编译器统计的重编译次数和最后的原因。
+//! ## 怎么改
+//! 保持形状一致（`drop_last=True`、填充到少数几种长度），把变化的数值作为 tensor 传入，或使用 `dynamic=True`。
+//! ## 何时不成立
+//! 有意使用少数几种形状，开始时各编译一次。
+//! ## 参考
+//! PyTorch 关于重编译的指南；每个函数上限八次。
 
 use crate::analysis::{Analysis, compiles};
 use crate::candidate::Candidate;

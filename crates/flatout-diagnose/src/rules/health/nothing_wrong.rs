@@ -12,6 +12,20 @@
 //! When what costs time leaves no trace in the record: another machine, a job queue, a slow model by design.
 //! ## References
 //! The steady window: `analysis/window.rs`.
+//!
+//! ---
+//! ## 检测什么
+//! 有足够多的稳定步骤，并且没有任何原因占到十分之一的时间。
+//! ## 为什么慢
+//! 就记录所示，它并不慢。
+//! ## 证据
+//! 稳定阶段、其步数，以及时间的去向。
+//! ## 怎么改
+//! 无。若还想更快，看模型本身，或让 `flatout tune` 尝试更大的步骤。
+//! ## 何时不成立
+//! 耗时的东西在记录中没有痕迹：另一台机器、作业队列、本来就慢的模型。
+//! ## 参考
+//! 稳定阶段：`analysis/window.rs`。
 
 use crate::analysis::Analysis;
 use flatout_core::{Evidence, Finding, Kind, Severity, message};

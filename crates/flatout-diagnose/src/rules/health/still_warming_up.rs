@@ -12,6 +12,20 @@
 //! Never harmful: it only withholds a judgement.
 //! ## References
 //! The steady window: `analysis/window.rs`.
+//!
+//! ---
+//! ## 检测什么
+//! 训练已经开始，但稳定运行的步数还不足以判断。
+//! ## 为什么慢
+//! 最初几步要编译、分配和填充缓存；它们的耗时不能说明之后的情况。
+//! ## 证据
+//! 目前看到的步数。
+//! ## 怎么改
+//! 让它继续运行：至少 10 步，并在第一步之后至少 3 秒。
+//! ## 何时不成立
+//! 不会有害：只是暂不下结论。
+//! ## 参考
+//! 稳定阶段：`analysis/window.rs`。
 
 use crate::analysis::Analysis;
 use crate::analysis::window::STEPS_NEEDED;

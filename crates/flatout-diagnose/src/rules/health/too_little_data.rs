@@ -13,6 +13,20 @@
 //! Never harmful: it only withholds a judgement.
 //! ## References
 //! What a record holds: `flatout-telemetry`, `record.rs`.
+//!
+//! ---
+//! ## 检测什么
+//! 记录中没有训练步骤：程序在第一步之前就结束了、不是用 PyTorch 训练，或以探针看不到的方式进行。
+//! ## 为什么慢
+//! 未知：没有步骤，就无法把时间归到它们上面。
+//! ## 证据
+//! 记录中没有步骤；以及探针所说的话（若有）。
+//! ## 怎么改
+//! 让它运行更久。对钩子看不到的循环：在程序中 `import flatout`，每步调用一次 `flatout.step()`。
+//! ## 何时不成立
+//! 不会有害：只是暂不下结论。
+//! ## 参考
+//! 记录的内容：`flatout-telemetry` 的 `record.rs`。
 
 use crate::analysis::Analysis;
 use flatout_core::{Evidence, Finding, Fix, Kind, Severity, message};

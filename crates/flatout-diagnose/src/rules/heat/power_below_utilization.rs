@@ -13,6 +13,20 @@
 //! Kernels bound by memory draw less power than arithmetic does.
 //! ## References
 //! The users' fifth document: 300 of 575 W at "full" utilisation. DCGM's guide: SM activity below 0.5 is ineffective use.
+//!
+//! ---
+//! ## 检测什么
+//! 利用率很高，而 GPU 的功耗远低于上限。
+//! ## 为什么慢
+//! 利用率统计的是有任意 kernel 在运行的时间，哪怕只用了芯片的百分之一。功耗才显示有多少在工作。
+//! ## 证据
+//! 平均利用率，以及平均功耗与上限之比。
+//! ## 怎么改
+//! 这是症状：看上面的原因；没有原因时，更大的 batch、混合精度、融合算子。
+//! ## 何时不成立
+//! 受内存带宽限制的 kernel 比计算型的功耗低。
+//! ## 参考
+//! 用户的第五份文档：“满”利用率时 575 W 只用了 300 W。DCGM 指南：SM 活跃度低于 0.5 即为低效使用。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;

@@ -13,6 +13,20 @@
 //! The software's cap at the factory limit is normal at full load: an information only.
 //! ## References
 //! NVML's clock event reasons: software power cap, hardware power brake.
+//!
+//! ---
+//! ## 检测什么
+//! GPU 在功耗上限处降低频率。
+//! ## 为什么慢
+//! 到达上限的 GPU 已经忙到极限，这是好事，除非上限被调低，或机器的电源制动在起作用。
+//! ## 证据
+//! 驱动报告的、稳定阶段中因功耗降频的时间占比；功耗与上限之比。
+//! ## 怎么改
+//! 上限被调低时将其调高（`nvidia-smi -pl`）；硬件制动起作用时检查电源。
+//! ## 何时不成立
+//! 满载时软件限制在出厂上限是正常的：只作提示。
+//! ## 参考
+//! NVML 的时钟事件原因：软件功耗上限、硬件电源制动。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;

@@ -12,6 +12,20 @@
 //! Hardly ever: the driver itself says so.
 //! ## References
 //! NVML's clock event reasons. gpuprof: above 82 °C with the clock 15% down; TraceML and the users: 85 °C.
+//!
+//! ---
+//! ## 检测什么
+//! GPU 因过热而降低频率。
+//! ## 为什么慢
+//! 频率降低会拖慢每个 kernel，直到温度下降。
+//! ## 证据
+//! 驱动报告的、稳定阶段中因过热降频的时间占比，以及最高温度。
+//! ## 怎么改
+//! 改善散热、降低功耗上限（更少的热量，几乎不变慢），或换一块 GPU。
+//! ## 何时不成立
+//! 几乎不会：这是驱动自己说的。
+//! ## 参考
+//! NVML 的时钟事件原因。gpuprof：高于 82 °C 且频率下降 15%；TraceML 和用户：85 °C。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;

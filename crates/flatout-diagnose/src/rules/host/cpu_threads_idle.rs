@@ -12,6 +12,20 @@
 //! Models so small that a second thread costs more than it brings.
 //! ## References
 //! PyTorch's notes on CPU threading.
+//!
+//! ---
+//! ## 检测什么
+//! 在 CPU 上训练，线程数少于可用 CPU，而那些 CPU 空闲。
+//! ## 为什么慢
+//! PyTorch 只把一个算子分给它的算子内线程；其余 CPU 什么都不做。
+//! ## 证据
+//! PyTorch 的线程数、可用 CPU 及其使用率、计算时间。
+//! ## 怎么改
+//! 把 `OMP_NUM_THREADS` 或 `torch.set_num_threads` 设为除去 worker 后剩下的可用 CPU 数。
+//! ## 何时不成立
+//! 模型太小，第二个线程得不偿失。
+//! ## 参考
+//! PyTorch 关于 CPU 线程的说明。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};

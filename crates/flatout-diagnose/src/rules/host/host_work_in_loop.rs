@@ -14,6 +14,20 @@
 //! Training work that the hooks cannot see (a second model, a custom backward) is charged here too.
 //! ## References
 //! Share limits as for the loader: TraceML 10%, gpuprof 15%.
+//!
+//! ---
+//! ## 检测什么
+//! 步与步之间程序自己的 Python 代码占用大量时间：指标、日志、绘图、打印、复制参数。
+//! ## 为什么慢
+//! 它在训练进程中运行，其间没有任何 batch 在计算。
+//! ## 证据
+//! 稳定阶段中不属于其他阶段的时间；有调用栈记录时，还包括持有解释器锁、停在程序自己的代码里且栈中没有 PyTorch 的样本，以及主线程停留最多的那一行。
+//! ## 怎么改
+//! 每 N 步做一次，用 tensor 而不是 Python 数值来做，或放到另一个线程。
+//! ## 何时不成立
+//! 钩子看不到的训练工作（第二个模型、自定义的反向传播）也计在这里。
+//! ## 参考
+//! 占比阈值与 loader 相同：TraceML 10%，gpuprof 15%。
 
 use crate::analysis::Analysis;
 use crate::analysis::stacks::{hot_lines, own_stacks};

@@ -14,6 +14,20 @@
 //! Long waits at the beginning of an epoch only: then it is the start of the workers.
 //! ## References
 //! gpuprof calls prefetch starved when 20% of the steps wait for more than 30 ms.
+//!
+//! ---
+//! ## 检测什么
+//! worker 的平均速度够用，但少数特别慢的 batch 让训练停顿。
+//! ## 为什么慢
+//! batch 按顺序交付。某个 worker 忙于一个慢 batch 时，已完成的 batch 只能排在后面等；短队列一满，其他 worker 也停下来。
+//! ## 证据
+//! 等待时间大多集中在少数几次，每次都是平均 batch 耗时的许多倍；而 worker 的平均工作量放得进训练留出的时间。
+//! ## 怎么改
+//! 加长队列（`prefetch_factor`），使其撑过一个慢 batch；让各样本的成本更均匀。
+//! ## 何时不成立
+//! 只在 epoch 开头才有的长等待：那是 worker 的启动时间。
+//! ## 参考
+//! gpuprof：20% 的步等待超过 30 ms 即视为预取不足。
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};

@@ -15,11 +15,26 @@
 //! Workers with large buffers of their own by design (decoders, a cache in each worker).
 //! ## References
 //! PyTorch issue 13246, "DataLoader num_workers > 0 causes CPU memory from parent process to be replicated".
+//!
+//! ---
+//! ## 检测什么
+//! 每个 DataLoader worker 都逐渐独占大量内存：数据集的一份副本。
+//! ## 为什么慢
+//! fork 出的 worker 与父进程共享内存，直到有人写入；而读取 Python 对象会改写其引用计数，所以由 Python 对象（list、dict、字符串）组成的数据集会被逐页复制到每个 worker。内存会耗尽，复制和缓存未命中也会拖慢取样。
+//! ## 证据
+//! worker 不与其他进程共享的内存乘以 worker 数；或者它在产出 batch 时不断增长，以及读完一遍数据会增长到多少（至多为 fork 它的训练进程的内存）。
+//! ## 怎么改
+//! 把数据存成少数几个数组或 tensor（NumPy、Arrow、内存映射文件），不要用 Python 对象；或减少 worker。
+//! ## 何时不成立
+//! worker 本来就需要很大的自有缓冲区（解码器、每个 worker 一份缓存）。
+//! ## 参考
+//! PyTorch issue 13246：“DataLoader num_workers > 0 causes CPU memory from parent process to be replicated”。
 
 use crate::analysis::Analysis;
 use crate::analysis::loaders::Loader;
-use crate::candidate::Candidate;
+use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
+use flatout_telemetry::Phase;
 
 pub const ID: &str = "data-set-copied-per-worker";
 pub const WORST: Severity = Severity::Warning;
@@ -59,7 +74,7 @@ fn held(analysis: &Analysis, loader: &Loader, usual: f64) -> Option<Held> {
 }
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
-    analysis.window.as_ref()?;
+    let window = analysis.window.as_ref()?;
     let loader = analysis.train_loader()?;
     let count = analysis.workers.count;
     let scope = format!("loader.{}", loader.id);
@@ -104,6 +119,15 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         let grown = Evidence::new(what, growth / 1048576.0, "MiB").against(GROWTH_BYTES / 1048576.0);
         candidate = candidate.evidence(analysis.in_window(grown));
     }
+    // How much of an item's time the copying is cannot be read off; but where steps wait for workers that copy, that is one reason
+    // they do, and no further one has to be looked for.
+    if window.share(Phase::Data) >= WARNING_SHARE {
+        let waited_s = window.seconds(Phase::Data);
+        candidate = candidate
+            .claims(Stretch::Data, Reach::General, 0.0, waited_s)
+            .stands_alone()
+            .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE));
+    }
     Some(candidate)
 }
 
@@ -121,6 +145,12 @@ mod tests {
     fn fires() {
         assert!(run(check, holding(600)).is_some());
         assert_eq!(causes(holding(600)), [ID]);
+    }
+
+    #[test]
+    fn copying_explains_the_wait() {
+        let waiting = holding(600).phase(Phase::Data, 0.25).phase(Phase::Compute, 0.7);
+        assert_eq!(causes(waiting), [ID], "no second reason for the same wait");
     }
 
     #[test]

@@ -13,6 +13,20 @@
 //! CPUs kept busy by the training process itself (many intra-op threads), not by the workers.
 //! ## References
 //! SageMaker: a CPU bottleneck is CPU above 90% while the GPU is low. Lightning issue 19391: no gain past 16 workers.
+//!
+//! ---
+//! ## 检测什么
+//! 训练在等 worker，而本次运行自己的进程已占满全部可用 CPU。
+//! ## 为什么慢
+//! 准备 batch 所需的 CPU 时间超过了现有的 CPU。增加 worker 只会分摊同样的 CPU。
+//! ## 证据
+//! 等待 batch 的时间、可用 CPU 的使用率、一个 batch 消耗的 CPU 时间。
+//! ## 怎么改
+//! 降低 batch 的成本：预处理一次并保存结果、解码成更小的尺寸、使用更快的变换、把变换移到 GPU 上；或给作业更多 CPU。增加 worker 的建议会被拒绝。
+//! ## 何时不成立
+//! CPU 是被训练进程自己（大量算子内线程）而不是 worker 占满的。
+//! ## 参考
+//! SageMaker：CPU 高于 90% 而 GPU 很低即为 CPU 瓶颈。Lightning issue 19391：超过 16 个 worker 后没有收益。
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};

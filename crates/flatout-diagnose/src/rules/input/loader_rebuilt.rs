@@ -12,6 +12,20 @@
 //! A different data set each time by design (curriculum, folds): then the cost is the price of it.
 //! ## References
 //! PyTorch's `DataLoader` documentation: workers start when the iterator is made.
+//!
+//! ---
+//! ## 检测什么
+//! 训练过程中同一行代码一再新建 `DataLoader`，并且要等它的第一批 batch。
+//! ## 为什么慢
+//! 新的 loader 要重新启动 worker、把数据集交给它们，并且队列是空的。
+//! ## 证据
+//! 稳定阶段内同一源码行新建的 loader 数量，以及等到第一批 batch 的时间。
+//! ## 怎么改
+//! 在循环之前只建一次 loader，并设置 `persistent_workers=True`。
+//! ## 何时不成立
+//! 每次数据集本来就不同（课程学习、交叉验证）：那是必要的代价。
+//! ## 参考
+//! PyTorch 的 `DataLoader` 文档：创建迭代器时启动 worker。
 
 use crate::analysis::Analysis;
 use crate::analysis::loaders::Loader;

@@ -12,6 +12,20 @@
 //! A loop that deliberately waits (a simulator, a stream of live data).
 //! ## References
 //! TraceML warns from 10% and calls 20% critical; gpuprof 15% and 30%.
+//!
+//! ---
+//! ## 检测什么
+//! 训练在等 batch，而没有更具体的规则能说明原因。
+//! ## 为什么慢
+//! 训练进程等待下一个 batch 时，设备无事可做。
+//! ## 证据
+//! 稳定阶段中等待 batch 的时间。
+//! ## 怎么改
+//! 查清一个 batch 的成本：调用栈中 `__getitem__` 的哪一行、存储、collate。
+//! ## 何时不成立
+//! 循环本来就要等待（模拟器、实时数据流）。
+//! ## 参考
+//! TraceML 从 10% 起警告、20% 为严重；gpuprof 为 15% 和 30%。
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};

@@ -15,6 +15,20 @@
 //! a lock, a database handle). Very cheap batches can cost more to pass between processes than to make.
 //! ## References
 //! Share limits: TraceML warns from 10%, the PyTorch TensorBoard plugin from 5%. PyTorch issue 23048 on choosing workers.
+//!
+//! ---
+//! ## 检测什么
+//! 训练用的 loader 设置了 `num_workers=0`，训练在等它的 batch。
+//! ## 为什么慢
+//! 每个 batch 的读取、变换、collate 都由训练进程自己完成，其间设备无事可做。有 worker 时，计算当前 batch 的同时就能准备后面的 batch。
+//! ## 证据
+//! 稳定阶段中等待 batch 的时间；真正生效的 `num_workers`；本进程可用的 CPU。
+//! ## 怎么改
+//! worker 数按训练的需要设置，至多为可用 CPU 所能承担的数量；只有一个可用 CPU 时不用 worker，而应降低每个样本的成本。设置 `persistent_workers=True`，避免每个 epoch 重新启动。
+//! ## 何时不成立
+//! 数据集已经在设备上，或 `__getitem__` 必须在主进程中运行（已打开的 CUDA 上下文、锁、数据库连接）。非常便宜的 batch，跨进程传递可能比制作更贵。
+//! ## 参考
+//! 占比阈值：TraceML 从 10% 起警告，PyTorch TensorBoard 插件从 5% 起。关于 worker 数的选择见 PyTorch issue 23048。
 
 use crate::advice;
 use crate::analysis::Analysis;

@@ -13,6 +13,20 @@
 //! Little memory to pin, or a custom batch type without `pin_memory()`.
 //! ## References
 //! TraceML: H2D 10% and 20% of a step. PyTorch's guide on pinned memory and `non_blocking`.
+//!
+//! ---
+//! ## 检测什么
+//! batch 从普通的可分页内存拷贝到 GPU，拷贝占用了可见的时间。
+//! ## 为什么慢
+//! 驱动要先把可分页内存拷到自己的锁页缓冲区；拷贝更慢，而且主机要等它完成，无法与上一步的计算重叠。
+//! ## 证据
+//! 拷贝到设备的时间；真正生效的 `pin_memory`；一个 batch 的字节数。
+//! ## 怎么改
+//! loader 设置 `pin_memory=True`，并用 `.to(device, non_blocking=True)`。
+//! ## 何时不成立
+//! 可锁页的内存很少，或自定义的 batch 类型没有 `pin_memory()`。
+//! ## 参考
+//! TraceML：主机到设备的拷贝占一步的 10% 和 20%。PyTorch 关于锁页内存和 `non_blocking` 的指南。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};

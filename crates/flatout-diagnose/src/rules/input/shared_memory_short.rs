@@ -12,6 +12,20 @@
 //! Another program's files lie there.
 //! ## References
 //! PyTorch's README on `--shm-size`. 90%: the usual limit for memory that cannot be exceeded.
+//!
+//! ---
+//! ## 检测什么
+//! worker 交付 batch 所用的 `/dev/shm` 快满了。
+//! ## 为什么慢
+//! `/dev/shm` 满了，worker 会因 bus error 而退出；接近上限时，能同时准备的 batch 更少。
+//! ## 证据
+//! 稳定阶段中 `/dev/shm` 的最大使用率及其大小。
+//! ## 怎么改
+//! 加大它（`docker run --shm-size=8g`）、减少 worker，或减小 `prefetch_factor`。
+//! ## 何时不成立
+//! 其他程序的文件放在那里。
+//! ## 参考
+//! PyTorch README 中关于 `--shm-size` 的说明。90%：对不可超出的内存的常用界限。
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

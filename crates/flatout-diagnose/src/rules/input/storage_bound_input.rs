@@ -13,6 +13,20 @@
 //! Workers that sleep on purpose, or wait for a lock of the main process.
 //! ## References
 //! SageMaker: I/O bottleneck when I/O wait is above 50%. gpuprof: disk above 500 MB/s while the CPU is below 80%.
+//!
+//! ---
+//! ## 检测什么
+//! 训练在等 worker，而 worker 也在等：磁盘、网络共享或远程服务。
+//! ## 为什么慢
+//! 每个样本都要承受 CPU 无法缩短的延迟，而同时进行的请求很少。
+//! ## 证据
+//! 等待 batch 的时间；worker 在 `__getitem__` 中的时间，对比它们使用的少量 CPU；I/O 压力。
+//! ## 怎么改
+//! 把数据复制到本地磁盘或内存；把小文件打包成大文件；由于等待中的 worker 不需要 CPU，worker 数可以超过 CPU 数。
+//! ## 何时不成立
+//! worker 有意休眠，或在等主进程的锁。
+//! ## 参考
+//! SageMaker：I/O 等待超过 50% 即为 I/O 瓶颈。gpuprof：磁盘超过 500 MB/s 而 CPU 低于 80%。
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};

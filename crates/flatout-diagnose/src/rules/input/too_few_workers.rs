@@ -12,6 +12,20 @@
 //! Workers that hold a lock in turn, or share one disk: more of them then wait for each other.
 //! ## References
 //! Wait shares: TraceML 10%, gpuprof 15%. "Tune it for me": PyTorch issue 23048.
+//!
+//! ---
+//! ## 检测什么
+//! 训练在等一直忙碌的 worker，而可用 CPU 却有空闲。
+//! ## 为什么慢
+//! 一个 batch 所需的 CPU 时间，超过了这几个 worker 在一步时间内能提供的量。
+//! ## 证据
+//! 等待 batch 的时间；每个 worker 的忙碌程度；可用 CPU 的使用率。
+//! ## 怎么改
+//! 增加 worker：用一个 batch 的工作量除以一步留出的时间，至多为可用 CPU 数减一。
+//! ## 何时不成立
+//! worker 轮流持有同一把锁，或共用一块磁盘：更多 worker 只会互相等待。
+//! ## 参考
+//! 等待占比：TraceML 10%，gpuprof 15%。“请替我调好”：PyTorch issue 23048。
 
 use crate::advice;
 use crate::analysis::Analysis;

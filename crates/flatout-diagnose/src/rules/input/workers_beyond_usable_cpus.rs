@@ -13,6 +13,20 @@
 //! Workers that mostly wait for a network or a slow disk: then many of them hide the latency.
 //! ## References
 //! 446 samples/s at 4 workers, 92 at 32 (spdl issue 303); Lightning issues 15572 and 18723 on core counts blind to cgroups.
+//!
+//! ---
+//! ## 检测什么
+//! worker 数远多于本进程可用的 CPU，而训练在等 batch，或 CPU 已满。
+//! ## 为什么慢
+//! worker 在同样的 CPU 上轮流运行：每次切换都损失时间和缓存，训练进程自己也要排队，每个 worker 的内存和启动时间都白白付出。
+//! ## 证据
+//! worker 数与可用 CPU 数（亲和性与 cgroup 配额的交集，而不是机器的核数）、等待 batch 的时间、CPU 使用率。
+//! ## 怎么改
+//! worker 数按训练的需要设置，至多为可用 CPU 数减去训练进程的那一个。
+//! ## 何时不成立
+//! worker 大部分时间在等网络或慢速磁盘：此时多一些可以掩盖延迟。
+//! ## 参考
+//! 4 个 worker 时 446 样本/秒，32 个时 92（spdl issue 303）；Lightning issue 15572 和 18723：核数没有考虑 cgroup。
 
 use crate::advice;
 use crate::analysis::Analysis;

@@ -13,6 +13,20 @@
 //! A machine that may be taken away at any moment: what a crash would cost decides the interval, not the share alone.
 //! ## References
 //! The users' own cure: a checkpoint interval of five epochs. A twentieth: the noise gate of a comparison (nsys-ai, 5%).
+//!
+//! ---
+//! ## 检测什么
+//! 保存 checkpoint 占用大量时间。
+//! ## 为什么慢
+//! `torch.save` 在训练进程中把每个张量拷到主机并写文件，其间设备在等。
+//! ## 证据
+//! 稳定阶段中保存的时间、次数、每次多久、多少字节。
+//! ## 怎么改
+//! 降低保存频率，使其只占二十分之一的时间；或把状态拷到主机后在线程中写盘。
+//! ## 何时不成立
+//! 机器随时可能被收回：间隔由崩溃的损失决定，而不只看占比。
+//! ## 参考
+//! 用户自己的做法：每五个 epoch 保存一次。二十分之一：对比时的噪声界限（nsys-ai，5%）。
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};

@@ -13,6 +13,20 @@
 //! A run whose purpose is evaluation, or early stopping that needs every epoch.
 //! ## References
 //! The users' own cure: an evaluation interval of five epochs. A twentieth: the noise gate of a comparison (nsys-ai, 5%).
+//!
+//! ---
+//! ## 检测什么
+//! 训练步骤之间的评估一再占用大量时间。
+//! ## 为什么慢
+//! 评估时不学习。每个短 epoch 之后或每隔几步就评估，代价可能超过它所衡量的训练。
+//! ## 证据
+//! 稳定阶段中评估（`eval()` … `train()`，或 `no_grad` 下的循环）的时间、次数、每次多久。
+//! ## 怎么改
+//! 降低评估频率，使其只占二十分之一的时间；或只用一部分验证数据。
+//! ## 何时不成立
+//! 本来就以评估为目的的运行，或需要每个 epoch 评估的早停。
+//! ## 参考
+//! 用户自己的做法：每五个 epoch 评估一次。二十分之一：对比时的噪声界限（nsys-ai，5%）。
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};

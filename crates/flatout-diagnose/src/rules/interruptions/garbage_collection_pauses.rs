@@ -14,6 +14,20 @@
 //! Collections that free device memory which would otherwise run out.
 //! ## References
 //! Python's documentation of `gc.freeze`. Instagram's account of the collector's cost in long-lived processes.
+//!
+//! ---
+//! ## 检测什么
+//! Python 的垃圾回收占用了训练进程可见的时间。
+//! ## 为什么慢
+//! 完整回收要遍历进程的全部对象；数据集由 Python 对象组成时很慢，其间什么都不运行。
+//! ## 证据
+//! 稳定阶段内的回收次数和所用时间。
+//! ## 怎么改
+//! 把 `gc.collect()` 移出循环；程序初始化完成后调用 `gc.freeze()`，使长期存在的对象不再被遍历。
+//! ## 何时不成立
+//! 回收释放了否则会耗尽的显存。
+//! ## 参考
+//! Python 文档中的 `gc.freeze`。Instagram 关于长时间运行的进程中回收代价的说明。
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};

@@ -14,6 +14,20 @@
 //! Another job of the same machine with a rhythm of its own.
 //! ## References
 //! SageMaker: a step beyond three deviations is an outlier; gpuprof: p99/p50 above 2.
+//!
+//! ---
+//! ## 检测什么
+//! 训练以固定周期停顿，而评估、checkpoint、epoch 或垃圾回收都不能解释。
+//! ## 为什么慢
+//! 每隔若干秒或若干步会发生某件事，其间不训练：写日志、计算全量指标、重新打开文件。
+//! ## 证据
+//! 停顿的次数、周期和规律性，损失的时间，以及停顿时增长的阶段。
+//! ## 怎么改
+//! 找出程序在这个周期做了什么（有调用栈记录时会显示主线程所在行），减少次数或放到线程中。
+//! ## 何时不成立
+//! 同一台机器上另一个作业有自己的节奏。
+//! ## 参考
+//! SageMaker：超过三个标准差的步为异常；gpuprof：p99/p50 大于 2。
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};

@@ -18,6 +18,20 @@
 //! ## References
 //! One LSTM on an H200: 4.9k samples/s at batch 64, 37.7k at 512, 268k at 4096. SageMaker calls a batch small when CPU, GPU
 //! and memory all stay below 70%.
+//!
+//! ---
+//! ## 检测什么
+//! 每步太小，大部分时间是固定开销：batch 本身的计算只需要其中一小部分。
+//! ## 为什么慢
+//! 无论 batch 多大，每步都要为 Python、下发每个算子和优化器各付一次代价。样本太少时，设备（或 CPU 的向量单元）大部分时间都在等。
+//! ## 证据
+//! GPU 上：忙碌占比，以及每步样本数和剩余显存。CPU 上：按保守速度（记录中有本机实测速度时用实测值）估算的计算时间，对比实际用时。
+//! ## 怎么改
+//! 只要每秒样本数还在上升就增大 batch，并相应缩放学习率。batch 不能改时：编译模型，或用 CUDA graph。
+//! ## 何时不成立
+//! 小 batch 是为了效果而不是速度；计算量不体现在参数上的模型（长序列的注意力）：估算会偏低，因此也看输入的形状。
+//! ## 参考
+//! 一个 LSTM 在 H200 上：batch 64 时每秒 4.9k 样本，512 时 37.7k，4096 时 268k。SageMaker：CPU、GPU 和内存都低于 70% 即为 batch 太小。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};

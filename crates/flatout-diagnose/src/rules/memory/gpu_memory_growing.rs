@@ -13,6 +13,20 @@
 //! A cache that is meant to fill, inputs that get longer.
 //! ## References
 //! TraceML: a growth of 1 GiB, confirmed.
+//!
+//! ---
+//! ## 检测什么
+//! 每步工作不变，显存却持续增长。
+//! ## 为什么慢
+//! 有东西让张量一直存活：连同计算图一起累加的损失（`total += loss`）、放进列表的输出。几小时后会因显存不足而结束。
+//! ## 证据
+//! 稳定阶段开始和结束时的显存、增长的稳定程度，以及何时会用满。
+//! ## 怎么改
+//! 保存数值而不是计算图：`loss.detach()`，偶尔 `.item()`；清空保存输出的列表。
+//! ## 何时不成立
+//! 本来就要填满的缓存，越来越长的输入。
+//! ## 参考
+//! TraceML：确认增长 1 GiB。
 
 use crate::analysis::{Analysis, Device};
 use crate::analysis::gpus::Gpu;

@@ -12,6 +12,20 @@
 //! A batch chosen for the result; a device far too large for the model.
 //! ## References
 //! alloc: memory below 50%. The users' first document: 0.7 of 22.5 GB used.
+//!
+//! ---
+//! ## 检测什么
+//! GPU 在等待，而大部分显存从未使用：可以用更大的 batch。
+//! ## 为什么慢
+//! 它本身并不慢。但一块在等主机的 GPU，若每步还能容纳更多样本，就可以给它更多。
+//! ## 证据
+//! 稳定阶段中使用的最大显存与总显存之比，以及忙碌占比。
+//! ## 怎么改
+//! 只要每秒样本数还在上升就增大 batch。只是提示，从不作为原因。
+//! ## 何时不成立
+//! batch 是为效果选择的；设备对模型来说太大。
+//! ## 参考
+//! alloc：显存低于 50%。用户的第一份文档：22.5 GB 只用了 0.7。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;

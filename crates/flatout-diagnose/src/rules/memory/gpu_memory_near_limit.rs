@@ -13,6 +13,20 @@
 //! PyTorch keeps freed memory for itself: a device can read full while half of it is free inside the process.
 //! ## References
 //! TraceML: 92% and 97%; several tools: 90%.
+//!
+//! ---
+//! ## 检测什么
+//! 显存快用满了。
+//! ## 为什么慢
+//! 此时 PyTorch 的分配器会反复释放再申请，而不是复用，每次都要等设备；再多一点（更长的序列、最后一个 batch、一次评估）就会结束运行。
+//! ## 证据
+//! 稳定阶段中使用的最大显存与总显存之比。
+//! ## 怎么改
+//! 更小的 batch 加梯度累积、混合精度、`expandable_segments:True`。
+//! ## 何时不成立
+//! PyTorch 会自己保留已释放的显存：设备看起来已满，进程内可能有一半空闲。
+//! ## 参考
+//! TraceML：92% 和 97%；多个工具：90%。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;

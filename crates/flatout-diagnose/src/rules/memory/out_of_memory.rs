@@ -13,6 +13,20 @@
 //! A batch finder that tries until it fails.
 //! ## References
 //! Lightning issues 8028 and 9625: out of memory after tuning the batch.
+//!
+//! ---
+//! ## 检测什么
+//! 程序耗尽了显存或内存。
+//! ## 为什么慢
+//! 运行就此结束；或者程序捕获了它，付出清空缓存和重做一步的代价。
+//! ## 证据
+//! 错误本身、发生时间和所在行。
+//! ## 怎么改
+//! batch 减半、梯度累积加倍：同样的一步分两次完成。混合精度使激活值减半。若之前能正常运行一段时间，说明每步都有东西被保留：`total += loss` 会保留每个计算图。
+//! ## 何时不成立
+//! 有意试到失败为止的 batch 搜索。
+//! ## 参考
+//! Lightning issue 8028 和 9625：自动调整 batch 后显存不足。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;

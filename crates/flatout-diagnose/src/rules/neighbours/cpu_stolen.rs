@@ -12,6 +12,20 @@
 //! Work that the run itself started outside its process tree.
 //! ## References
 //! Steal time from 10% is what cloud vendors call noisy. gpuprof watches the same.
+//!
+//! ---
+//! ## 检测什么
+//! 本次运行可用的 CPU 被别人占用：机器上的其他进程，或虚拟化层。
+//! ## 为什么慢
+//! 训练进程和它的 worker 要排队等待设置中算在内的 CPU。
+//! ## 证据
+//! 可用 CPU 的使用率与本次运行自己的进程所用之比；steal 时间。
+//! ## 怎么改
+//! 为作业预留 CPU（cgroup、Slurm `--cpus-per-task`、`taskset`），或结束其他程序。
+//! ## 何时不成立
+//! 本次运行自己在进程树之外启动的工作。
+//! ## 参考
+//! steal 时间达到 10% 即为云厂商所说的“吵闹邻居”。gpuprof 也监视这一点。
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

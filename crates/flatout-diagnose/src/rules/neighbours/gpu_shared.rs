@@ -13,6 +13,20 @@
 //! stays quiet. A display server holds a little memory and does no harm.
 //! ## References
 //! nvidia-smi's process list; jobstats.
+//!
+//! ---
+//! ## 检测什么
+//! 不属于本次运行的进程在使用同一块 GPU。
+//! ## 为什么慢
+//! 两个程序在一块 GPU 上轮流运行，并共用显存。
+//! ## 证据
+//! GPU 上其他进程的进程号和它们占用的显存。
+//! ## 怎么改
+//! 移走其中一个，或结束先前运行遗留的进程。
+//! ## 何时不成立
+//! 在容器中，驱动可能以宿主机的进程号报告；若其中没有本次运行自己的进程，本规则不会报告。显示服务占用少量显存，没有影响。
+//! ## 参考
+//! nvidia-smi 的进程列表；jobstats。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;

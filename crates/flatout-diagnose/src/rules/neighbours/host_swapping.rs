@@ -12,6 +12,20 @@
 //! A short burst when another program ends; compressed swap in memory is quicker.
 //! ## References
 //! gpuprof: swap-in above 1 MB/s.
+//!
+//! ---
+//! ## 检测什么
+//! 训练过程中机器在从 swap 读回内存。
+//! ## 为什么慢
+//! 被换出的内存读回来比内存慢数千倍；每个进程都要等它。
+//! ## 证据
+//! 稳定阶段中每秒从 swap 读取的字节数。
+//! ## 怎么改
+//! 减少内存：更少的 worker、更小的 `prefetch_factor`、用数组或内存映射文件存放数据；或换内存更大的机器。
+//! ## 何时不成立
+//! 其他程序结束时的短暂读取；内存中的压缩 swap 更快。
+//! ## 参考
+//! gpuprof：每秒换入超过 1 MB。
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

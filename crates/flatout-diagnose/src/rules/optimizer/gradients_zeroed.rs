@@ -12,6 +12,20 @@
 //! Code that reads `.grad` after zeroing and expects zeros.
 //! ## References
 //! TorchTidy names it; the users' second document estimates 5 to 10%.
+//!
+//! ---
+//! ## 检测什么
+//! 梯度被填零（`set_to_none=False`）而不是丢弃，而对这个模型来说代价可见。
+//! ## 为什么慢
+//! 每个梯度都白白写一遍，然后再读回来累加。
+//! ## 证据
+//! 真正生效的设置；十几次调用中测得的填零时间，以及每步的时间。
+//! ## 怎么改
+//! `optimizer.zero_grad(set_to_none=True)`，PyTorch 2.0 起的默认值。
+//! ## 何时不成立
+//! 代码在清零后读取 `.grad` 并期望为零。
+//! ## 参考
+//! TorchTidy 指出这一点；用户的第二份文档估计为 5% 到 10%。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};

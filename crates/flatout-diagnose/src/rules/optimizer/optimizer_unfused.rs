@@ -13,6 +13,20 @@
 //! Parameters on several devices, or dtypes that the fused kernels do not take.
 //! ## References
 //! TorchTidy names it. A launch costs some 5 µs; PyTorch's own default on CUDA is `foreach`.
+//!
+//! ---
+//! ## 检测什么
+//! 优化器逐个参数更新，而 GPU 在等主机。
+//! ## 为什么慢
+//! `foreach=False` 且没有 `fused=True` 时，Adam 为每个参数张量下发约十个小 kernel：每步数千次下发。
+//! ## 证据
+//! 真正生效的优化器设置、参数张量数、GPU 的忙碌占比。
+//! ## 怎么改
+//! `fused=True`：一个 kernel 更新许多参数。
+//! ## 何时不成立
+//! 参数分布在多个设备上，或 dtype 不被 fused kernel 支持。
+//! ## 参考
+//! TorchTidy 指出这一点。一次下发约 5 µs；PyTorch 在 CUDA 上的默认值是 `foreach`。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};

@@ -13,6 +13,20 @@
 //! Never faster; only simpler.
 //! ## References
 //! PyTorch's documentation recommends DistributedDataParallel even on one machine.
+//!
+//! ---
+//! ## 检测什么
+//! `nn.DataParallel` 把 batch 分到多块 GPU 上。
+//! ## 为什么慢
+//! 一个进程、每块 GPU 一个 Python 线程，每步都把模型复制到每块 GPU，并把输出收集到第一块：它成为瓶颈，显存也最先用满。
+//! ## 证据
+//! 包装模型的类，以及使用中的 GPU。
+//! ## 怎么改
+//! 用 `DistributedDataParallel`，每块 GPU 一个进程，由 `torchrun` 启动。
+//! ## 何时不成立
+//! 它从不会更快，只是更简单。
+//! ## 参考
+//! PyTorch 文档：即使在单机上也推荐 DistributedDataParallel。
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

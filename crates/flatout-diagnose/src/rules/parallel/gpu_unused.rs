@@ -12,6 +12,20 @@
 //! GPUs that others use, or that this run must leave alone (`CUDA_VISIBLE_DEVICES`).
 //! ## References
 //! jobstats names a GPU that was allocated and not used.
+//!
+//! ---
+//! ## 检测什么
+//! 机器有 GPU，训练却在 CPU 上运行，或使用的 GPU 少于分配的数量。
+//! ## 为什么慢
+//! 机器上最快的处理器什么都不做：模型从未移到它上面，或 PyTorch 没有带 CUDA。
+//! ## 证据
+//! 记录中的 GPU、模型所在的设备、每块 GPU 的利用率。
+//! ## 怎么改
+//! `model.to("cuda")`，batch 也一样；带 CUDA 的 PyTorch；多块 GPU 用 `torchrun` 和 `DistributedDataParallel`。
+//! ## 何时不成立
+//! 被别人使用的 GPU，或本次运行不得使用的 GPU（`CUDA_VISIBLE_DEVICES`）。
+//! ## 参考
+//! jobstats 会指出已分配却没有使用的 GPU。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;

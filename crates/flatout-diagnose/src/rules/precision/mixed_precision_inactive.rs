@@ -12,6 +12,20 @@
 //! Switched off on purpose for this run.
 //! ## References
 //! The users' fifth document: `amp: true` in the configuration, `== 'bf16'` in the code, 20 to 40% lost.
+//!
+//! ---
+//! ## 检测什么
+//! 要求了混合精度（`enabled=False` 的 `autocast`、梯度缩放器），但没有任何一步真正使用它。
+//! ## 为什么慢
+//! 程序以 FP32 运行，而使用者以为不是：代码从未匹配到配置里的那个值。
+//! ## 证据
+//! 要求了什么、在哪里，以及各步真正使用的精度。
+//! ## 怎么改
+//! 真正进入 `autocast`。检查所示行的条件。
+//! ## 何时不成立
+//! 本次运行有意关闭。
+//! ## 参考
+//! 用户的第五份文档：配置里是 `amp: true`，代码里是 `== 'bf16'`，损失 20% 到 40%。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch};

@@ -14,6 +14,20 @@
 //! ## References
 //! alloc recommends AMP from capability 7. DLProf's users: AMP recommended where it is on; here only what steps really ran with
 //! counts. LSTM on an H200: 208k samples/s TF32, 302k autocast.
+//!
+//! ---
+//! ## 检测什么
+//! 带 Tensor Core 的 GPU 以 FP32 计算，而时间正花在计算上。
+//! ## 为什么慢
+//! Tensor Core 以 bf16 做矩阵乘法比 FP32 单元快许多倍，搬运的字节也减半。
+//! ## 证据
+//! 从未进入 `autocast` 且模型为 FP32；GPU 的忙碌占比和计算能力。
+//! ## 怎么改
+//! 在前向和损失外加 `torch.autocast("cuda", dtype=torch.bfloat16)`（Ampere 之前用 fp16 加缩放器）。
+//! ## 何时不成立
+//! 需要 FP32 的模型（部分物理计算、部分损失）；受内存或下发限制的模型收益很小，所以 GPU 不忙时本规则不会报告。
+//! ## 参考
+//! alloc 从计算能力 7 起推荐 AMP。DLProf 的用户：已开启仍被推荐 AMP；这里只看各步真正使用的精度。H200 上的 LSTM：TF32 每秒 208k 样本，autocast 302k。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};

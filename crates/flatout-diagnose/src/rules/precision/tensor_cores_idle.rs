@@ -13,6 +13,20 @@
 //! Models without matrix products (tree-like, element-wise).
 //! ## References
 //! The TensorBoard plugin: no tensor-core kernels on capability 7 and newer. DCGM's guide on tensor activity.
+//!
+//! ---
+//! ## 检测什么
+//! GPU 看起来很忙，但 Tensor Core 几乎不工作。
+//! ## 为什么慢
+//! 利用率只说明有 kernel 在运行。不用 Tensor Core，GPU 只发挥出一小部分速度，或者 kernel 主要在搬运内存。
+//! ## 证据
+//! 驱动统计的 Tensor Core 活跃度和利用率（GPM，Hopper 及更新）。
+//! ## 怎么改
+//! 混合精度；尺寸取 8 的倍数；更大的矩阵。这是症状：原因由其他规则给出。
+//! ## 何时不成立
+//! 没有矩阵乘法的模型（树形、逐元素）。
+//! ## 参考
+//! TensorBoard 插件：计算能力 7 及以上却没有 Tensor Core kernel。DCGM 关于 Tensor 活跃度的指南。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;

@@ -13,6 +13,20 @@
 //! A run that was cut short: the longer it runs, the less the start costs.
 //! ## References
 //! Importing PyTorch and starting CUDA takes 5 to 15 s; what is beyond is the program's own.
+//!
+//! ---
+//! ## 检测什么
+//! 第一步之前花了很长时间，而且对本次运行来说有影响。
+//! ## 为什么慢
+//! 读取和准备全部数据、构建模型、import：每次启动、崩溃后的每次重启、搜索中的每次试验都要重来一遍。
+//! ## 证据
+//! 到第一步的秒数及其占运行的比例；主线程停留最多的那一行。
+//! ## 怎么改
+//! 把准备好的数据保存在磁盘上（放在源数据旁边的缓存），按需读取，并行准备。
+//! ## 何时不成立
+//! 被提前中止的运行：运行越久，启动占比越小。
+//! ## 参考
+//! import PyTorch 和启动 CUDA 需要 5 到 15 秒；超出的部分是程序自己的。
 
 use crate::analysis::Analysis;
 use crate::analysis::stacks::hot_lines;

@@ -15,6 +15,20 @@
 //! stays quiet.
 //! ## References
 //! nsys-ai: syncs from 2% of the GPU time. The users' fifth document: `.item()` on every batch.
+//!
+//! ---
+//! ## 检测什么
+//! 程序中某一行每步都从设备读取：`.item()`、`.cpu()`、`.numpy()`、`print(tensor)`、`torch.cuda.synchronize()`。
+//! ## 为什么慢
+//! 这样的读取要等设备完成之前的全部工作。主机无法提前下发，于是设备又要等主机：两者轮流工作，而不是同时工作。
+//! ## 证据
+//! 这些行、每步读取次数和阻塞时间；若主机与设备能够重叠还会剩下多少时间。
+//! ## 怎么改
+//! 把数值留在设备上（`loss.detach()`），在那里累加，每 N 步读一次。
+//! ## 何时不成立
+//! 设备本身就是瓶颈时，读取等待的是必须完成的工作：没有收益，本规则不会报告。
+//! ## 参考
+//! nsys-ai：同步从 GPU 时间的 2% 起。用户的第五份文档：每个 batch 都 `.item()`。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch documentation, "torch.compiler: Frequently Asked Questions".
+//!
+//! ---
+//! ## 检测什么
+//! 训练循环或 epoch 循环里的 `torch.compile(…)`。
+//! ## 为什么慢
+//! 每次调用都会生成新的编译函数，重新追踪，可能重新编译：每次几秒到几分钟。
+//! ## 证据
+//! 调用位于步循环或 epoch 循环的循环体内。
+//! ## 怎么改
+//! 在循环之前编译一次。
+//! ## 何时不成立
+//! 遍历多个模型或多折的循环：只有 epoch 循环和步循环才算。
+//! ## 参考
+//! PyTorch 文档“torch.compiler: Frequently Asked Questions”。
 
 use crate::rules::prelude::*;
 

@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! PyTorch tutorial "Introduction to torch.compile". Measured by flatout on one H200: CNN 38.8k → 72.1k samples/s with `max-autotune`.
+//!
+//! ---
+//! ## 检测什么
+//! 在 CUDA 上训练，而程序从不调用 `torch.compile`。
+//! ## 为什么慢
+//! 每个小运算都是从 Python 下发的一个 kernel。编译后，一连串运算合成一个 kernel，Python 也不再参与。
+//! ## 证据
+//! 程序的所有文件都没有提到 `compile` 或 TorchScript，也没有构建会被编译跳过的 RNN。只作提示：运行记录才能说明步骤是否在等下发。
+//! ## 怎么改
+//! 模型构建并移动之后、循环之前：`model = torch.compile(model)`。
+//! ## 何时不成立
+//! 每步形状都变化、PyTorch 2.0 之前，或运行太短，编译得不偿失。
+//! ## 参考
+//! PyTorch 教程“Introduction to torch.compile”。flatout 在一块 H200 上实测：CNN 用 `max-autotune` 从 38.8k 到 72.1k 样本/秒。
 
 use crate::rules::prelude::*;
 

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch tutorial "Channels Last Memory Format in PyTorch".
+//!
+//! ---
+//! ## 检测什么
+//! 在 CUDA 上以混合精度训练含二维卷积的模型，而程序从不使用 channels-last 布局。
+//! ## 为什么慢
+//! Tensor Core 需要通道在最内层。默认布局下，cuDNN 在许多卷积前后都要转置。
+//! ## 证据
+//! 程序构建了 `Conv2d` 层，使用 autocast 或 16 位类型，且没有文件提到 `channels_last`。只作提示：由运行决定。
+//! ## 怎么改
+//! 一次性 `model = model.to(memory_format=torch.channels_last)`，每个图像 batch 也一样。
+//! ## 何时不成立
+//! 只有第一层是一个或三个通道、图像很小，或使用 fp32。
+//! ## 参考
+//! PyTorch 教程“Channels Last Memory Format in PyTorch”。
 
 use crate::rules::prelude::*;
 

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Enable cuDNN auto-tuner".
+//!
+//! ---
+//! ## 检测什么
+//! 在 CUDA 上训练含卷积的模型，而程序从未设置 `cudnn.benchmark`。
+//! ## 为什么慢
+//! 此时 cuDNN 凭经验规则选择卷积算法。打开后会对每种形状各试一次，保留最快的。
+//! ## 证据
+//! 程序构建了 `Conv1d`、`Conv2d` 或 `Conv3d` 层，且没有文件提到该开关或要求确定性结果。只作提示。
+//! ## 怎么改
+//! 开始时设置一次 `torch.backends.cudnn.benchmark = True`。
+//! ## 何时不成立
+//! 输入形状一直变化：每种新形状都要重新搜索。编译后的模型会自己选择。
+//! ## 参考
+//! PyTorch 性能调优指南“Enable cuDNN auto-tuner”。
 
 use crate::rules::prelude::*;
 

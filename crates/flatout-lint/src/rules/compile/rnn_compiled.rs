@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! `torch._dynamo.config.allow_rnn` is false by default. Measured by flatout on one H200: no gain on a 3×256 LSTM.
+//!
+//! ---
+//! ## 检测什么
+//! 对 PyTorch 的 LSTM、GRU、RNN 或包含它们的模型使用 `torch.compile`。
+//! ## 为什么慢
+//! 编译器会跳过这些模块：cuDNN 自己的 kernel 照旧运行，图在其前后中断，启动白白变慢。
+//! ## 证据
+//! 被编译的对象由 `torch.nn.LSTM`、`GRU` 或 `RNN` 构建，或由 `__init__` 中构建它们的项目类构建。
+//! ## 怎么改
+//! 不要编译它；用覆盖整步的 CUDA graph、更大的 batch 或 `flatout train` 来消除下发开销。
+//! ## 何时不成立
+//! 模型的其他大部分能很好地编译。
+//! ## 参考
+//! `torch._dynamo.config.allow_rnn` 默认为 false。flatout 在一块 H200 上实测：3×256 的 LSTM 没有收益。
 
 use crate::rules::prelude::*;
 

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! Batch too small: utilisation of GPU, CPU and memory all below 70% (SageMaker Debugger's rule). McCandlish et al., "An Empirical Model of Large-Batch Training".
+//!
+//! ---
+//! ## 检测什么
+//! 设置中写明 GPU 有 40 GiB 或更多显存，而训练 loader 的 batch 小于 16。没有写明 GPU 时本规则不会报告。
+//! ## 为什么慢
+//! 大 GPU 计算一个小 batch 的时间比 Python 下发它的时间还短。大部分计算单元和几乎全部显存都闲着。
+//! ## 证据
+//! `batch_size` 的值（沿变量名、argparse 默认值和配置文件追踪），对比设置中的 `gpu-memory-gib`。只作提示。
+//! ## 怎么改
+//! 增大 batch，直到单步时间随之增长，学习率也随之缩放（线性或平方根）；`flatout tune` 会实测这个点。
+//! ## 何时不成立
+//! 单个样本就能占满显存的模型：长序列、三维体数据、大语言模型。
+//! ## 参考
+//! batch 太小：GPU、CPU 和内存的使用率都低于 70%（SageMaker Debugger 的规则）。McCandlish 等，“An Empirical Model of Large-Batch Training”。
 
 use crate::rules::prelude::*;
 

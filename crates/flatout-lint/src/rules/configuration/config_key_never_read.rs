@@ -19,6 +19,20 @@
 //!
 //! ## References
 //! One of flatout's first users had `compile_model` and `compile_mode` in the file and no call of `torch.compile` in the code.
+//!
+//! ---
+//! ## 检测什么
+//! 配置文件的某个键，或配置类的某个字段，项目中没有任何 Python 文件提到，而同一节的其他键都被逐个读取：`compile_model: true` 就在 `batch_size` 旁边，却从没有人读取 `compile_model`。
+//! ## 为什么慢
+//! 没有接到任何东西的加速开关看起来像是已经打开。人们调了几周，测到的都是噪声。
+//! ## 证据
+//! 该键在代码中从未出现：不是字符串、属性、关键字或参数；同一节至少一半的键出现过；并且这一节没有作为整体传递（`**config["train"]`、`instantiate(cfg.train)`）。
+//! ## 怎么改
+//! 在该读取的地方读取它，或删除它。flatout 不知道是哪一种，所以不提供修改。
+//! ## 何时不成立
+//! 读取该文件的程序不在被检查的目录中。请检查同时包含两者的目录。
+//! ## 参考
+//! flatout 的首批用户之一：文件里有 `compile_model` 和 `compile_mode`，代码里没有调用 `torch.compile`。
 
 use crate::config::Entry;
 use crate::source::Source;

@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! YAML 1.2, "Mappings": keys are unique. RFC 8259: names within an object should be unique.
+//!
+//! ---
+//! ## 检测什么
+//! YAML 或 JSON 文件的同一节中出现两次的键。
+//! ## 为什么慢
+//! 读取时只保留最后一个，不作任何提示。修改第一个（batch、worker、精度）的人，测的是什么都没变的运行。
+//! ## 证据
+//! 两行的位置；两个值。
+//! ## 怎么改
+//! 删除不需要的那个。flatout 不知道是哪一个，所以不提供修改。
+//! ## 何时不成立
+//! 该文件是读取之前才填充的模板。
+//! ## 参考
+//! YAML 1.2 “Mappings”：键是唯一的。RFC 8259：对象中的名称应当唯一。
 
 use crate::rules::prelude::*;
 

@@ -20,6 +20,20 @@
 //!
 //! ## References
 //! The fault cost one of flatout's first users a third of the speed for weeks; the configuration looked right all the time.
+//!
+//! ---
+//! ## 检测什么
+//! 配置文件的键或配置类的默认值永远不可能与代码匹配：`amp: true`，而代码判断的是 `config["train"].get("amp") == "bf16"`。该键所指的功能一直关闭，而且没有任何提示。
+//! ## 为什么慢
+//! 这样写的键用来打开混合精度、编译或更快的 kernel。程序能运行，但速度是没有它们时的速度。
+//! ## 证据
+//! 读取该键的每一处都只与另一种类型的常量比较，或与同一个词的另一种写法比较（`bfloat16` 与 `bf16`）。还被传递或判断真假的键不在此列。
+//! ## 怎么改
+//! 写成代码要的值，或让代码接受现在的写法。`--fix --unsafe` 采用前者：它会改变运行的计算。
+//! ## 何时不成立
+//! 另一个程序读取同一文件，或值在比较之前被命令行替换。
+//! ## 参考
+//! 这个问题使 flatout 的首批用户之一数周内损失了三分之一的速度；配置看起来一直是对的。
 
 use crate::rules::prelude::*;
 

@@ -19,6 +19,20 @@
 //!
 //! ## References
 //! Goyal et al., "Accurate, Large Minibatch SGD"; Malladi et al., "On the SDEs and Scaling Rules for Adaptive Gradient Algorithms".
+//!
+//! ---
+//! ## 检测什么
+//! 配置的两节或两个文件，batch 相差四倍以上而学习率相同，并且项目代码中没有按 batch 计算学习率。
+//! ## 为什么慢
+//! batch 越大，每个 epoch 的更新越少。沿用小 batch 的学习率，每次更新走得并不更远，达到同样的损失需要更多 epoch：GPU 省下的时间又被训练用掉。
+//! ## 证据
+//! 两节各自的两个值，且代码中没有同时包含学习率和 batch 的表达式。只作提示。
+//! ## 怎么改
+//! 随 batch 缩放学习率，SGD 用线性，Adam 用平方根，并加预热；或试几个学习率。
+//! ## 何时不成立
+//! 两种大小的学习率都是搜索得到的，或两节训练的是不同的模型。
+//! ## 参考
+//! Goyal 等，“Accurate, Large Minibatch SGD”；Malladi 等，“On the SDEs and Scaling Rules for Adaptive Gradient Algorithms”。
 
 use crate::config::Entry;
 use crate::rules::prelude::*;

@@ -20,6 +20,20 @@
 //!
 //! ## References
 //! One of flatout's first users had an `apply_hardware_optimizations()` that was defined, documented and never called.
+//!
+//! ---
+//! ## 检测什么
+//! 项目中有一个打开加速的函数（TF32、`cudnn.benchmark`、`torch.compile`、channels-last），而项目中再没有任何地方提到它。
+//! ## 为什么慢
+//! 有人写了优化却忘了调用：程序继续以完整 fp32 运行，或没有 cuDNN 的搜索，而代码读起来并非如此。
+//! ## 证据
+//! 函数体设置了其中某个开关，而它的名字在被检查的文件中再没有出现，既没有被调用，也没有被传递或作为字符串。
+//! ## 怎么改
+//! 启动时、构建模型之前调用一次；或删除它。
+//! ## 何时不成立
+//! 调用它的程序不在被检查的目录中：请检查同时包含两者的目录。库会有意导出这样的函数；项目本身不训练时，只定义接口的文件不在此列。
+//! ## 参考
+//! flatout 的首批用户之一有一个 `apply_hardware_optimizations()`：有定义、有文档，却从未调用。
 
 use crate::rules::prelude::*;
 

@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! PyTorch documentation of `torch.utils.data`: "It is generally not recommended to return CUDA tensors in multi-process loading".
+//!
+//! ---
+//! ## 检测什么
+//! 数据集的 `__getitem__` 把张量移到 CUDA。
+//! ## 为什么慢
+//! 每个样本都变成单独的一次拷贝和几个 kernel，而不是每个 batch 一次拷贝。有 worker 时更糟：fork 出的进程不能使用 CUDA，loader 只能用 `num_workers=0`。
+//! ## 证据
+//! 继承 `torch.utils.data.Dataset` 的类在 `__getitem__` 中调用 `.cuda()`、`.to("cuda…")` 或 `.to(device)`。
+//! ## 怎么改
+//! 返回 CPU 张量；在训练循环中用 `non_blocking=True` 移动整个 batch。放得下的数据集可以一次性整体移到 GPU。
+//! ## 何时不成立
+//! 几乎不会：整个数据集已经在 GPU 上时，没有东西需要移动。
+//! ## 参考
+//! PyTorch 文档 `torch.utils.data`：“It is generally not recommended to return CUDA tensors in multi-process loading”。
 
 use crate::rules::prelude::*;
 

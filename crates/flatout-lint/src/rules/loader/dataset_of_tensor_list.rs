@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! PyTorch issue 13246, "DataLoader num_workers > 0 causes CPU memory from parent process to be replicated".
+//!
+//! ---
+//! ## 检测什么
+//! 数据集把每个样本的小张量放在 Python 列表中：`self.x = [torch.tensor(row) for row in rows]`。
+//! ## 为什么慢
+//! 每个样本都是单独分配的 Python 对象。引用计数变化时 worker 会逐个复制它们，内存增长；拼一个 batch 要访问数百个分散的对象，而不是一个切片。
+//! ## 证据
+//! 继承 `torch.utils.data.Dataset` 的类在 `__init__` 中构建张量列表，`__getitem__` 按下标取其中之一。
+//! ## 怎么改
+//! 所有样本用一个张量（`torch.as_tensor(rows)`、`torch.stack(list)`）；GPU 放得下时就放在那里，按整个 batch 索引。
+//! ## 何时不成立
+//! 样本形状不同，不能成为一个张量。由加载文件的调用构建的不在此列。
+//! ## 参考
+//! PyTorch issue 13246：“DataLoader num_workers > 0 causes CPU memory from parent process to be replicated”。
 
 use crate::rules::prelude::*;
 

@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! PyTorch documentation of `torch.utils.data`, "Working with collate_fn".
+//!
+//! ---
+//! ## 检测什么
+//! `collate_fn` 逐元素填充 batch：嵌套循环中的 `out[i, j] = …`。
+//! ## 为什么慢
+//! 对张量单个元素的每次赋值都是几微秒的一次算子分发，而一个 batch 有数千个元素。复制整行（`out[i, :length] = row`）、填充或堆叠，每个样本一次操作即可。
+//! ## 证据
+//! 该函数作为 `collate_fn` 传入，其中嵌套循环对带两个下标的元素赋值。
+//! ## 怎么改
+//! `torch.stack`、`torch.nn.utils.rnn.pad_sequence`，或每个样本一次切片赋值。
+//! ## 何时不成立
+//! 非常小的 batch。
+//! ## 参考
+//! PyTorch 文档 `torch.utils.data` “Working with collate_fn”。
 
 use crate::rules::prelude::*;
 

@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! h5py documentation, "Multiprocessing"; PyTorch issue 11929 on HDF5 with workers.
+//!
+//! ---
+//! ## 检测什么
+//! 数据集的 `__getitem__` 为每个样本打开或加载同一个文件：`np.load(self.path)`、`pd.read_csv(self.csv)`、`h5py.File(self.path)`。
+//! ## 为什么慢
+//! 每个样本都要打开、往往还要解析整个文件：loader 每个 epoch 把同样的工作做几千遍。
+//! ## 证据
+//! 调用的参数与下标无关：其中没有任何东西来自该方法自己的变量。
+//! ## 怎么改
+//! 在 `__init__` 中加载一次；HDF5 文件在每个 worker 首次访问时打开一次（`if self.file is None: self.file = h5py.File(…)`）。
+//! ## 何时不成立
+//! 路径看似不变，却在两次调用之间被修改。为每个样本打开各自的文件（`Image.open(self.paths[index])`）不属于本规则。
+//! ## 参考
+//! h5py 文档“Multiprocessing”；PyTorch issue 11929：HDF5 与 worker。
 
 use crate::rules::prelude::*;
 

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch documentation of `torch.utils.data`, "Data Loading Order and Sampler".
+//!
+//! ---
+//! ## 检测什么
+//! 在 epoch 循环里重新构建的 `DataLoader`。
+//! ## 为什么慢
+//! 每次 worker 都从零开始：进程、import、数据集、队列。`persistent_workers` 也没有用，因为 loader 本身已经不在了。
+//! ## 证据
+//! 调用位于包含训练循环的 epoch 循环体内，且不在其中定义的函数里。
+//! ## 怎么改
+//! 在循环之前只构建一次；shuffle 和 sampler 每个 epoch 自己会给出新的顺序（`sampler.set_epoch(epoch)`）。
+//! ## 何时不成立
+//! 每个 epoch 的数据集确实不同（课程学习、新的负样本）：改为在 loader 内部更换数据集，或对该行关闭规则。
+//! ## 参考
+//! PyTorch 文档 `torch.utils.data` “Data Loading Order and Sampler”。
 
 use crate::rules::prelude::*;
 

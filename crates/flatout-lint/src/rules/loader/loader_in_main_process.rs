@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! PyTorch documentation of `torch.utils.data`, "Single- and Multi-process Data Loading".
+//!
+//! ---
+//! ## 检测什么
+//! 在 CUDA 上训练的程序中，训练循环遍历的 `DataLoader` 没有设置 `num_workers` 或为 0。
+//! ## 为什么慢
+//! 没有 worker 时，训练进程自己读取和准备每个 batch，其间没有任何工作下发给 GPU。
+//! ## 证据
+//! 没有给出 `num_workers`，或其所有可能的值都是 0；沿变量名、argparse 默认值和配置文件追踪。
+//! ## 怎么改
+//! 把 `num_workers` 设为几个（4 是不错的起点；`flatout tune` 会实测最佳值），并加上 `persistent_workers=True`。数据集的张量已经在内存中时保持 0：跨进程复制反而更费时。
+//! ## 何时不成立
+//! 数据已经在内存中（`TensorDataset`）：这样的 loader 不在此列。不允许 worker 进程的系统。
+//! ## 参考
+//! PyTorch 文档 `torch.utils.data` “Single- and Multi-process Data Loading”。
 
 use crate::rules::prelude::*;
 

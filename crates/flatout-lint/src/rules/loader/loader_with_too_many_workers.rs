@@ -19,6 +19,20 @@
 //!
 //! ## References
 //! No gain past 16 workers: Lightning#19391. 446 samples/s with 4 workers, 92 with 32: spdl#303.
+//!
+//! ---
+//! ## 检测什么
+//! `DataLoader` 的 `num_workers` 超过设置中写明的 CPU 数（`cpus`），没有写明时超过 16。数值沿变量名、argparse 默认值和配置文件追踪。
+//! ## 为什么慢
+//! 每个 worker 都是一个进程，有自己的一份数据集内存。多于 CPU 的 worker 只会轮流运行：loader 变慢，内存和上下文切换增多。
+//! ## 证据
+//! 源码或配置中写的值，对比 CPU 数。
+//! ## 怎么改
+//! 大约为训练进程之外剩下的每个 CPU 配一个 worker；`flatout tune` 会实测最佳数量。
+//! ## 何时不成立
+//! CPU 很多且解码很重的机器。请在设置中写明 `cpus`，或对该行关闭规则。
+//! ## 参考
+//! 超过 16 个 worker 没有收益：Lightning#19391。4 个 worker 时 446 样本/秒，32 个时 92：spdl#303。
 
 use crate::rules::prelude::*;
 use flatout_core::Message;

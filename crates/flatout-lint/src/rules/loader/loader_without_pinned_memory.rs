@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! PyTorch tutorial "A guide on good usage of non_blocking and pin_memory() in PyTorch".
+//!
+//! ---
+//! ## 检测什么
+//! `DataLoader` 没有设置 `pin_memory` 或为 false，而该文件的训练循环把 batch 移到 CUDA。
+//! ## 为什么慢
+//! 从可分页内存拷贝要先经过驱动的小块锁页缓冲区，CPU 还要等它。从锁页内存拷贝时，GPU 自己取 batch，CPU 继续工作。
+//! ## 证据
+//! loader 的参数，以及循环中对所取 batch 的 `.to(device)` 或 `.cuda()`。
+//! ## 怎么改
+//! `pin_memory=True`，`--fix` 会加上：结果不变。拷贝时再加 `non_blocking=True`。
+//! ## 何时不成立
+//! 数据集返回的已经是 GPU 上的张量，或主机内存非常紧张。
+//! ## 参考
+//! PyTorch 教程“A guide on good usage of non_blocking and pin_memory() in PyTorch”。
 
 use crate::rules::prelude::*;
 

@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! PyTorch tutorial "A guide on good usage of non_blocking and pin_memory() in PyTorch".
+//!
+//! ---
+//! ## 检测什么
+//! 对没有锁页的 loader 的 batch 使用 `.to(device, non_blocking=True)`。
+//! ## 为什么慢
+//! 从可分页内存拷贝时 `non_blocking` 不起作用：驱动经过自己的缓冲区拷贝，CPU 等待。代码读起来像是拷贝与计算并行，其实不是。
+//! ## 证据
+//! 该文件的每个 loader 都没有设置 `pin_memory` 或为 false，而循环自己的 batch 变量以 `non_blocking=True` 拷贝。
+//! ## 怎么改
+//! loader 设置 `pin_memory=True`；`--fix` 通过规则 `loader-without-pinned-memory` 加上。
+//! ## 何时不成立
+//! 在 loader 与拷贝之间手动锁页。
+//! ## 参考
+//! PyTorch 教程“A guide on good usage of non_blocking and pin_memory() in PyTorch”。
 
 use crate::rules::prelude::*;
 

@@ -19,6 +19,20 @@
 //!
 //! ## References
 //! PyTorch documentation of `torch.utils.data.DataLoader`, parameter `prefetch_factor`.
+//!
+//! ---
+//! ## 检测什么
+//! 训练用的 `DataLoader` 有 worker 而没有 `prefetch_factor`，其数据集为每个样本读取一个文件。
+//! ## 为什么慢
+//! 默认每个 worker 只提前准备两个 batch。文件读取有时一毫秒、有时一百毫秒（与别人共用的磁盘、冷缓存）；两个 batch 很快用完，GPU 就要等慢的那个。
+//! ## 证据
+//! 已知 `num_workers` 大于 0，没有给出 `prefetch_factor`，且 `__getitem__` 打开文件或图像。只作提示：运行记录才能说明 batch 是否成批到达。
+//! ## 怎么改
+//! `prefetch_factor=4`，`--fix --unsafe` 会加上：每个 worker 多占两个 batch 的内存。
+//! ## 何时不成立
+//! worker 整体太慢：更长的队列只是推迟等待。内存或 `/dev/shm` 紧张。
+//! ## 参考
+//! PyTorch 文档 `torch.utils.data.DataLoader` 的参数 `prefetch_factor`。
 
 use crate::rules::prelude::*;
 

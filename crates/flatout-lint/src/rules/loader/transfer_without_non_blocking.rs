@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch tutorial "A guide on good usage of non_blocking and pin_memory() in PyTorch".
+//!
+//! ---
+//! ## 检测什么
+//! loader 设置了 `pin_memory=True`，而 batch 拷贝到 CUDA 时没有 `non_blocking=True`。
+//! ## 为什么慢
+//! 锁页是为了让拷贝自行进行，但普通的拷贝仍让 CPU 等待。
+//! ## 证据
+//! 该文件的每个 loader 都锁页；拷贝的是循环自己的 batch 变量。
+//! ## 怎么改
+//! 加上 `non_blocking=True`，`--fix` 会加：之后的 GPU 工作排在拷贝之后，结果不变。
+//! ## 何时不成立
+//! CPU 在拷贝之后马上写同一个主机张量。刚从 loader 取出的 batch 不会被写。
+//! ## 参考
+//! PyTorch 教程“A guide on good usage of non_blocking and pin_memory() in PyTorch”。
 
 use crate::rules::prelude::*;
 

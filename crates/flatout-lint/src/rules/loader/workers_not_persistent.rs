@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! PyTorch documentation of `torch.utils.data.DataLoader`, parameter `persistent_workers`.
+//!
+//! ---
+//! ## 检测什么
+//! 有 worker 而没有 `persistent_workers=True` 的 `DataLoader`，在多个 epoch 中各遍历一次。
+//! ## 为什么慢
+//! 每个 epoch 结束时 worker 退出，新的 worker 启动、重新 import、重新填充队列。epoch 短时这段停顿占很大比例，长时看不出来。只作提示：由运行记录决定。
+//! ## 证据
+//! 已知 `num_workers` 大于 0，没有给出 `persistent_workers`，且遍历 loader 的循环在 epoch 循环之内。
+//! ## 怎么改
+//! `persistent_workers=True`，`--fix --unsafe` 会加上：worker 会在 epoch 之间保留状态（随机数、打开的文件）。
+//! ## 何时不成立
+//! 内存紧张（训练和验证 loader 的 worker 会同时存在）；或数据集在 epoch 之间变化。
+//! ## 参考
+//! PyTorch 文档 `torch.utils.data.DataLoader` 的参数 `persistent_workers`。
 
 use crate::rules::prelude::*;
 

@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! PyTorch documentation of `torch.optim.Optimizer.zero_grad`.
+//!
+//! ---
+//! ## 检测什么
+//! `zero_grad(set_to_none=False)`。
+//! ## 为什么慢
+//! 每个梯度都先填零，反向传播再累加上去：每步对全部参数多写一遍、多读一遍。设为 `None`（默认）时，第一个梯度直接存入。
+//! ## 证据
+//! 参数明确写为 false。
+//! ## 怎么改
+//! 去掉这个参数；`--fix --unsafe` 写成 `True`。没有梯度的参数会被优化器跳过，而不是以零更新。
+//! ## 何时不成立
+//! CUDA graph 把反向传播捕获到固定的梯度缓冲区，或代码在清零后读取 `.grad`。
+//! ## 参考
+//! PyTorch 文档 `torch.optim.Optimizer.zero_grad`。
 
 use crate::rules::prelude::*;
 

@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! `torch.optim.AdamW`, parameter `fused`; measured by flatout on one H200: see the rule `launch-bound`.
+//!
+//! ---
+//! ## 检测什么
+//! 在 CUDA 上训练的程序中，PyTorch 的 `Adam`、`AdamW` 或 `SGD` 没有 `fused=True`。
+//! ## 为什么慢
+//! 没有它，更新要用多个 kernel 遍历参数；fused 只用一个。对于以下发为主要开销的小模型，更新占一步的很大比例。
+//! ## 证据
+//! 调用中没有 `fused`、`foreach`，也没有与之互斥的 `capturable` 或 `differentiable`。
+//! ## 怎么改
+//! 加上 `fused=True`。`--fix --unsafe` 会加：结果的末位数字可能不同。
+//! ## 何时不成立
+//! 旧版 PyTorch 上参数在 CPU，或优化器被需要普通形式的包装器包装。
+//! ## 参考
+//! `torch.optim.AdamW` 的参数 `fused`；flatout 在一块 H200 上的实测见规则 `launch-bound`。
 
 use crate::rules::prelude::*;
 

@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! PyTorch documentation of `torch.autocast`: "Backward passes under autocast are not recommended".
+//!
+//! ---
+//! ## 检测什么
+//! 在 `with torch.autocast(…)` 内调用 `.backward()`。
+//! ## 为什么慢
+//! 反向传播使用前向选择的类型；autocast 只是多了检查，并让转换后权重的缓存存活更久。PyTorch 不推荐这样做；配合自定义函数会得到错误的类型。
+//! ## 证据
+//! 调用位于 `with` 的语句体内。
+//! ## 怎么改
+//! 计算完损失就结束 `with`。
+//! ## 何时不成立
+//! 从没有收益；最多无害。
+//! ## 参考
+//! PyTorch 文档 `torch.autocast`：“Backward passes under autocast are not recommended”。
 
 use crate::rules::prelude::*;
 

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch documentation, "Automatic Mixed Precision package: Gradient Scaling".
+//!
+//! ---
+//! ## 检测什么
+//! 以 fp16 autocast 训练，而程序没有 `GradScaler`。没有 `dtype` 的 `torch.autocast("cuda")` 也是 fp16。
+//! ## 为什么慢
+//! 小的梯度在 fp16 中变成零，模型学得很慢或学不到，只好用 fp32 重跑。bf16 不需要缩放器。
+//! ## 证据
+//! 训练步骤路径上的 autocast 已知为 fp16，且程序的所有文件中都没有缩放器。
+//! ## 怎么改
+//! Ampere 及更新的卡用 `dtype=torch.bfloat16`，`--fix --unsafe` 会写；否则用 `torch.amp.GradScaler`。
+//! ## 何时不成立
+//! 由库来缩放损失（DeepSpeed、Accelerate、apex）：提到它们的程序不在此列。
+//! ## 参考
+//! PyTorch 文档“Automatic Mixed Precision package: Gradient Scaling”。
 
 use super::autocast_around_backward::AUTOCAST;
 use crate::rules::prelude::*;

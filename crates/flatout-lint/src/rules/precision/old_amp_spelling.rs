@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch documentation, "Automatic Mixed Precision package", the deprecation notes.
+//!
+//! ---
+//! ## 检测什么
+//! `torch.cuda.amp.autocast(…)` 和 `torch.cuda.amp.GradScaler(…)`，PyTorch 2.4 起已弃用。
+//! ## 为什么慢
+//! 目前并不更慢；但每次启动都会警告，不指定时为 fp16，并且将来会被移除。
+//! ## 证据
+//! 被调用的名称（已解析别名）。
+//! ## 怎么改
+//! `torch.amp.autocast("cuda", …)` 和 `torch.amp.GradScaler("cuda", …)`；旧名称完整写出时 `--fix` 会改写：含义不变。
+//! ## 何时不成立
+//! 程序必须在没有 `torch.amp.GradScaler` 的 PyTorch 2.3 之前运行。
+//! ## 参考
+//! PyTorch 文档“Automatic Mixed Precision package”中的弃用说明。
 
 use crate::rules::prelude::*;
 

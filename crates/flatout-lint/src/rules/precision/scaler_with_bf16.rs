@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! PyTorch documentation, "Automatic Mixed Precision package: Gradient Scaling".
+//!
+//! ---
+//! ## 检测什么
+//! 程序中每个 autocast 都是 bf16，却使用了 `GradScaler`。
+//! ## 为什么慢
+//! bf16 的范围与 fp32 相同：不需要缩放。缩放器仍要乘、除并检查每个梯度是否为无穷，而这个检查让 CPU 每步都等 GPU。
+//! ## 证据
+//! 程序的每个 autocast 都写明 `torch.bfloat16`，且缩放器没有关闭。
+//! ## 怎么改
+//! 去掉缩放器，或传入 `enabled=False`（`--fix --unsafe` 会写）：此后它的调用什么都不做。
+//! ## 何时不成立
+//! 类型在别处选择，有些运行使用 fp16：这样的程序不在此列，因为类型不是常量。
+//! ## 参考
+//! PyTorch 文档“Automatic Mixed Precision package: Gradient Scaling”。
 
 use super::autocast_around_backward::AUTOCAST;
 use crate::rules::prelude::*;

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch documentation, "CUDA semantics: TensorFloat-32 (TF32) on Ampere (and later) devices".
+//!
+//! ---
+//! ## 检测什么
+//! 在 CUDA 上以 fp32 训练，而程序从不允许矩阵乘法使用 TF32。
+//! ## 为什么慢
+//! PyTorch 默认以完整 fp32 计算 fp32 矩阵乘法；使用 TF32 时 Tensor Core 快好几倍，范围相同，尾数 10 位。
+//! ## 证据
+//! 程序的所有文件都没有设置 `torch.set_float32_matmul_precision`、`allow_tf32` 或 `fp32_precision`，也没有使用 autocast（用了它影响就很小）。
+//! ## 怎么改
+//! 开始时设置一次 `torch.set_float32_matmul_precision("high")`。
+//! ## 何时不成立
+//! Ampere 之前的 GPU，以及需要完整 fp32 的场合。
+//! ## 参考
+//! PyTorch 文档“CUDA semantics: TensorFloat-32 (TF32) on Ampere (and later) devices”。
 
 use crate::rules::prelude::*;
 

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch documentation, "Automatic Mixed Precision examples". Measured by flatout on one H200: CNN 19.6k → 72k samples/s together with compilation.
+//!
+//! ---
+//! ## 检测什么
+//! 在 CUDA 上训练，而程序任何地方都没有使用低精度：没有 autocast、没有 bf16 或 fp16 张量，也没有使用它们的库。
+//! ## 为什么慢
+//! Tensor Core 闲着。以 bf16 计算，它们的算力是 fp32 的 8 到 16 倍，每个张量的内存流量也减半。
+//! ## 证据
+//! 程序的所有文件都没有提到 autocast、bf16、fp16 或 half。只作提示：运行记录才能说明步骤是否在等计算。
+//! ## 怎么改
+//! 在前向和损失外加 `with torch.autocast("cuda", dtype=torch.bfloat16):`，不要包住 `backward()`。
+//! ## 何时不成立
+//! 模型太小、时间都花在下发 kernel 上，以及需要 fp32 的数值计算（求解器、部分 GAN、强化学习）。
+//! ## 参考
+//! PyTorch 文档“Automatic Mixed Precision examples”。flatout 在一块 H200 上实测：CNN 连同编译从 19.6k 到 72k 样本/秒。
 
 use crate::rules::prelude::*;
 

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! The Python language reference, "Full grammar specification".
+//!
+//! ---
+//! ## 检测什么
+//! 不是有效的 Python、YAML、JSON 或 TOML、不是 UTF-8，或无法读取的文件。能解析的部分已经检查。
+//! ## 为什么慢
+//! 它并不慢；只是说明该文件可能缺少其他发现。
+//! ## 证据
+//! 解析器的信息和位置。
+//! ## 怎么改
+//! 修正语法；其他类型的文件（Python 2、模板）用设置中的 `exclude` 排除。
+//! ## 何时不成立
+//! 语法比解析器所知的更新。
+//! ## 参考
+//! Python 语言参考“Full grammar specification”。
 
 use crate::rules::prelude::*;
 

@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! PyTorch documentation, "CUDA semantics: Memory management".
+//!
+//! ---
+//! ## 检测什么
+//! 训练循环的每一步都调用 `torch.cuda.empty_cache()`（或同时调用 `gc.collect()`）。
+//! ## 为什么慢
+//! 它要等 GPU，并把全部缓存的显存还给驱动；下一步又要用 `cudaMalloc` 重新申请，每次几毫秒。它也不能防止显存不足：分配器在失败之前自己会清空缓存。
+//! ## 证据
+//! 调用位于每一步的路径上，没有间隔条件。
+//! ## 怎么改
+//! 去掉它；独占一行时 `--fix` 会去掉：结果不变。针对碎片请设置 `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`。
+//! ## 何时不成立
+//! 另一个进程在两步之间需要 GPU 显存。
+//! ## 参考
+//! PyTorch 文档“CUDA semantics: Memory management”。
 
 use super::synchronize_in_step::has_neighbours;
 use crate::rules::prelude::*;

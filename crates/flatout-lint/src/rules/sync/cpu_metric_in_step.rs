@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! torchmetrics documentation, "Overview".
+//!
+//! ---
+//! ## 检测什么
+//! 训练循环的每一步都计算 scikit-learn 或 SciPy 的指标。
+//! ## 为什么慢
+//! 预测值要拷到主机，由 CPU 计算，GPU 等待。需要排序的指标（`roc_auc_score`）本身就要几毫秒。
+//! ## 证据
+//! 在每一步的路径上调用 `sklearn.metrics` 或 `scipy.stats` 的函数，没有间隔条件。
+//! ## 怎么改
+//! 在设备上收集预测值，每个 epoch 计算一次；或使用留在 GPU 上的 `torchmetrics`。
+//! ## 何时不成立
+//! 步数很少、每步很长的循环。
+//! ## 参考
+//! torchmetrics 文档“Overview”。
 
 use crate::rules::prelude::*;
 

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+//!
+//! ---
+//! ## 检测什么
+//! 训练循环的每一步都对张量调用 `.cpu()`、`.numpy()` 或 `.tolist()`，且不在日志间隔之内。
+//! ## 为什么慢
+//! 拷到主机要等 GPU 完成尚未完成的全部工作，然后 GPU 又要等 CPU 下发更多工作。
+//! ## 证据
+//! 调用位于每一步的路径上，程序使用 CUDA，且作用于该步计算出的值。
+//! ## 怎么改
+//! 结果留在设备上（`torchmetrics`、预先分配的张量），每个 epoch 拷一次；或用 `non_blocking=True` 拷到锁页内存，下一步再读。
+//! ## 何时不成立
+//! 张量在 CPU 上，或下一步本来就需要主机的结果（环境采样）。
+//! ## 参考
+//! PyTorch 性能调优指南“Avoid unnecessary CPU-GPU synchronization”。
 
 use crate::rules::prelude::*;
 

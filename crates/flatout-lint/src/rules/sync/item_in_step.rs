@@ -19,6 +19,20 @@
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+//!
+//! ---
+//! ## 检测什么
+//! 训练循环的每一步，或每一步都运行的函数中，对张量调用 `.item()`，且没有日志间隔。
+//! ## 为什么慢
+//! `.item()` 要等 GPU 完成之前排队的全部工作。之后 CPU 才开始向空闲的 GPU 下发下一步：本可重叠的变成先后进行。
+//! ## 证据
+//! 调用位于每一步的路径上，程序使用 CUDA。
+//! ## 怎么改
+//! 在设备上累加（`total += loss.detach()`），每个 epoch 或每若干步读一次。`--fix --unsafe` 把 `total += loss.item()` 改为 `total += loss.detach()`：此时总和是张量，精度与损失相同。
+//! ## 何时不成立
+//! 张量在 CPU 上，或每步很长，一次等待看不出来。以运行记录为准：`flatout diagnose`。
+//! ## 参考
+//! PyTorch 性能调优指南“Avoid unnecessary CPU-GPU synchronization”。
 
 use crate::rules::prelude::*;
 

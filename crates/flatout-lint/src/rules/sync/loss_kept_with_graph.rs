@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch FAQ, "My model reports cuda runtime error(2): out of memory: Don't accumulate history across your training loop".
+//!
+//! ---
+//! ## 检测什么
+//! 每一步 `total += loss` 或 `losses.append(loss)`，而 `loss` 仍带着计算图。
+//! ## 为什么慢
+//! 总和引用了之前每一步的计算图：它们的激活值都不能释放。显存逐步增长，直到程序崩溃或只能用更小的 batch。
+//! ## 证据
+//! 循环中正是对这个名字调用 `.backward()`，而累加或保存的是它本身（不是 `.item()`，不是 `.detach()`），并在循环之后读取。
+//! ## 怎么改
+//! `loss.detach()`，`--fix` 会写：值相同，只是不带计算图。
+//! ## 何时不成立
+//! 之后要对总和本身调用 `.backward()`（和的梯度）：那样循环会对总和调用 `.backward()`，本规则不会报告。
+//! ## 参考
+//! PyTorch FAQ “My model reports cuda runtime error(2): out of memory: Don't accumulate history across your training loop”。
 
 use crate::rules::prelude::*;
 

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+//!
+//! ---
+//! ## 检测什么
+//! 训练循环的每一步都对张量使用 `float(loss)`、`int(count)` 或 `bool(mask.any())`，且不在日志间隔之内。
+//! ## 为什么慢
+//! 这只是 `.item()` 的另一种写法：CPU 要等 GPU。
+//! ## 证据
+//! 参数肯定是张量：`torch` 或损失的结果，或被调用 `.backward()` 的对象。
+//! ## 怎么改
+//! 保留 `loss.detach()`，显示时才转换。`--fix --unsafe` 把 `total += float(loss)` 改为 `total += loss.detach()`。
+//! ## 何时不成立
+//! 张量在 CPU 上。
+//! ## 参考
+//! PyTorch 性能调优指南“Avoid unnecessary CPU-GPU synchronization”。
 
 use crate::rules::prelude::*;
 

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+//!
+//! ---
+//! ## 检测什么
+//! 评估或预测循环的每个 batch 都调用 `.item()`、`.cpu()`、`.numpy()` 或 `.tolist()`。
+//! ## 为什么慢
+//! 每次都让 CPU 等刚下发的 batch，于是拷贝、计算和准备下一个 batch 先后进行。
+//! ## 证据
+//! 调用位于评估或预测函数中遍历 loader 的循环体内，程序使用 CUDA。每个循环只报告一次。
+//! ## 怎么改
+//! 在设备上累加和与计数，把预测值收集到设备张量的列表中，循环之后拷一次。
+//! ## 何时不成立
+//! 预测值太大，GPU 放不下：用 `non_blocking=True` 拷到锁页内存。
+//! ## 参考
+//! PyTorch 性能调优指南“Avoid unnecessary CPU-GPU synchronization”。
 
 use super::host_copy_in_step::{copies, is_inner};
 use crate::rules::prelude::*;

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch documentation, "CUDA semantics: Asynchronous execution".
+//!
+//! ---
+//! ## 检测什么
+//! 训练循环的每一步都调用 `torch.cuda.synchronize()`。
+//! ## 为什么慢
+//! CPU 要等到 GPU 无事可做，才开始下发下一步：下发与计算不再重叠。
+//! ## 证据
+//! 调用位于每一步的路径上，没有间隔条件。
+//! ## 怎么改
+//! 去掉它。计时请用 CUDA 事件，或用 `flatout run` 测量，它不需要这样的调用。`--fix --unsafe` 会去掉独占一行的调用。
+//! ## 何时不成立
+//! 基准测试，其目的就是等待。
+//! ## 参考
+//! PyTorch 文档“CUDA semantics: Asynchronous execution”。
 
 use crate::rules::prelude::*;
 

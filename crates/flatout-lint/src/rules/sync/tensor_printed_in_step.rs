@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+//!
+//! ---
+//! ## 检测什么
+//! 训练循环的每一步都 `print(loss)` 或用 logger 输出张量，且不在日志间隔之内。
+//! ## 为什么慢
+//! 为了显示数值，CPU 必须等 GPU；打印几千行本身也有代价。
+//! ## 证据
+//! 参数肯定是张量（直接传入或在 f-string 中），位于每一步的路径上。
+//! ## 怎么改
+//! 每若干步打印一次：`if step % 100 == 0:`。
+//! ## 何时不成立
+//! 步数很少、每步很长的循环。
+//! ## 参考
+//! PyTorch 性能调优指南“Avoid unnecessary CPU-GPU synchronization”。
 
 use crate::rules::prelude::*;
 

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+//!
+//! ---
+//! ## 检测什么
+//! 训练循环的每一步都判断张量的值：`if torch.isnan(loss):`、`while error > limit:` 等。
+//! ## 为什么慢
+//! 为了决定分支，CPU 必须等 GPU 算出该值；之后 CPU 继续时 GPU 又闲着。
+//! ## 证据
+//! 判断的对象肯定是张量（`torch` 的结果、其比较结果，或被调用 `.backward()` 的对象）。
+//! ## 怎么改
+//! 在设备上决定（`torch.where`、`clip_grad_norm_`、会自行跳过坏步的 `GradScaler`），或每若干步判断一次。
+//! ## 何时不成立
+//! 张量在 CPU 上；错误的一步必须马上停止，值得等待。
+//! ## 参考
+//! PyTorch 性能调优指南“Avoid unnecessary CPU-GPU synchronization”。
 
 use crate::rules::prelude::*;
 

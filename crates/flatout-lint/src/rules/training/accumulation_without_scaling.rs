@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch documentation, "Automatic Mixed Precision examples: Gradient accumulation".
+//!
+//! ---
+//! ## 检测什么
+//! 梯度累积（`if (step + 1) % accumulation == 0: optimizer.step()`）的损失没有除以累积的步数。
+//! ## 为什么慢
+//! 累积多少步，梯度就大多少倍。训练因此需要更小的学习率，或发散而重跑。
+//! ## 证据
+//! 优化器在以累积命名的间隔之后才更新，每一步都运行 `backward()`，而循环中没有任何东西除以该数。
+//! ## 怎么改
+//! `(loss / accumulation).backward()`。
+//! ## 何时不成立
+//! 损失已经是累积 batch 的均值，或由库来除（Accelerate 会除）。
+//! ## 参考
+//! PyTorch 文档“Automatic Mixed Precision examples: Gradient accumulation”。
 
 use crate::rules::prelude::*;
 

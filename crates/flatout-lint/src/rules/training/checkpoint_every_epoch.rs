@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! The users' documents save every fifth epoch; flatout's trainer does so by default.
+//!
+//! ---
+//! ## 检测什么
+//! 在很多个 epoch 中，每个 epoch 都 `torch.save(…)`，没有间隔，也没有条件。
+//! ## 为什么慢
+//! 权重（往往还有两倍于它的优化器状态）要拷到主机并写盘，其间 GPU 等待。epoch 多的训练，每个 epoch 一般都很短。
+//! ## 证据
+//! 调用位于至少 20 个 epoch 的循环中，没有条件。只作提示：运行记录会测出其占比。
+//! ## 怎么改
+//! 每五个 epoch 和最后一个之后保存，分数提高时保存最好的。
+//! ## 何时不成立
+//! epoch 很长，或每个 epoch 都必须能恢复。
+//! ## 参考
+//! 用户的文档是每五个 epoch 保存一次；flatout 的训练器默认也是如此。
 
 use crate::rules::prelude::*;
 

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch documentation, "Asynchronous Saving with Distributed Checkpoint".
+//!
+//! ---
+//! ## 检测什么
+//! 训练循环的每一步都 `torch.save(…)`。
+//! ## 为什么慢
+//! 每一步都要把权重拷到主机并写盘，其间 GPU 等待：大模型要几秒。
+//! ## 证据
+//! 调用位于每一步的路径上，没有间隔条件。
+//! ## 怎么改
+//! 每若干步或每个 epoch 保存一次，或用副本在后台线程中保存。
+//! ## 何时不成立
+//! 一步本身就是一个 epoch（遍历文件或任务的循环）。
+//! ## 参考
+//! PyTorch 文档“Asynchronous Saving with Distributed Checkpoint”。
 
 use crate::rules::prelude::*;
 

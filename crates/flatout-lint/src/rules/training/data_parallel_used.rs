@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! PyTorch documentation: "It is recommended to use DistributedDataParallel, instead of this class, to do multi-GPU training, even if there is only a single node".
+//!
+//! ---
+//! ## 检测什么
+//! `torch.nn.DataParallel`。
+//! ## 为什么慢
+//! 一个 Python 进程驱动所有 GPU：每一步都把模型复制到每块 GPU、分发 batch，再把输出收集到第一块 GPU；它的工作比其他的多，其他的都在等。
+//! ## 证据
+//! 该调用（已解析别名）。
+//! ## 怎么改
+//! `torch.nn.parallel.DistributedDataParallel`，每块 GPU 一个进程（`torchrun`）；只有一块 GPU 时什么都不用。
+//! ## 何时不成立
+//! 只用来加载由它写出的 checkpoint 的代码。
+//! ## 参考
+//! PyTorch 文档：“It is recommended to use DistributedDataParallel, instead of this class, to do multi-GPU training, even if there is only a single node”。
 
 use crate::rules::prelude::*;
 

@@ -18,6 +18,20 @@
 //!
 //! ## References
 //! The users' documents evaluate every fifth epoch; flatout's trainer does so by default.
+//!
+//! ---
+//! ## 检测什么
+//! 在很多个 epoch 中，每个 epoch 都调用在整个 loader 上评估的函数，没有间隔。
+//! ## 为什么慢
+//! epoch 多的训练，每个 epoch 一般都很短，每次之后再遍历一遍验证数据会占不少时间。没有人会看一百个验证分数；每五个取最好的也一样能找到。
+//! ## 证据
+//! 调用位于至少 20 个 epoch 的循环中，没有条件。只作提示：运行记录会测出其占比。
+//! ## 怎么改
+//! 外加 `if epoch % 5 == 0:`，最后一个 epoch 之后再来一次。
+//! ## 何时不成立
+//! 早停或按平台期调整学习率需要每个 epoch 的分数，或 epoch 很长，评估看不出来。
+//! ## 参考
+//! 用户的文档是每五个 epoch 评估一次；flatout 的训练器默认也是如此。
 
 use crate::rules::prelude::*;
 

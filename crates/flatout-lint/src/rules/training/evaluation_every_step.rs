@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! flatout's guide to intervals: evaluation and checkpoints as a share of the run.
+//!
+//! ---
+//! ## 检测什么
+//! 训练循环的每一步都调用在整个 loader 上评估的函数。
+//! ## 为什么慢
+//! 每一步之后都遍历一遍验证数据：几乎所有时间都花在评估上。
+//! ## 证据
+//! 调用位于遍历 loader 的循环中，没有条件，且被调用的函数含有评估循环。
+//! ## 怎么改
+//! 每个 epoch 或每若干步评估一次。
+//! ## 何时不成立
+//! 评估用的 loader 有意做得很小。
+//! ## 参考
+//! flatout 关于间隔的指南：评估和 checkpoint 占运行的比例。
 
 use crate::rules::prelude::*;
 

@@ -17,6 +17,20 @@
 //!
 //! ## References
 //! PyTorch documentation, "Autograd mechanics: Locally disabling gradient computation".
+//!
+//! ---
+//! ## 检测什么
+//! 评估模型的循环（`model.eval()`、来自 loader 的 batch、没有 `backward()`）没有使用 `torch.no_grad()` 或 `torch.inference_mode()`。
+//! ## 为什么慢
+//! 每个运算都为永远不会到来的反向传播作记录：激活值留在显存中，batch 只能更小，Python 对每个运算也要多做工作。
+//! ## 证据
+//! 循环、其所在函数以及项目中的任何调用者都没有关闭梯度。
+//! ## 怎么改
+//! 给函数加 `@torch.no_grad()`，`--fix --unsafe` 会写；或在循环外加 `with torch.inference_mode():`。
+//! ## 何时不成立
+//! 评估本身需要梯度（显著图、对抗样本、物理残差）：提到 `grad` 的函数不在此列。
+//! ## 参考
+//! PyTorch 文档“Autograd mechanics: Locally disabling gradient computation”。
 
 use crate::rules::prelude::*;
 
