@@ -14,6 +14,10 @@ On a machine with neighbours that still leaves more noise than the probe costs. 
 inside one process under `flatout run`: short blocks of steps with its patches in place and with torch's own functions put back,
 turn about, so that nothing differs but the probe; there the thread's CPU time is told too, which leaves out what others took.
 
+`--inside SECONDS` asks the narrowest question: how long a step's calls into the probe take, each timed where it is called, between a
+step's arithmetic and the next, so with the caches as the arithmetic left them. What others do to the machine then hits microseconds
+instead of milliseconds. `__next__` counts without the loader's own, the hook after the optimizer whole.
+
 Printed: the step alone, then per arm the median over rounds of the median difference of paired blocks, with a 95% interval
 by bootstrap over rounds and the blocks in them. `--keep` appends the rounds to a file, `--show` counts several files together.
 """
@@ -61,6 +65,50 @@ def probe_switch(torch):
             each.update(ours if on else {})
 
     return switch
+
+
+def time_inside(torch):
+    """Times the probe's own part of `__next__` and of the step's hook; gives the lists that fill with nanoseconds."""
+    from torch.optim import optimizer
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    now, patched = time.perf_counter_ns, _BaseDataLoaderIter.__next__
+    own, spent, asked, stepped = patched.__wrapped__, [0], [], []
+
+    def loaders(self):
+        begin = now()
+        batch = own(self)
+        spent[0] += now() - begin
+        return batch
+
+    def put_in(function):
+        for cell in function.__closure__ or ():
+            inner = cell.cell_contents
+            if inner is own:
+                cell.cell_contents = loaders
+            elif getattr(getattr(inner, "__code__", None), "co_filename", "") == "<flatout>":
+                put_in(inner)
+
+    def timed_next(self):
+        spent[0], begin = 0, now()
+        batch = patched(self)
+        asked.append(now() - begin - spent[0])
+        return batch
+
+    def timed(hook):
+        def after(*arguments):
+            begin = now()
+            hook(*arguments)
+            stepped.append(now() - begin)
+
+        return after
+
+    put_in(patched)
+    _BaseDataLoaderIter.__next__ = timed_next
+    hooks = optimizer._global_optimizer_post_hooks
+    for key, hook in list(hooks.items()):
+        hooks[key] = timed(hook)
+    return asked, stepped
 
 
 def worker(device, width, steps, peer, pipes, cpu):
@@ -115,6 +163,16 @@ def worker(device, width, steps, peer, pipes, cpu):
         switch = probe_switch(torch) if peer == "switch" else None
         print("ready", file=answers, flush=True)
         for line in asks:
+            if peer == "inside":
+                end, (asked, stepped) = time.perf_counter() + float(line), time_inside(torch)
+                block()
+                asked.clear(), stepped.clear()
+                walls = []
+                while time.perf_counter() < end:
+                    walls.append(block()[0])
+                told = {"step_ms": statistics.median(walls) / steps * 1e3, "next": asked, "after": stepped}
+                print(json.dumps(told), file=answers, flush=True)
+                continue
             if switch is None:
                 print(json.dumps(block()[0]), file=answers, flush=True)
                 continue
@@ -195,6 +253,22 @@ def within(flatout, own, seconds, keep):
     print(json.dumps(result))
 
 
+def inside(flatout, own, seconds):
+    """What a step's calls into the probe take, in microseconds: the mean without the worst 1 in 200, which an interrupt or a
+    neighbour hit, and the median."""
+    own = dict(own, steps=400, peer="inside")
+    arm = Arm("probe", flatout + ["--", sys.executable, os.path.abspath(__file__)], own)
+    arm.ready()
+    told = arm.ask(seconds)
+    arm.end()
+    result = {"device": own["device"], "width": own["width"], "steps": len(told["after"]), "step_ms": round(told["step_ms"], 3)}
+    for name in ("next", "after"):
+        times = sorted(told[name])[: int(len(told[name]) * 0.995)]
+        result[name] = {"mean_us": round(statistics.mean(times) / 1e3, 1), "median_us": round(statistics.median(times) / 1e3, 1)}
+    result["mean_us"] = round(result["next"]["mean_us"] + result["after"]["mean_us"], 1)
+    print(json.dumps(result))
+
+
 def fitting_width(own, wanted_ms):
     """The width at which a step alone takes as long as wanted."""
     width, command = own["width"], [sys.executable, os.path.abspath(__file__)]
@@ -251,6 +325,7 @@ def main():
     parser.add_argument("--traceml", action="store_true", help="TraceML as a further arm (pip install traceml-ai)")
     parser.add_argument("--keep", metavar="FILE", help="append the rounds to this file")
     parser.add_argument("--within", type=float, metavar="SECONDS", help="only the probe, switched on and off in one process")
+    parser.add_argument("--inside", type=float, metavar="SECONDS", help="only the time in the probe's own functions")
     parser.add_argument("--show", nargs="+", metavar="FILE", help="only count kept rounds together")
     arguments = parser.parse_args()
     random.seed(1)
@@ -269,6 +344,9 @@ def main():
         own["width"] = kept["width"]
     elif not arguments.width:
         own["width"] = fitting_width(own, arguments.step_ms)
+    if arguments.inside:
+        inside([os.path.abspath(arguments.flatout), "run", "--quiet"], own, arguments.inside)
+        return
     if arguments.within:
         within([os.path.abspath(arguments.flatout), "run", "--quiet"], own, arguments.within, arguments.keep)
         return

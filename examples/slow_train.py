@@ -23,20 +23,20 @@ SECONDS = 25
 class Windows(Dataset):
     """Thirty days of prices for each sample, normalised when it is asked for."""
 
-    def __init__(self, days=4000, features=16):
+    def __init__(self, folder, days=4000, features=16):
         generator = torch.Generator().manual_seed(0)
         self.prices = torch.randn(days, features, generator=generator).cumsum(0)
+        self.scale = os.path.join(folder, "scale.pt")
+        torch.save({"mean": self.prices.mean(0), "std": self.prices.std(0)}, self.scale)
 
     def __len__(self):
         return len(self.prices) - 31
 
     def __getitem__(self, index):
-        window = self.prices[index : index + 30]
-        rows = []
-        for row in window:
-            rows.append((row - window.mean(0)) / (window.std(0) + 1e-6))
+        scale = torch.load(self.scale)
+        window = (self.prices[index : index + 30] - scale["mean"]) / scale["std"]
         label = (self.prices[index + 30, 0] > self.prices[index + 29, 0]).float()
-        return torch.stack(rows).flatten(), label
+        return window.flatten(), label
 
 
 def evaluate(model, loader):
@@ -52,25 +52,29 @@ def evaluate(model, loader):
 
 def main():
     torch.manual_seed(0)
-    data = Windows()
+    with tempfile.TemporaryDirectory() as folder:
+        train(folder)
+
+
+def train(folder):
+    data = Windows(folder)
     loader = DataLoader(data, batch_size=64, shuffle=True, num_workers=0)
     held_out = DataLoader(data, batch_size=64)
     model = nn.Sequential(nn.Linear(480, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 1))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     begin, step = time.monotonic(), 0
-    with tempfile.TemporaryDirectory() as folder:
-        while time.monotonic() - begin < SECONDS:
-            for x, y in loader:
-                loss = nn.functional.binary_cross_entropy_with_logits(model(x).squeeze(1), y)
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                step += 1
-                if step % 20 == 0:
-                    print(f"step {step}: loss {loss.item():.4f}, accuracy {evaluate(model, held_out):.3f}")
-                    torch.save(model.state_dict(), os.path.join(folder, "model.pt"))
-                if time.monotonic() - begin > SECONDS:
-                    break
+    while time.monotonic() - begin < SECONDS:
+        for x, y in loader:
+            loss = nn.functional.binary_cross_entropy_with_logits(model(x).squeeze(1), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            step += 1
+            if step % 20 == 0:
+                print(f"step {step}: loss {loss.item():.4f}, accuracy {evaluate(model, held_out):.3f}")
+                torch.save(model.state_dict(), os.path.join(folder, "model.pt"))
+            if time.monotonic() - begin > SECONDS:
+                break
     print(f"{step * 64 / (time.monotonic() - begin):.0f} samples/s")
 
 
