@@ -20,6 +20,7 @@ for language in en zh-CN; do
     # `script` gives it a terminal, so that it prints in colour.
     script -qec "stty cols 80; '$flatout' diagnose $record --lang $language" /dev/null >"$work/text"
     python3 docs/pictures/terminal.py "flatout diagnose last" <"$work/text" >"$work/terminal.html"
-    shot "$work/terminal.html" "docs/pictures/terminal.$language.png" 860 640
+    rows=$(wc -l <"$work/terminal.html")
+    shot "$work/terminal.html" "docs/pictures/terminal.$language.png" 860 $((rows * 20 + 36))
 done
 ls -l docs/pictures/*.png

@@ -1,4 +1,5 @@
-"""What a terminal showed, with its colours, as a page: the command as argument, the output on stdin."""
+"""What a terminal showed, with its colours, as a page: the command as argument, the output on stdin. Ends with the last whole finding
+that fits."""
 
 import html
 import re
@@ -16,6 +17,11 @@ def span(match):
     return '<span style="' + ";".join(COLOURS.get(code, "") for code in codes) + '">'
 
 
-text = html.escape(sys.stdin.read().replace("\r", ""), quote=False)
+ROWS = 31
+lines = sys.stdin.read().replace("\r", "").split("\n")
+if len(lines) > ROWS:
+    ends = [row for row, line in enumerate(lines[:ROWS]) if not line.strip()]
+    lines = lines[: ends[-1]] if ends else lines[:ROWS]
+text = html.escape("\n".join(lines), quote=False)
 text = re.sub("\x1b\\[([0-9;]*)m", span, text)
 print(f'<!doctype html><meta charset="utf-8"><body style="margin:0;background:#14171b"><pre style="{STYLE}">$ {html.escape(sys.argv[1])}\n{text}</pre>')
