@@ -152,14 +152,14 @@ fn training_log(path: &Path, options: &Options) -> Result<Read> {
     let foreign = log.foreign_lines;
     if foreign > 0 {
         section.notes.push(message!(
-            en: "{foreign} lines are not UTF-8; their numbers are read all the same, their words may show wrong",
+            en: "lines that are not UTF-8: {foreign}; their numbers are read all the same, their words may show wrong",
             zh: "有 {foreign} 行不是 UTF-8 编码；其中的数字照常读取，文字可能显示不正确"
         ));
     }
     let back = log.backward_steps;
     if back > 0 {
         section.notes.push(message!(
-            en: "the clock goes back {back} times; no time is measured across a jump",
+            en: "jumps back of the clock: {back}; no time is measured across one",
             zh: "时间戳有 {back} 次倒退；不跨越倒退处计算时间"
         ));
     }
@@ -184,7 +184,8 @@ pub fn record(record: &Record) -> Read {
         section.utilisation.add(sample);
     }
     section.epochs = Epochs::of(epochs_of(&data));
-    section.time = (!diagnosis.time.rows.is_empty()).then_some(diagnosis.time);
+    let is_empty = data.samples.is_empty() && data.steps.is_empty();
+    section.time = (!is_empty && !diagnosis.time.rows.is_empty()).then_some(diagnosis.time);
     section.findings = diagnosis.findings;
     section.training = Some(TrainingLog {
         problems: files::problems_of(&data),

@@ -65,6 +65,8 @@ pub enum Fate {
     StillThere,
     /// Only in a run between.
     Between,
+    /// The run without it has too little data to tell.
+    Unknown,
 }
 
 #[derive(Debug, Serialize)]
@@ -126,6 +128,9 @@ const KEYS: [&str; 7] = [
     "gpu_busy",
     "cpu_busy",
 ];
+
+/// The one verdict of a run that was judged.
+const NOTHING_WRONG: &str = "nothing-wrong";
 
 /// Figures that say nothing when the batches are of another size.
 const OF_A_BATCH: [&str; 3] = ["steps_per_s", "step_ms", "data_wait_ms"];
@@ -198,9 +203,10 @@ fn findings(digests: &[Digest]) -> Vec<FindingRow> {
             .collect();
         let fate = match (seen.first(), seen.last()) {
             (Some(true), Some(true)) => Fate::StillThere,
-            (Some(true), _) => Fate::Gone,
-            (_, Some(true)) => Fate::New,
-            _ => Fate::Between,
+            (Some(true), _) if digests.last().is_some_and(is_judged) => Fate::Gone,
+            (_, Some(true)) if digests.first().is_some_and(is_judged) => Fate::New,
+            (Some(false), Some(false)) => Fate::Between,
+            _ => Fate::Unknown,
         };
         rows.push(FindingRow {
             rule: rule.clone(),
@@ -213,10 +219,21 @@ fn findings(digests: &[Digest]) -> Vec<FindingRow> {
         Fate::Gone => 0,
         Fate::New => 1,
         Fate::StillThere => 2,
-        Fate::Between => 3,
+        Fate::Unknown => 3,
+        Fate::Between => 4,
     };
     rows.sort_by_key(|row| order(row.fate));
     rows
+}
+
+/// Whether a finding that is absent says that the fault is: not in a run that was too short to be judged.
+fn is_judged(digest: &Digest) -> bool {
+    let mut verdicts = digest
+        .diagnosis
+        .findings
+        .iter()
+        .filter(|finding| finding.kind == Kind::Verdict);
+    verdicts.all(|finding| finding.rule == NOTHING_WRONG)
 }
 
 /// Everything set or installed that is not the same in all runs.

@@ -179,12 +179,12 @@ fn a_log_of_mixed_encodings_as_text_page_and_picture() {
         ],
     );
     assert!(
-        text.contains("2 lines are not UTF-8") && text.contains("2 epochs: mean 25 s"),
+        text.contains("lines that are not UTF-8: 2") && text.contains("2 epochs: mean 25 s"),
         "{text}"
     );
     let page = fs::read_to_string(folder.path().join("train.html")).unwrap();
     assert!(
-        page.contains("2 lines are not UTF-8") && page.contains("2 epochs"),
+        page.contains("lines that are not UTF-8: 2") && page.contains("2 epochs"),
         "{page}"
     );
     let picture = fs::read(folder.path().join("train.png")).unwrap();

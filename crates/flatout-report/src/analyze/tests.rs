@@ -74,7 +74,10 @@ fn a_clock_that_jumps_back_is_said() {
     let log = smi(60) + "2025/12/31 00:00:00.000, 0, 5 %, 700 MiB, 60.00 W\n";
     let section = section("gpu.csv", log.as_bytes());
     assert!(
-        section.notes.iter().any(|note| note.en.contains("goes back 1")),
+        section
+            .notes
+            .iter()
+            .any(|note| note.en.contains("jumps back of the clock: 1")),
         "{:?}",
         section.notes
     );
@@ -90,7 +93,7 @@ fn a_training_log_of_mixed_encodings() {
     ]
     .concat();
     let section = section("train.log", &log);
-    assert!(section.notes[0].en.contains("1 lines are not UTF-8"));
+    assert!(section.notes[0].en.contains("lines that are not UTF-8: 1"));
     let text = shown(section, Language::English);
     assert!(
         text.contains("2 epochs: mean 25 s") && text.contains("NaN"),

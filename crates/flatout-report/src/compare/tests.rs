@@ -52,6 +52,20 @@ fn faster_is_better_and_its_cause_is_gone() {
 }
 
 #[test]
+fn a_run_without_data_cures_nothing() {
+    let empty = || Digest::of(RunData::default());
+    for runs in [[run("naive", 0.6, 1), empty()], [empty(), run("naive", 0.6, 1)]] {
+        let comparison = Comparison::of(&runs);
+        assert!(!comparison.findings.is_empty());
+        assert!(
+            comparison.findings.iter().all(|row| row.fate == Fate::Unknown),
+            "{:?}",
+            comparison.findings
+        );
+    }
+}
+
+#[test]
 fn the_same_run_twice_differs_in_nothing() {
     let runs = [run("a", 0.6, 1), run("b", 0.6, 1)];
     let comparison = Comparison::of(&runs);

@@ -100,6 +100,7 @@ impl Looker<'_> {
         for line in lines::each(&raw) {
             block.bytes += line.len() as u64 + 1;
             block.lines += 1;
+            block.foreign_lines += u64::from(!line.is_ascii() && std::str::from_utf8(line).is_err());
             // Progress bars write over themselves: what stands between two returns is a line of its own.
             let mut rest = line;
             while let Some(end) = memchr::memchr(b'\r', rest) {
@@ -130,7 +131,6 @@ impl Looker<'_> {
         } else {
             Told::Nothing
         };
-        block.foreign_lines += u64::from(!line.is_ascii() && std::str::from_utf8(line).is_err());
         block.seen.push(Seen {
             start: begin + behind,
             end: begin + line.len(),
