@@ -117,8 +117,9 @@ pub fn show(report: &Report, language: Language, moving: bool) {
                     batch_size.div_ceil(*micro_batch_size)
                 )
             };
+            let plural = if *steps_an_epoch == 1 { "" } else { "s" };
             message!(
-                en: "{device}: {model} with {parameters} parameters; {samples} samples ({rest} to validate on), {data}; batch {batch_size}{micro}, {steps_an_epoch} steps an epoch; {memory} for the plan; ready in {ready}",
+                en: "{device}: {model} with {parameters} parameters; {samples} samples ({rest} to validate on), {data}; batch {batch_size}{micro}, {steps_an_epoch} step{plural} an epoch; {memory} for the plan; ready in {ready}",
                 zh: "{device}：{model}，{parameters} 个参数；{samples} 个训练样本（{rest} 个验证样本），{data}；batch {batch_size}{micro}，每轮 {steps_an_epoch} 步；计划占用 {memory}；{ready} 后就绪"
             )
         }

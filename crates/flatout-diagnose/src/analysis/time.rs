@@ -118,7 +118,7 @@ fn phase_row(phase: Phase) -> Message {
         Phase::Sync => message!(en: "blocked on the device", zh: "阻塞等待设备"),
         Phase::Eval => message!(en: "evaluation", zh: "评估"),
         Phase::Checkpoint => message!(en: "saving checkpoints", zh: "保存 checkpoint"),
-        Phase::Other => message!(en: "the program's other Python code", zh: "程序的其他 Python 代码"),
+        Phase::Other => message!(en: "the program's other code", zh: "程序的其他代码"),
     }
 }
 
