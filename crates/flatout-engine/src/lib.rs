@@ -88,4 +88,4 @@ pub use ops::gather::Augment;
 pub use ops::optimizer::{Optimizer, Rule};
 pub use ops::recurrent::{Recurrent, SequenceOutput};
 pub use plan::{BufferId, DataType, Plan, Role};
-pub use session::{KeptTensor, Leaving, Position, Session, Table};
+pub use session::{Answer, Here, KeptTensor, Leaving, Loss, Position, Session, Table};

@@ -90,17 +90,39 @@ pub struct KeptTensor {
     pub values: Vec<f32>,
 }
 
-/// Everything that is kept from step to step, on its way from the device.
-pub trait Leaving: Send {
+/// What a device was asked for behind the steps so far, on its way to the host.
+pub trait Answer<T>: Send {
+    /// Whether it can be had without waiting.
+    fn is_here(&self) -> bool;
+
     /// Waits until it is here. May be called on another thread than the session's.
-    fn arrive(self: Box<Self>) -> Result<Vec<KeptTensor>, EngineError>;
+    fn arrive(self: Box<Self>) -> Result<T, EngineError>;
 }
 
 /// What is here already.
-impl Leaving for Vec<KeptTensor> {
-    fn arrive(self: Box<Self>) -> Result<Vec<KeptTensor>, EngineError> {
-        Ok(*self)
+pub struct Here<T>(pub T);
+
+impl<T: Send> Answer<T> for Here<T> {
+    fn is_here(&self) -> bool {
+        true
     }
+
+    fn arrive(self: Box<Self>) -> Result<T, EngineError> {
+        Ok(self.0)
+    }
+}
+
+/// Everything that is kept from step to step.
+pub type Leaving = Box<dyn Answer<Vec<KeptTensor>>>;
+
+/// The training loss since it was last asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Loss {
+    /// In rows; `None` without a step.
+    pub mean: Option<f64>,
+    /// The first update whose loss was no finite number, counted from 1, since the session began; `None` where none was, or where the
+    /// device does not keep it.
+    pub first_bad_update: Option<u64>,
 }
 
 /// A plan on a device.
@@ -148,6 +170,11 @@ pub trait Session: Send {
     /// What was kept, in order; nothing is kept afterwards.
     fn take_kept(&mut self) -> Result<Vec<f32>, EngineError>;
 
+    /// The same, not waited for.
+    fn ask_kept(&mut self) -> Result<Box<dyn Answer<Vec<f32>>>, EngineError> {
+        Ok(Box::new(Here(self.take_kept()?)))
+    }
+
     /// Whether tables stay with the host and the rows of each batch are carried over while the device computes.
     fn is_streaming(&self) -> bool {
         false
@@ -164,17 +191,20 @@ pub trait Session: Send {
         None
     }
 
-    /// The mean training loss since the last call, in rows; `None` without a step. The only call that waits for the device.
+    /// The mean training loss since the last call, in rows; `None` without a step. Waits for the device.
     fn take_loss(&mut self) -> Option<f64>;
+
+    /// The same, asked for behind the steps so far and not waited for.
+    fn ask_loss(&mut self) -> Result<Box<dyn Answer<Loss>>, EngineError> {
+        let mean = self.take_loss();
+        Ok(Box::new(Here(Loss {
+            mean,
+            first_bad_update: None,
+        })))
+    }
 
     /// The same for evaluation.
     fn take_evaluation_loss(&mut self) -> Option<f64>;
-
-    /// The first update whose loss was no finite number, counted from 1, since the session began; `None` where none was, or where
-    /// the device does not keep it.
-    fn first_bad_update(&mut self) -> Option<u64> {
-        None
-    }
 
     /// The global norm of the gradients of the last update, before the clip.
     fn gradient_norm(&mut self) -> f64;
@@ -184,7 +214,7 @@ pub trait Session: Send {
 
     /// All parameters and state as they are after the steps so far. Where the device can, it copies them beside the steps that
     /// follow.
-    fn snapshot(&mut self) -> Result<Box<dyn Leaving>, EngineError> {
+    fn snapshot(&mut self) -> Result<Leaving, EngineError> {
         let buffers = self.plan().buffers().iter();
         let kept = buffers.filter(|buffer| matches!(buffer.role, Role::Parameter | Role::State));
         let kept: Vec<_> = kept
@@ -195,7 +225,7 @@ pub trait Session: Send {
             self.read(&name, &mut values)?;
             Ok(KeptTensor { name, shape, values })
         });
-        Ok(Box::new(read.collect::<Result<Vec<_>, EngineError>>()?))
+        Ok(Box::new(Here(read.collect::<Result<Vec<_>, EngineError>>()?)))
     }
 
     /// Writes a parameter or state.

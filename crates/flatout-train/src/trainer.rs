@@ -1,6 +1,8 @@
 //! A training from its data to its end: phases one after the other, each with its session. The loop, evaluation and saving have
 //! files of their own below.
 
+mod answers;
+mod closing;
 mod epochs;
 mod evaluation;
 mod report;
@@ -26,6 +28,7 @@ use flatout_core::files::write_atomically;
 use flatout_core::{Message, message, units};
 use flatout_data::EpochOrder;
 use flatout_engine::{EngineError, Position, Session};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -52,6 +55,13 @@ pub struct Trainer<'a> {
     finite_step: u64,
     trained_samples: u64,
     trained_s: f64,
+    /// Asked of the device and not read yet, in order.
+    pending: VecDeque<answers::Pending>,
+    /// When the epoch that is being read began, and when the last of its losses was here.
+    epoch_began: Instant,
+    epoch_ended: Instant,
+    /// The scores get no better: this phase ends.
+    stopping: bool,
     last_scores: Option<Scores>,
     /// Notes that were told: a second phase does not repeat them.
     told: Vec<Message>,
@@ -128,6 +138,10 @@ impl<'a> Trainer<'a> {
             finite_step: 0,
             trained_samples: 0,
             trained_s: 0.0,
+            pending: VecDeque::new(),
+            epoch_began: begun,
+            epoch_ended: begun,
+            stopping: false,
             last_scores: None,
             told: Vec::new(),
             begun,
@@ -209,7 +223,9 @@ impl<'a> Trainer<'a> {
                 Err(TrainError::Engine(EngineError::OutOfMemory { wanted_bytes })) => wanted_bytes,
                 result => return result,
             };
-            self.take_loss(&mut *opened.session)?;
+            // What was trained before memory ran out took time as well.
+            self.catch_up(&mut *opened.session)?;
+            self.trained_s += self.epoch_began.elapsed().as_secs_f64();
             begin = Begin::Memory(Snapshot::take(&mut *opened.session, self.position)?);
             drop(opened);
             let Self { data, report, .. } = self;

@@ -11,7 +11,7 @@ use super::vectorised::level;
 use crate::EngineError;
 use crate::ops::{clip, optimizer};
 use crate::plan::{BufferId, DataType, Plan, Role};
-use crate::session::{Position, Session, Table};
+use crate::session::{Answer, Here, Loss, Position, Session, Table};
 
 /// Losses added up since they were last asked for.
 #[derive(Default)]
@@ -285,8 +285,11 @@ impl<T: Real> Session for CpuSession<T> {
         self.evaluation_loss.take()
     }
 
-    fn first_bad_update(&mut self) -> Option<u64> {
-        self.first_bad_update
+    fn ask_loss(&mut self) -> Result<Box<dyn Answer<Loss>>, EngineError> {
+        Ok(Box::new(Here(Loss {
+            mean: self.training_loss.take(),
+            first_bad_update: self.first_bad_update,
+        })))
     }
 
     fn gradient_norm(&mut self) -> f64 {

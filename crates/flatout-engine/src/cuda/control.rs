@@ -67,4 +67,34 @@ pub struct Results {
     pub first_bad: u64,
 }
 
+impl Results {
+    /// As the card wrote them; nothing where that is too short.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        if bytes.len() < size_of::<Self>() {
+            return Self::default();
+        }
+        // SAFETY: long enough, and any bits are numbers.
+        unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() }
+    }
+}
+
 const _: () = assert!(Control::BYTES == 56 && size_of::<Results>() == 64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_read_where_the_kernels_put_them() {
+        let mut bytes = [0u8; 64];
+        bytes[8..16].copy_from_slice(&2.5f64.to_le_bytes());
+        bytes[24..32].copy_from_slice(&5f64.to_le_bytes());
+        bytes[56..].copy_from_slice(&7u64.to_le_bytes());
+        let results = Results::from_bytes(&bytes);
+        assert_eq!(
+            (results.loss[1], results.rows[1], results.first_bad),
+            (2.5, 5.0, 7)
+        );
+        assert_eq!(Results::from_bytes(&bytes[..63]).first_bad, 0);
+    }
+}

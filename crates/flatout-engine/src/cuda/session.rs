@@ -1,6 +1,7 @@
 //! A plan on a card. The first step runs through the queue once to time the matrix products; from then on a step is one
 //! copy of the batch's indices and one graph. The host never waits but when it is asked for a number.
 
+mod answers;
 mod busy;
 mod checks;
 mod kept;
@@ -24,7 +25,8 @@ use super::turn::alone;
 use crate::EngineError;
 use crate::ops::optimizer;
 use crate::plan::{BufferId, DataType, Plan, Role};
-use crate::session::{Leaving, Position, Session, Table};
+use crate::session::{Answer, Leaving, Loss, Position, Session, Table};
+use answers::Reply;
 use busy::Busy;
 use kept::Kept;
 use leaving::Carrier;
@@ -53,6 +55,7 @@ pub struct CudaSession {
     slots: Slots,
     kept: Kept,
     carriers: Vec<Arc<Mutex<Carrier>>>,
+    replies: Vec<Arc<Mutex<Reply>>>,
     busy: Busy,
     norm_parts: Block,
     fusion: Fusion,
@@ -102,6 +105,7 @@ impl CudaSession {
             slots,
             kept: Kept::default(),
             carriers: Vec::new(),
+            replies: Vec::new(),
             busy: Busy::default(),
             norm_parts,
             fusion,
@@ -191,16 +195,6 @@ impl CudaSession {
             .stream
             .download(&mut results, self.memory.results.address())?;
         Ok(results[0])
-    }
-
-    fn take(&mut self, which: usize) -> Option<f64> {
-        let results = self.results().ok()?;
-        let zero = [0f64];
-        let base = self.memory.results.address();
-        for offset in [which * 8, 16 + which * 8] {
-            self.machine.stream.write(base + offset as u64, &zero).ok()?;
-        }
-        (results.rows[which] > 0.0).then(|| results.loss[which] / results.rows[which])
     }
 
     fn read_place(&mut self, id: BufferId, values: &mut [f32]) -> Result<(), EngineError> {
@@ -319,7 +313,11 @@ impl Session for CudaSession {
     }
 
     fn take_kept(&mut self) -> Result<Vec<f32>, EngineError> {
-        self.read_kept()
+        self.ask_for_kept()?.arrive()
+    }
+
+    fn ask_kept(&mut self) -> Result<Box<dyn Answer<Vec<f32>>>, EngineError> {
+        self.ask_for_kept()
     }
 
     fn is_streaming(&self) -> bool {
@@ -337,18 +335,15 @@ impl Session for CudaSession {
     }
 
     fn take_loss(&mut self) -> Option<f64> {
-        self.take(0)
+        self.ask_mean(0).ok()?.arrive().ok()?.mean
+    }
+
+    fn ask_loss(&mut self) -> Result<Box<dyn Answer<Loss>>, EngineError> {
+        self.ask_mean(0)
     }
 
     fn take_evaluation_loss(&mut self) -> Option<f64> {
-        self.take(1)
-    }
-
-    fn first_bad_update(&mut self) -> Option<u64> {
-        self.results()
-            .ok()
-            .map(|results| results.first_bad)
-            .filter(|update| *update > 0)
+        self.ask_mean(1).ok()?.arrive().ok()?.mean
     }
 
     fn gradient_norm(&mut self) -> f64 {
@@ -370,7 +365,7 @@ impl Session for CudaSession {
         self.read_place(id, values)
     }
 
-    fn snapshot(&mut self) -> Result<Box<dyn Leaving>, EngineError> {
+    fn snapshot(&mut self) -> Result<Leaving, EngineError> {
         self.leave()
     }
 

@@ -1,5 +1,6 @@
-//! The loop over epochs and steps. It never reads the loss back but when it is to be shown.
+//! The loop over epochs and steps. It never waits for the loss: what was asked for is read when it is here.
 
+use super::answers::Then;
 use super::{Report, Trainer};
 use crate::batch_size::Batch;
 use crate::checkpoint::Progress;
@@ -8,11 +9,11 @@ use crate::schedule::{Schedule, Shape as ScheduleShape};
 use crate::{Settings, TrainError};
 use flatout_data::{EpochOrder, Position};
 use flatout_engine::Session;
-use flatout_telemetry::{EventKind, Phase};
+use flatout_telemetry::Phase;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Seconds between signs of life inside an epoch. Each waits for the device once to read the loss.
+/// Seconds between signs of life inside an epoch. Each asks the device for the loss.
 const REPORT_S: f64 = 0.5;
 
 /// One phase with its order of samples.
@@ -31,6 +32,10 @@ impl PhaseRun<'_> {
     /// Arithmetic of one update.
     pub(super) fn flops(&self, session: &dyn Session) -> f64 {
         session.plan().flops_per_step() * self.batch.parts() as f64
+    }
+
+    pub(super) fn next_rate(&self, progress: &Progress) -> f64 {
+        self.rate(&self.schedule(), progress)
     }
 
     /// The rate of the step that comes next. Counted within the phase: the next one warms up and falls anew.
@@ -64,67 +69,16 @@ impl Trainer<'_> {
         run: &PhaseRun,
         session: &mut dyn Session,
     ) -> Result<bool, TrainError> {
-        let settings = run.settings;
-        while self.progress.epoch < settings.epochs {
-            let (began, samples_before) = (Instant::now(), self.trained_samples);
-            let ended = self.train_epoch(run, session);
-            // What was trained before memory ran out took time as well.
-            self.trained_s += began.elapsed().as_secs_f64();
-            let interrupted = ended?;
-            self.take_loss(session)?;
-            let seconds = began.elapsed().as_secs_f64();
-            if interrupted {
+        (self.epoch_began, self.stopping) = (Instant::now(), false);
+        while self.progress.epoch < run.settings.epochs && !self.stopping {
+            let samples_before = self.trained_samples;
+            if self.train_epoch(run, session)? {
+                self.catch_up(session)?;
+                self.trained_s += self.epoch_began.elapsed().as_secs_f64();
                 self.save(session, "last.safetensors")?;
                 return Ok(true);
             }
-            let samples = (self.trained_samples - samples_before) as f64;
-            let (epoch, last) = (
-                self.progress.epoch + 1,
-                self.progress.epoch + 1 == settings.epochs,
-            );
-            if samples > 0.0 {
-                self.recorder.event(EventKind::Epoch {
-                    number: epoch,
-                    duration_ms: Some(seconds * 1e3),
-                });
-            }
-            let due = |interval: u64| last || epoch.is_multiple_of(interval);
-            // Before the epoch counts as done: where memory runs out here, the session that follows evaluates it.
-            let scores = if due(settings.eval_interval) {
-                self.evaluate(session, settings)?
-            } else {
-                None
-            };
-            let loss = self.progress.epoch_loss / self.progress.epoch_samples.max(1) as f64;
-            self.progress.epoch_step = self.progress.epoch_step.saturating_sub(1);
-            let last_rate = run.rate(&run.schedule(), &self.progress);
-            (self.progress.epoch, self.progress.epoch_step) = (epoch, 0);
-            (self.progress.epoch_loss, self.progress.epoch_samples) = (0.0, 0);
-            self.epoch_line(&Report::Epoch {
-                phase: run.name.to_owned(),
-                epoch,
-                epochs: settings.epochs,
-                step: self.progress.step,
-                loss,
-                samples_s: samples / seconds.max(1e-9),
-                seconds,
-                rate: last_rate,
-                scores,
-            });
-            if let Some(scores) = scores {
-                self.keep_best(session, &scores)?;
-            }
-            let stopping =
-                settings.early_stopping > 0 && self.progress.without_gain >= settings.early_stopping;
-            if last || stopping {
-                self.save(session, "last.safetensors")?;
-            } else if due(settings.checkpoint_interval) || self.unsaved {
-                self.begin_saving(session, "last.safetensors", None)?;
-            }
-            if stopping && !last {
-                (self.report)(&Report::Stopped { early: true });
-                break;
-            }
+            self.end_epoch(run, session, self.trained_samples - samples_before)?;
         }
         Ok(false)
     }
@@ -149,11 +103,11 @@ impl Trainer<'_> {
             self.progress.epoch_step += 1;
             self.progress.step += 1;
             self.trained_samples += samples as u64;
-            self.progress.epoch_samples += samples as u64;
             self.unread_samples += samples as u64;
             if settings.naive {
-                self.take_loss(session)?;
+                self.catch_up(session)?;
             }
+            self.read_what_is_here(session)?;
             if self.recorder.is_due() {
                 self.recorder.busy(session.busy_ms());
                 self.look_after_saving()?;
@@ -213,10 +167,6 @@ impl Trainer<'_> {
         line: bool,
         session: &mut dyn Session,
     ) -> Result<(), TrainError> {
-        let loss = self.take_loss(session)?;
-        if line && let Some(loss) = loss {
-            self.metrics.step_loss(self.progress.step, loss);
-        }
         let (done, of) = (self.progress.epoch_step, run.order.batches_per_epoch());
         let each = clock.began.elapsed().as_secs_f64() / (done - clock.first_step).max(1) as f64;
         let left = ((run.settings.epochs - self.progress.epoch) * of).saturating_sub(done);
@@ -228,7 +178,7 @@ impl Trainer<'_> {
             step: done,
             of,
             samples_s: run.batch.effective as f64 / each.max(1e-9),
-            loss,
+            loss: None,
             busy_ratio: device.busy_ratio,
             peak_ratio: clock
                 .peak_flops
@@ -238,45 +188,7 @@ impl Trainer<'_> {
             seconds_left: each * left as f64,
             line,
         };
-        (self.report)(&report);
         clock.shown = Instant::now();
-        Ok(())
-    }
-
-    /// Reads the loss since the last time; a loss that is no number ends the run.
-    pub(super) fn take_loss(&mut self, session: &mut dyn Session) -> Result<Option<f64>, TrainError> {
-        let waiting = Instant::now();
-        let loss = session.take_loss();
-        self.recorder.add(Phase::Sync, waiting.elapsed().as_secs_f64());
-        let Some(loss) = loss else { return Ok(None) };
-        if !loss.is_finite() {
-            let since = session.first_bad_update();
-            let steps_ago = since.map_or(0, |update| session.position().updates.saturating_sub(update));
-            let kept = Some(self.output("last.safetensors")).filter(|path| path.exists());
-            return Err(TrainError::NotFinite {
-                epoch: self.progress.epoch + 1,
-                step: self.progress.step.saturating_sub(steps_ago),
-                after: if since.is_some() {
-                    None
-                } else {
-                    Some(self.finite_step)
-                },
-                kept,
-            });
-        }
-        let loss = loss * self.data.target().loss_scale();
-        self.finite_step = self.progress.step;
-        self.recorder.loss(loss);
-        // The mean since the last reading stands for all samples since then.
-        self.progress.epoch_loss += loss * std::mem::take(&mut self.unread_samples) as f64;
-        Ok(Some(loss))
-    }
-
-    /// Tells the epoch to those who watch and to the files.
-    fn epoch_line(&mut self, report: &Report) {
-        (self.report)(report);
-        if let Err(error) = self.metrics.epoch(report) {
-            self.warn(&error);
-        }
+        self.ask_loss(session, Then::Show(Box::new(report)))
     }
 }

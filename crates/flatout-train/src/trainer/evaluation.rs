@@ -5,51 +5,76 @@ use crate::indices::BatchIndices;
 use crate::metrics::{Meter, Scores};
 use crate::{Settings, TrainError};
 use flatout_data::{EpochOrder, Position};
-use flatout_engine::Session;
+use flatout_engine::{Answer, Session};
 use flatout_telemetry::{EventKind, Phase};
 use std::time::Instant;
 
+/// A pass that has been sent.
+pub(super) struct Evaluation {
+    predictions: Box<dyn Answer<Vec<f32>>>,
+    /// In the order of their predictions.
+    samples: Vec<u32>,
+    batches: u64,
+    began: Instant,
+}
+
+impl Evaluation {
+    pub(super) fn is_here(&self) -> bool {
+        self.predictions.is_here()
+    }
+}
+
 impl Trainer<'_> {
-    pub(super) fn evaluate(
+    /// Sends the validation samples behind the steps so far.
+    pub(super) fn send_evaluation(
         &mut self,
         session: &mut dyn Session,
         settings: &Settings,
-    ) -> Result<Option<Scores>, TrainError> {
+    ) -> Result<Evaluation, TrainError> {
         let began = Instant::now();
         let order = EpochOrder::new(self.data.validation.clone(), session.plan().batch(), false, None);
         let mut batch = BatchIndices::new(order.batch_size(), order.batch_size(), session.plan());
-        let outputs = self.data.target().outputs();
-        let mut meter = Meter::new(self.data.target(), self.data.is_sequence());
-        let mut evaluated = Vec::new();
+        let mut samples = Vec::new();
         for number in 0..order.batches_per_epoch() {
-            let count = batch.fill(
-                &self.data,
-                &order,
-                Position {
-                    epoch: 0,
-                    batch: number,
-                },
-                session,
-            )?;
+            let position = Position {
+                epoch: 0,
+                batch: number,
+            };
+            let count = batch.fill(&self.data, &order, position, session)?;
             session.set_valid_rows(count);
             // Predictions stay on the device until all are made: nothing is waited for batch by batch.
             session.evaluate_keeping("prediction")?;
-            evaluated.extend_from_slice(&batch.samples[..count]);
+            samples.extend_from_slice(&batch.samples[..count]);
             if settings.naive {
                 self.recorder.flush_if_due();
             }
         }
-        let predictions = session.take_kept()?;
-        for (&sample, prediction) in evaluated.iter().zip(predictions.chunks_exact(outputs)) {
+        session.set_valid_rows(session.plan().batch());
+        let predictions = session.ask_kept()?;
+        self.recorder.add(Phase::Eval, began.elapsed().as_secs_f64());
+        Ok(Evaluation {
+            predictions,
+            samples,
+            batches: order.batches_per_epoch(),
+            began,
+        })
+    }
+
+    /// What the predictions are worth; waits until they are here.
+    pub(super) fn scores(&mut self, evaluation: Evaluation) -> Result<Option<Scores>, TrainError> {
+        let waiting = Instant::now();
+        let predictions = evaluation.predictions.arrive()?;
+        // Sent behind the epoch's last step: it began on the device when that had ended.
+        let began = evaluation.began.max(self.epoch_ended);
+        let mut meter = Meter::new(self.data.target(), self.data.is_sequence());
+        let each = predictions.chunks_exact(self.data.target().outputs());
+        for (&sample, prediction) in evaluation.samples.iter().zip(each) {
             meter.add(prediction, self.data.label(sample));
         }
-        session.set_valid_rows(session.plan().batch());
-        session.take_evaluation_loss();
-        let seconds = began.elapsed().as_secs_f64();
-        self.recorder.add(Phase::Eval, seconds);
+        self.recorder.add(Phase::Eval, waiting.elapsed().as_secs_f64());
         self.recorder.event(EventKind::Eval {
-            duration_ms: seconds * 1e3,
-            batches: Some(order.batches_per_epoch()),
+            duration_ms: began.elapsed().as_secs_f64() * 1e3,
+            batches: Some(evaluation.batches),
             place: None,
         });
         let scores = meter.scores();

@@ -2,11 +2,10 @@
 
 use super::{Report, Trainer};
 use crate::TrainError;
-use crate::checkpoint::{self, Extra};
-use crate::metrics::Scores;
+use crate::checkpoint::{self, Extra, Progress};
 use flatout_core::error::FileError;
 use flatout_core::{Explain, Message};
-use flatout_engine::Session;
+use flatout_engine::{Leaving, Session};
 use flatout_telemetry::{EventKind, Phase};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
@@ -22,17 +21,6 @@ pub(super) struct Saving {
 }
 
 impl Trainer<'_> {
-    pub(super) fn keep_best(&mut self, session: &mut dyn Session, scores: &Scores) -> Result<(), TrainError> {
-        let before = self.progress.best;
-        if before.is_some_and(|best| scores.loss >= best) {
-            self.progress.without_gain += 1;
-            return Ok(());
-        }
-        self.progress.best = Some(scores.loss);
-        self.progress.without_gain = 0;
-        self.begin_saving(session, "best.safetensors", Some(before))
-    }
-
     /// Says what went wrong without ending the training.
     pub(super) fn warn(&mut self, error: &FileError) {
         let (what, why) = (error.message(), &error.source);
@@ -49,14 +37,18 @@ impl Trainer<'_> {
     /// Saves for good: what cannot be written ends the training.
     pub(super) fn save(&mut self, session: &mut dyn Session, name: &str) -> Result<(), TrainError> {
         self.finish_saving()?;
-        self.begin_saving(session, name, None)?;
+        let position = session.position();
+        (self.progress.updates, self.progress.micro_batches) = (position.updates, position.micro_batches);
+        let (state, progress) = (session.snapshot()?, self.progress.clone());
+        self.begin_saving(state, &progress, name, None)?;
         self.finish(|_| true, true)
     }
 
-    /// Begins to copy and write the state of this moment; the training goes on meanwhile.
+    /// Begins to write a state; the training goes on meanwhile.
     pub(super) fn begin_saving(
         &mut self,
-        session: &mut dyn Session,
+        state: Leaving,
+        progress: &Progress,
         name: &str,
         best: Option<Option<f64>>,
     ) -> Result<(), TrainError> {
@@ -64,10 +56,7 @@ impl Trainer<'_> {
         let path = self.output(name);
         // One at a time into the same file.
         self.finish(|saving| saving.path == path, false)?;
-        let position = session.position();
-        (self.progress.updates, self.progress.micro_batches) = (position.updates, position.micro_batches);
-        let leaving = session.snapshot()?;
-        let (target, progress) = (path.clone(), self.progress.clone());
+        let (target, progress) = (path.clone(), progress.clone());
         let (configuration, preparation) = (self.configuration.yaml(), self.data.preparation.clone());
         let write = move || {
             let extra = Extra {
@@ -75,7 +64,7 @@ impl Trainer<'_> {
                 configuration: &configuration,
                 preparation: &preparation,
             };
-            checkpoint::write(&target, &leaving.arrive()?, &extra)
+            checkpoint::write(&target, &state.arrive()?, &extra)
         };
         let thread = std::thread::Builder::new()
             .name("flatout-save".to_owned())

@@ -1,54 +1,94 @@
-//! Memory that runs out in the middle of a training, as a card's does when somebody else takes it.
+//! Devices that the CPU is not: memory that runs out in the middle of a training, as a card's does when somebody else takes it, and
+//! answers that arrive while the training goes on.
 
 use super::*;
 use crate::settings::Values;
 use flatout_data::generate::{Recipe, stocks::Stocks};
-use flatout_engine::{Plan, Table};
+use flatout_engine::{Answer, Leaving, Loss, Plan, Table};
+use std::cell::Cell;
 
-/// A session of the CPU that has no room for a step of many rows after a while.
-struct RunsOut {
+/// What a session of the CPU is made to do.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// No room for a step of many rows after a while.
+    ShortOfMemory,
+    /// Room for steps, but not for an evaluation.
+    ShortToEvaluate,
+    /// Every answer is here later.
+    Late,
+}
+
+struct Odd {
     inner: Box<dyn Session>,
     steps: u64,
-    /// Room for steps, but not for an evaluation.
-    evaluating: bool,
+    way: Way,
+}
+
+/// An answer that is here when somebody has looked for it some times.
+struct Later<T> {
+    value: T,
+    looks: Cell<u32>,
+}
+
+impl<T: Send> Answer<T> for Later<T> {
+    fn is_here(&self) -> bool {
+        self.looks.set(self.looks.get() + 1);
+        self.looks.get() > 5
+    }
+
+    fn arrive(self: Box<Self>) -> Result<T, EngineError> {
+        Ok(self.value)
+    }
+}
+
+impl Odd {
+    fn answer<T: Send + 'static>(
+        &self,
+        answer: Box<dyn Answer<T>>,
+    ) -> Result<Box<dyn Answer<T>>, EngineError> {
+        if self.way != Way::Late {
+            return Ok(answer);
+        }
+        let (value, looks) = (answer.arrive()?, Cell::new(0));
+        Ok(Box::new(Later { value, looks }))
+    }
 }
 
 const FITS: usize = 20;
 const STEPS: u64 = 7;
 
 fn open(settings: &Settings, data: &TrainingData, micro: usize) -> Result<Opened, TrainError> {
-    running_out(settings, data, micro, false)
+    odd(settings, data, micro, Way::ShortOfMemory)
 }
 
 fn open_to_evaluate(settings: &Settings, data: &TrainingData, micro: usize) -> Result<Opened, TrainError> {
-    running_out(settings, data, micro, true)
+    odd(settings, data, micro, Way::ShortToEvaluate)
 }
 
-fn running_out(
-    settings: &Settings,
-    data: &TrainingData,
-    micro: usize,
-    evaluating: bool,
-) -> Result<Opened, TrainError> {
+fn open_late(settings: &Settings, data: &TrainingData, micro: usize) -> Result<Opened, TrainError> {
+    odd(settings, data, micro, Way::Late)
+}
+
+fn odd(settings: &Settings, data: &TrainingData, micro: usize, way: Way) -> Result<Opened, TrainError> {
     let opened = fitting::open_once(settings, data, micro)?;
     Ok(Opened {
-        session: Box::new(RunsOut {
+        session: Box::new(Odd {
             inner: opened.session,
             steps: 0,
-            evaluating,
+            way,
         }),
         ..opened
     })
 }
 
-impl Session for RunsOut {
+impl Session for Odd {
     fn step(&mut self, learning_rate: f64) -> Result<(), EngineError> {
         self.accumulate(1.0)?;
         self.update(learning_rate)
     }
     fn accumulate(&mut self, weight: f64) -> Result<(), EngineError> {
         self.steps += 1;
-        if !self.evaluating && self.steps > STEPS && self.plan().batch() > FITS {
+        if self.way == Way::ShortOfMemory && self.steps > STEPS && self.plan().batch() > FITS {
             return Err(EngineError::OutOfMemory {
                 wanted_bytes: 1 << 30,
             });
@@ -84,7 +124,7 @@ impl Session for RunsOut {
         self.inner.evaluate()
     }
     fn evaluate_keeping(&mut self, name: &str) -> Result<(), EngineError> {
-        if self.evaluating && self.plan().batch() > FITS {
+        if self.way == Way::ShortToEvaluate && self.plan().batch() > FITS {
             return Err(EngineError::OutOfMemory {
                 wanted_bytes: 1 << 30,
             });
@@ -93,6 +133,18 @@ impl Session for RunsOut {
     }
     fn take_kept(&mut self) -> Result<Vec<f32>, EngineError> {
         self.inner.take_kept()
+    }
+    fn ask_kept(&mut self) -> Result<Box<dyn Answer<Vec<f32>>>, EngineError> {
+        let answer = self.inner.ask_kept()?;
+        self.answer(answer)
+    }
+    fn ask_loss(&mut self) -> Result<Box<dyn Answer<Loss>>, EngineError> {
+        let answer = self.inner.ask_loss()?;
+        self.answer(answer)
+    }
+    fn snapshot(&mut self) -> Result<Leaving, EngineError> {
+        let answer = self.inner.snapshot()?;
+        self.answer(answer)
     }
     fn take_loss(&mut self) -> Option<f64> {
         self.inner.take_loss()
@@ -124,7 +176,16 @@ impl Session for RunsOut {
 }
 
 fn train(folder: &Path, output: &str, opener: fitting::Opener) -> (f64, Vec<Report>) {
-    let values: Values = [
+    train_with(folder, output, opener, &[])
+}
+
+fn train_with(
+    folder: &Path,
+    output: &str,
+    opener: fitting::Opener,
+    more: &[(&'static str, &str)],
+) -> (f64, Vec<Report>) {
+    let mut values: Values = [
         ("data", folder.join("data").display().to_string()),
         ("output_dir", folder.join(output).display().to_string()),
         ("device", "cpu".to_owned()),
@@ -135,6 +196,9 @@ fn train(folder: &Path, output: &str, opener: fitting::Opener) -> (f64, Vec<Repo
         ("epochs", "2".to_owned()),
     ]
     .into();
+    for (key, value) in more {
+        values.insert(key, (*value).to_owned());
+    }
     let configuration = Configuration::read(None, &values).unwrap();
     let (interrupted, mut reports) = (AtomicBool::new(false), Vec::new());
     let mut report = |report: &Report| reports.push(report.clone());
@@ -144,17 +208,72 @@ fn train(folder: &Path, output: &str, opener: fitting::Opener) -> (f64, Vec<Repo
     (outcome.best_loss.unwrap(), reports)
 }
 
-#[test]
-fn memory_that_runs_out_on_the_way_costs_parts_not_results() {
-    let folder = tempfile::tempdir().unwrap();
+fn small_data(folder: &Path) {
     let stocks = Stocks {
         stocks: 4,
         days: 200,
         ..Stocks::default()
     };
     Recipe::Stocks(stocks)
-        .generate(&folder.path().join("data"), Some(1))
+        .generate(&folder.join("data"), Some(1))
         .unwrap();
+}
+
+/// Epochs are closed while the next ones are trained: scores, losses and checkpoints are those of their own moment all the same.
+#[test]
+fn answers_that_are_late_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    small_data(folder.path());
+    let tensors = |output: &str, name: &str| {
+        let bytes = std::fs::read(folder.path().join(output).join(name)).unwrap();
+        let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let mut all: Vec<_> = file
+            .tensors()
+            .into_iter()
+            .map(|(name, view)| (name, view.data().to_vec()))
+            .collect();
+        all.sort();
+        all
+    };
+    let every = [
+        ("epochs", "6"),
+        ("eval_interval", "1"),
+        ("checkpoint_interval", "2"),
+        // The best epoch is one in the middle.
+        ("learning_rate", "0.3"),
+    ];
+    let stopping = [every[0], every[1], every[3], ("early_stopping", "2")];
+    for (number, more) in [&every[..], &stopping[..]].into_iter().enumerate() {
+        let outputs = [format!("soon{number}"), format!("late{number}")];
+        let openers = [fitting::open_once as fitting::Opener, open_late];
+        let told = [0, 1].map(|which| {
+            let (best, reports) = train_with(folder.path(), &outputs[which], openers[which], more);
+            let epochs = reports.iter().filter_map(|report| match report {
+                Report::Epoch {
+                    epoch,
+                    step,
+                    loss,
+                    rate,
+                    scores,
+                    ..
+                } => Some((*epoch, *step, *loss, *rate, scores.map(|scores| scores.loss))),
+                _ => None,
+            });
+            (best, epochs.collect::<Vec<_>>())
+        });
+        assert_eq!(told[0], told[1]);
+        let scores: Vec<f64> = told[0].1.iter().filter_map(|epoch| epoch.4).collect();
+        assert!(scores.last().is_some_and(|last| *last > told[0].0), "{scores:?}");
+        for name in ["best.safetensors", "last.safetensors"] {
+            assert_eq!(tensors(&outputs[0], name), tensors(&outputs[1], name), "{name}");
+        }
+    }
+}
+
+#[test]
+fn memory_that_runs_out_on_the_way_costs_parts_not_results() {
+    let folder = tempfile::tempdir().unwrap();
+    small_data(folder.path());
     let (whole, _) = train(folder.path(), "whole", fitting::open_once);
     for (output, opener) in [
         ("parts", open as fitting::Opener),

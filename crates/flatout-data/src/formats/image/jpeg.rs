@@ -38,6 +38,10 @@ impl ScaledDecoder {
         pixels: &mut Vec<u8>,
     ) -> Result<Option<Decoded>, Reason> {
         let Some(scan) = self.header.parse(bytes)? else {
+            // The full decoder (zune-jpeg 0.5) mixes up the lower rows' colours here.
+            if self.header.separate && shape.channels > 1 {
+                return Err("its colours lie in scans of their own, which are not read; save it as an ordinary JPEG, or read it grey".into());
+            }
             return Ok(None);
         };
         if scan.len() > LARGE_SCAN_BYTES {
@@ -88,13 +92,7 @@ impl ScaledDecoder {
                 pixels.extend_from_slice(line);
                 continue;
             }
-            let chroma = |plane: &Plane, column: usize| {
-                let (across, down) = (
-                    column * plane.width / luma.width,
-                    row * plane.height / luma.height,
-                );
-                i32::from(plane.pixels[down * plane.width + across]) - 128
-            };
+            let chroma = |plane: &Plane, column: usize| i32::from(plane.at(row, column, luma)) - 128;
             for (column, &value) in line.iter().enumerate() {
                 pixels.extend_from_slice(&to_rgb(value, chroma(blue, column), chroma(red, column)));
             }

@@ -4,7 +4,6 @@ use super::CudaSession;
 use crate::EngineError;
 use crate::cuda::blas::Number;
 use crate::cuda::driver::Block;
-use crate::cuda::half;
 use crate::cuda::memory::Kind;
 use crate::plan::BufferId;
 
@@ -17,6 +16,15 @@ pub(super) struct Kept {
     bytes: usize,
     /// What the values are; the same for all that is kept at a time.
     number: Option<Number>,
+}
+
+impl Kept {
+    /// Where what is kept lies, its bytes and what they are; what comes next begins anew.
+    pub(super) fn take(&mut self) -> (u64, usize, Number) {
+        let address = self.block.as_ref().map_or(0, Block::address);
+        let number = self.number.take().unwrap_or(Number::F32);
+        (address, std::mem::take(&mut self.bytes), number)
+    }
 }
 
 impl CudaSession {
@@ -45,25 +53,5 @@ impl CudaSession {
         self.kept.bytes = end;
         self.kept.number = Some(number);
         Ok(())
-    }
-
-    pub(super) fn read_kept(&mut self) -> Result<Vec<f32>, EngineError> {
-        let (bytes, number) = (std::mem::take(&mut self.kept.bytes), self.kept.number.take());
-        let (Some(block), Some(number)) = (&self.kept.block, number) else {
-            return Ok(Vec::new());
-        };
-        self.machine.device.bind()?;
-        let count = bytes / number.bytes();
-        if number == Number::F32 {
-            let mut values = vec![0f32; count];
-            self.machine.stream.download(&mut values, block.address())?;
-            return Ok(values);
-        }
-        let mut halves = vec![0u16; count];
-        self.machine.stream.download(&mut halves, block.address())?;
-        Ok(halves
-            .into_iter()
-            .map(|bits| half::to_f32(bits, number))
-            .collect())
     }
 }

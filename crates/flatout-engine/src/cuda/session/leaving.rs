@@ -6,7 +6,7 @@ use crate::EngineError;
 use crate::cuda::driver::{Block, Device, Event, Pinned, Stream};
 use crate::cuda::error::CudaError;
 use crate::plan::Role;
-use crate::session::{KeptTensor, Leaving};
+use crate::session::{Answer, KeptTensor, Leaving};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What one copy travels through; used again by the next one.
@@ -37,7 +37,12 @@ struct OnTheWay {
     tensors: Vec<(String, Vec<usize>, usize)>,
 }
 
-impl Leaving for OnTheWay {
+impl Answer<Vec<KeptTensor>> for OnTheWay {
+    fn is_here(&self) -> bool {
+        let carrier = self.carrier.lock().unwrap_or_else(PoisonError::into_inner);
+        self.device.bind().is_ok() && carrier.arrived.is_reached()
+    }
+
     fn arrive(self: Box<Self>) -> Result<Vec<KeptTensor>, EngineError> {
         self.device.bind()?;
         let carrier = self.carrier.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +64,7 @@ impl Leaving for OnTheWay {
 }
 
 impl CudaSession {
-    pub(super) fn leave(&mut self) -> Result<Box<dyn Leaving>, EngineError> {
+    pub(super) fn leave(&mut self) -> Result<Leaving, EngineError> {
         self.machine.device.bind()?;
         self.flush()?;
         let mut stretches: Vec<(u64, usize)> = Vec::new();

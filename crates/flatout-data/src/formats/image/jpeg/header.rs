@@ -26,6 +26,8 @@ pub struct Header {
     pub restart_interval: usize,
     /// Adobe's word on colours: 0 says RGB or CMYK.
     adobe_transform: Option<u8>,
+    /// A scan for each component.
+    pub separate: bool,
 }
 
 /// The bytes of one marker segment, read from the front.
@@ -55,6 +57,7 @@ impl Header {
         self.quantisation = [None; 4];
         self.restart_interval = 0;
         self.adobe_transform = None;
+        self.separate = false;
         let mut rest = Fields(bytes.get(2..).unwrap_or_default());
         loop {
             let mut marker = rest.byte()?;
@@ -154,6 +157,7 @@ impl Header {
     fn scan(&mut self, fields: &mut Fields<'_>) -> Result<bool, Reason> {
         let count = usize::from(fields.byte()?);
         if self.components.is_empty() || count != self.components.len() {
+            self.separate = count < self.components.len();
             return Ok(false);
         }
         for component in &mut self.components {

@@ -15,10 +15,11 @@ pub struct Plane {
 }
 
 impl Plane {
-    /// Makes room. A component with fewer samples than the first is reduced less, up to not at all.
+    /// Makes room. A component with fewer samples than the first is reduced less, up to not at all, so that it has as many both
+    /// across and down; where that makes too many, they are averaged later.
     pub fn prepare(&mut self, header: &Header, component: &Component, side: usize) {
         let finest = header.components[0];
-        let finer = (finest.horizontal / component.horizontal).min(finest.vertical / component.vertical);
+        let finer = (finest.horizontal / component.horizontal).max(finest.vertical / component.vertical);
         self.side = (1..=finer)
             .rev()
             .map(|finer| side * finer)
@@ -28,6 +29,26 @@ impl Plane {
         self.width = across * component.horizontal * self.side;
         self.height = down * component.vertical * self.side;
         self.pixels.resize(self.width * self.height, 0);
+    }
+
+    /// The mean of the samples that lie in one pixel of `finest`.
+    #[inline(always)]
+    pub fn at(&self, row: usize, column: usize, finest: &Self) -> u8 {
+        let (across, down) = (
+            column * self.width / finest.width,
+            row * self.height / finest.height,
+        );
+        if self.width <= finest.width && self.height <= finest.height {
+            return self.pixels[down * self.width + across];
+        }
+        let wide = (self.width / finest.width).max(1);
+        let high = (self.height / finest.height).max(1);
+        let lines = self.pixels[down * self.width..].chunks(self.width).take(high);
+        let sum: usize = lines
+            .flat_map(|line| &line[across..across + wide])
+            .map(|&value| usize::from(value))
+            .sum();
+        ((sum + wide * high / 2) / (wide * high)) as u8
     }
 }
 
