@@ -6,5 +6,5 @@
 set -u
 cd "$(dirname "$0")/../.."
 results=${1:?the results file} minutes=${2:-20}
-"${PYTHON:-python3}" benches/tune/measure.py --device cpu --flatout "${FLATOUT:-target/release/flatout}" --results "$results" --minutes "$minutes"
+"${PYTHON:-python3}" benches/tune/measure.py --device cpu --flatout "${FLATOUT:-target/release/flatout}" --results "$results" --minutes "$minutes" --seconds 1.2 --budget 55 --again 2
 "${PYTHON:-python3}" benches/tune/measure.py --results "$results" --table > "${results%.jsonl}.md"

@@ -23,14 +23,14 @@ import time
 import table
 
 HERE = pathlib.Path(__file__).resolve().parent
-NAMES = {"workers": "loader.num_workers", "batch": "loader.batch_size"}
-OTHERS = ["stocks_lstm", "captcha_cnn", "returns_gru", "text_transformer", "augmented_cnn", "images_cnn", "interactions_mlp", "sensors_autoencoder"]
+NAMES = {"workers": "loader.num_workers", "batch": "loader.batch_size", "threads": "threads.torch"}
+PROGRAMS = ["images_cnn", "stocks_lstm", "returns_gru", "captcha_cnn", "text_transformer", "augmented_cnn", "interactions_mlp", "sensors_autoencoder"]
 # Programs with a grid, the most important first, and its axes; the search beside it turns the same knobs.
 GRIDS = {
     "cpu": {
-        "interactions_mlp": {"workers": [0, 1, 2], "batch": [128, 512, 2048, 8192]},
-        "images_cnn": {"workers": [0, 1, 2], "batch": [64, 128, 256, 512]},
-        "sensors_autoencoder": {"workers": [0, 1, 2], "batch": [8, 128, 2048, 16384]},
+        "interactions_mlp": {"workers": [0, 1, 2], "batch": [128, 1024, 8192], "threads": [1, 2]},
+        "sensors_autoencoder": {"workers": [0, 1], "batch": [8, 64, 256, 512], "threads": [1, 2]},
+        "augmented_cnn": {"workers": [0, 1, 2], "batch": [32, 128], "threads": [1, 2]},
     },
     "cuda": {
         "interactions_mlp": {"workers": [0, 8, 15], "batch": [512, 2048, 8192]},
@@ -38,7 +38,7 @@ GRIDS = {
         "stocks_lstm": {"workers": [4, 12], "batch": [64, 256, 1024]},
     },
 }
-KNOBS = {"workers": "num_workers,persistent_workers,prefetch_factor,pin_memory", "batch": "batch_size"}
+KNOBS = {"workers": "num_workers,persistent_workers,prefetch_factor,pin_memory", "batch": "batch_size", "threads": "threads.torch"}
 
 
 class Bench:
@@ -88,20 +88,19 @@ class Bench:
 
     def run(self):
         for program, axes in self.grids.items():
-            knobs = ",".join(KNOBS[name] for name in axes)
+            knobs = knobs_of(axes)
             self.once(lambda: self.search(program, knobs), kind="tune", program=program, knobs=knobs)
             for apply in points(axes):
                 self.once(lambda: self.point(program, apply), kind="grid", program=program, apply=apply)
             for again in range(self.arguments.again):
                 for who, apply in table.finalists(self.lines(), program, again):
                     self.once(lambda: self.point(program, apply), kind="again", program=program, who=who, again=again)
-        for program in OTHERS:
-            self.once(lambda: self.search(program, ""), kind="tune", program=program, knobs="")
         self.peers("interactions_mlp")
-
+        for program in [program for program in PROGRAMS if program not in self.grids] + list(self.grids):
+            self.once(lambda: self.search(program, ""), kind="tune", program=program, knobs="")
     def peers(self, program):
         """As many seconds as the search took."""
-        tune = self.find(kind="tune", program=program, knobs=",".join(KNOBS[name] for name in self.grids[program]))
+        tune = self.find(kind="tune", program=program, knobs=knobs_of(self.grids[program]))
         if not tune or "error" in tune:
             return
         self.once(lambda: self.optuna(program, tune["seconds"]), kind="optuna", program=program)
@@ -137,6 +136,12 @@ def settings(chosen):
     if chosen.get("workers"):
         pairs.append(("loader.persistent_workers", "on"))
     return ",".join(f"{key}={value}" for key, value in sorted(pairs))
+
+
+def knobs_of(axes):
+    """The grid's knobs, within its batches."""
+    ranges = {name: f"={min(values)}..{max(values)}" if name == "batch" else "" for name, values in axes.items()}
+    return ",".join(KNOBS[name] + ranges[name] for name in axes)
 
 
 def points(axes):

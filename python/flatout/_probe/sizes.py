@@ -1,11 +1,11 @@
-"""Steps of other sizes, at the end of a trial's measurement: each batch repeated twice, four and eight times, then a part of it.
+"""Steps of other sizes, at the end of a trial's measurement: a batch repeated twice, four and eight times, then a part of it.
 
-They tell what a step takes beside waiting for its batch, without making larger batches: the loader's part is known already. On a
-GPU every step is waited for, because what it does while the next batch is made is hidden otherwise.
+They tell what a step takes by itself, beside no loader at work: one batch is given again and again, and workers rest. Without workers
+the plain size and the part of it are loaded each time, and tell what that takes. On a GPU every step is waited for, because what it does
+while the next batch is made is hidden otherwise.
 """
 
 import resource
-from statistics import median
 from time import perf_counter_ns
 
 from . import clock
@@ -15,7 +15,7 @@ from .ring import W_SAMPLES, W_SUMS
 # The part of a batch that the smaller steps get, and the fewest samples worth it.
 PART, LEAST_SAMPLES = 4, 8
 # Steps before the clock starts; steps and seconds that are enough, seconds that are enough for fewer steps.
-WARM, ENOUGH, ENOUGH_S, LONG_S = 3, 20, 0.3, 1.0
+WARM, ENOUGH, ENOUGH_S, LONG_S = 3, 20, 0.4, 1.0
 # All larger sizes together.
 LARGER_S = 5.0
 # A step that takes so many times as long for twice the samples gains nothing by more of them.
@@ -37,6 +37,7 @@ class Sizes:
     def take(self, factor):
         self.factor, self.steps, self.begun, self.each = factor, 0, 0, []
         loader.repeated = max(factor, 1)
+        loader.held = None if self.alone and factor < 2 else {}
         if not factor:
             loader.take_part(max(self.samples // PART, 1))
 
@@ -77,8 +78,8 @@ class Sizes:
         return clock.words[W_SAMPLES], sum(sums) - sums[clock.DATA] - aside, sums[clock.DATA]
 
     def tell(self):
-        # Of few steps, what others on the machine do would decide the mean.
-        samples, own_ns, wait_ns = (median(column) for column in zip(*self.each))
+        # What others on the machine do only adds: the quarter of the steps that they disturbed least tells most.
+        samples, own_ns, wait_ns = (sorted(column)[len(column) // 4] for column in zip(*self.each))
         size = {"samples": int(samples), "own_s": own_ns / 1e9}
         if self.alone and self.factor < 2:
             size["wait_s"] = wait_ns / 1e9

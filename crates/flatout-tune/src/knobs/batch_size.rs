@@ -49,7 +49,7 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     };
     let mut changes = one(KEY, batch);
     if workers != situation.workers() {
-        changes = changes.with(&loader::workers(situation, workers));
+        changes = changes.with(&loader::workers(situation, &cost, workers));
     }
     let fixed = flatout_core::units::percent(cost.fixed_share());
     vec![Proposal {

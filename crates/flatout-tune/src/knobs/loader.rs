@@ -41,10 +41,11 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     }
     let mut all: Vec<Proposal> = Vec::new();
     for count in counts(situation) {
-        let changes = workers(situation, count);
+        let changes = workers(situation, &cost, count);
         all.push(proposal(changes, cost.gain(batch as f64, count), share));
     }
-    if now > 0 && situation.allows("loader.prefetch_factor") {
+    // A longer queue makes no more batches.
+    if now > 0 && cost.is_supplied() && situation.allows("loader.prefetch_factor") {
         let factor = situation
             .number("loader.prefetch_factor")
             .or(loader.prefetch_factor)
@@ -52,7 +53,7 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
         if factor < 8 && situation.limits.within("loader.prefetch_factor", factor * 2) {
             let mut changes = together(situation, loader);
             changes.set("loader.prefetch_factor", factor * 2);
-            // A deeper queue only evens out; without more work done it cannot gain more than the unevenness.
+            // It only evens out.
             all.push(proposal(changes, 1.0 + share / 4.0, share));
         }
     }
@@ -91,13 +92,16 @@ pub fn counts(situation: &Situation) -> Vec<u64> {
     counts
 }
 
-/// So many workers, and what goes along with them.
-pub fn workers(situation: &Situation, count: u64) -> Settings {
+/// So many workers, and what goes along with them; on the CPU, fewer threads for the steps.
+pub fn workers(situation: &Situation, cost: &Cost, count: u64) -> Settings {
     let mut changes = match situation.analysis.train_loader() {
         Some(loader) if count > 0 => together(situation, loader),
         _ => Settings::default(),
     };
     changes.set("loader.num_workers", count);
+    if let Some(threads) = cost.other_threads(count) {
+        changes.set("threads.torch", threads);
+    }
     changes
 }
 

@@ -1,6 +1,7 @@
 //! PyTorch's own threads, on the CPU: with loader workers beside them they fight for the same cores, and small steps lose more
 //! by waking threads than they gain.
 
+use super::cost::Cost;
 use super::{Knob, Proposal, Situation, one};
 use flatout_core::message;
 
@@ -9,9 +10,6 @@ pub const KNOB: Knob = Knob {
     keys: &["threads.torch"],
     propose,
 };
-
-/// What the fight for cores costs, where there is one; small beside other causes.
-const FIGHT: f64 = 1.04;
 
 fn propose(situation: &Situation) -> Vec<Proposal> {
     if situation.on_gpu() || situation.settings.get("threads.torch").is_some() {
@@ -31,9 +29,10 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     if wanted == threads || !situation.limits.within("threads.torch", wanted) {
         return Vec::new();
     }
-    let gain = situation
-        .expected(&["threads.torch"])
-        .unwrap_or(if threads > wanted { FIGHT } else { 1.0 });
+    let by_cost = || Some(Cost::of(situation)?.gain_by_threads(wanted as f64));
+    let Some(gain) = situation.expected(&["threads.torch"]).or_else(by_cost) else {
+        return Vec::new();
+    };
     vec![Proposal {
         knob: KNOB.name,
         changes: one("threads.torch", wanted),

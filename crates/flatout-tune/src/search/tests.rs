@@ -47,6 +47,20 @@ impl Simulated {
             .unwrap_or(own)
     }
 
+    /// On eight CPUs, which workers and steps share: where one more wants one, all take longer.
+    fn step_ms(&self, batch: u64, workers: u64) -> f64 {
+        let compute_ms = self.fixed_ms + self.compute_ms * batch as f64;
+        let load_ms = self.load_ms * batch as f64;
+        match workers {
+            0 => compute_ms + load_ms,
+            8 => {
+                let step_ms = compute_ms.max((compute_ms + load_ms) / 8.0);
+                step_ms + compute_ms / 8.0
+            }
+            _ => compute_ms.max(load_ms / workers as f64),
+        }
+    }
+
     /// As the probe takes them: all of the batch several times, then a part of it.
     fn sizes(&self, batch: u64, workers: u64, most: u64) -> Vec<Size> {
         let size = |samples: u64| Size {
@@ -163,12 +177,7 @@ impl Trial for Simulated {
             });
         }
         let compute_ms = self.fixed_ms + self.compute_ms * batch as f64;
-        let load_ms = self.load_ms * batch as f64;
-        let step_ms = if workers == 0 {
-            compute_ms + load_ms
-        } else {
-            compute_ms.max(load_ms / workers as f64)
-        };
+        let step_ms = self.step_ms(batch, workers);
         let record = self.record(batch, workers, step_ms, step_ms - compute_ms);
         let rate = batch as f64 / step_ms * 1e3;
         let worse = if self.hurts && batch > self.batch {
@@ -239,14 +248,7 @@ fn finds_workers_and_batch_and_takes_the_smallest_that_is_as_good() {
     let mut best = 0.0f64;
     for workers in 0..=8u64 {
         for batch in [32u64, 64, 128, 256, 512, 1024, 2048] {
-            let compute = program.fixed_ms + program.compute_ms * batch as f64;
-            let load = program.load_ms * batch as f64;
-            let step = if workers == 0 {
-                compute + load
-            } else {
-                compute.max(load / workers as f64)
-            };
-            best = best.max(batch as f64 / step * 1e3);
+            best = best.max(batch as f64 / program.step_ms(batch, workers) * 1e3);
         }
     }
     assert!(

@@ -16,6 +16,8 @@ _tensor = None
 # `flatout tune` does so.
 first_samples = 0
 repeated = 1
+# Each loader's batch that is given again and again, by the loader's number, so that its workers rest; None while nothing is held.
+held = None
 
 # Of the batch that came last, when it was a usual one: its iterator's id and state, and its samples.
 latest = None
@@ -178,7 +180,7 @@ def _patch_next(cls, torch):
         except Exception as error:
             guard.failed(error, "next")
         try:
-            batch = original(self)
+            batch = original(self) if held is None or evaluating else hold(original, self, state)
         except BaseException as error:
             coast.fetching = False
             _ended(self, isinstance(error, StopIteration), evaluating)
@@ -347,6 +349,13 @@ def program_ended():
     for info in list(_known.values()):
         if info.latest is not None:
             _epoch(info.latest)
+
+
+def hold(original, iterator, state):
+    number = state[0].number if state is not None else None
+    if number not in held:
+        held[number] = original(iterator)
+    return held[number]
 
 
 def resized(batch):
