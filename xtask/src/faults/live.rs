@@ -39,6 +39,14 @@ pub fn run(programs: &[Program], count: usize) -> Result<Vec<Verdict>> {
             run = once(program, &python)?;
         }
         if run.verdict.is_right() || run.neighbours.is_empty() {
+            let said = if run.verdict.is_right() { "right" } else { "wrong" };
+            // What was planted in the held-out ones stays unseen.
+            let named = if program.held_out {
+                &[][..]
+            } else {
+                &run.verdict.named
+            };
+            eprintln!("  {said} {named:?}");
             verdicts.push(run.verdict);
         } else {
             // What is measured on CPUs that others use says nothing about the program.
