@@ -5,6 +5,7 @@ import sys
 import sysconfig
 
 _getframe = sys._getframe
+# By the code's id, with the code so that the id stays its own: hashing a code object walks all its constants, each time.
 _kinds = {}
 OURS, TORCH, LIBRARY, USER = range(4)
 _here = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -21,8 +22,8 @@ def learn(torch):
 
 
 def kind_of(code):
-    kind = _kinds.get(code)
-    if kind is None:
+    known = _kinds.get(id(code))
+    if known is None:
         file = code.co_filename
         full = file if file.startswith("<") else os.path.abspath(file)
         if file.startswith(("<flatout>", "<frozen")) or full.startswith(_here):
@@ -34,8 +35,9 @@ def kind_of(code):
         else:
             kind = USER
         if len(_kinds) < 100_000:
-            _kinds[code] = kind
-    return kind
+            _kinds[id(code)] = kind, code
+        return kind
+    return known[0]
 
 
 def calling_frame(depth):

@@ -90,12 +90,14 @@ def seen(tensor, what, begin, end):
 def count(what, device, spent, frame):
     if frame is None:
         return
-    key = (what, device, frame.f_code, frame.f_lasti)
+    code = frame.f_code
+    key = (what, device, id(code), frame.f_lasti)
     site = _sites.get(key)
     if site is None:
         if len(_sites) >= 10_000:
             return
-        site = _sites[key] = [0, 0, places.place_of(frame)]
+        # With its code, whose id is the key's.
+        site = _sites[key] = [0, 0, places.place_of(frame), code]
     site[0] += 1
     site[1] += spent
 

@@ -51,12 +51,16 @@ const STEPS_A_TICK: f64 = 5.0;
 const REGULAR: f64 = 0.2;
 /// Time lost.
 const SHARE: f64 = 0.05;
+/// A last tick that is filled less than this is the program's end.
+const ENDED: f64 = 0.8;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let (start_s, end_s) = window.range();
-    let ticks: Vec<&StepTick> =
+    let mut ticks: Vec<&StepTick> =
         analysis.data.steps.iter().filter(|tick| tick.t > start_s && tick.t <= end_s && tick.dt > 0.0).collect();
+    // The program ended in the last tick: fewer steps there are no dip.
+    ticks.pop_if(|tick| ended_within(tick));
     let rate = |tick: &StepTick| tick.steps as f64 / tick.dt;
     let mut rates: Vec<f64> = ticks.iter().map(|tick| rate(tick)).collect();
     rates.sort_by(f64::total_cmp);
@@ -114,6 +118,12 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ),
         ),
     )
+}
+
+/// Whether the phases, which add up to the time the program was there, fill only a part of the tick.
+fn ended_within(tick: &StepTick) -> bool {
+    let there_s: f64 = Phase::ALL.into_iter().map(|phase| tick.phase_ms(phase) / 1e3).sum();
+    there_s > 0.0 && there_s < tick.dt * ENDED
 }
 
 /// Whether an event that other rules judge lies in the tick.
@@ -180,6 +190,17 @@ mod tests {
             tick.phases = [(Phase::Compute, time(200.0)), (Phase::Other, time(800.0))].into();
         }
         data
+    }
+
+    #[test]
+    fn the_programs_end_is_no_dip() {
+        let mut data = dipping();
+        let last = data.steps.last_mut().unwrap();
+        last.steps = 4;
+        last.phases = [(Phase::Compute, PhaseTime { ms: 70.0, ..PhaseTime::default() })].into();
+        let last = last.clone();
+        assert!(ended_within(&last));
+        assert_eq!(crate::diagnose(&data).findings[0].rule, ID);
     }
 
     #[test]
