@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct AtEqualSamples {
     /// The most samples that every run has seen.
     pub samples: f64,
-    /// The mean of what was read in the last tenth before it; `None` where nothing was read by then.
+    /// The mean over the samples of what was read in the last tenth before it; `None` where nothing was read by then.
     pub losses: Vec<Option<f64>>,
 }
 
@@ -27,13 +27,18 @@ pub fn at_equal_samples(digests: &[Digest]) -> Option<AtEqualSamples> {
 }
 
 fn at(points: &[LossPoint], samples: f64) -> Option<f64> {
-    let near: Vec<f64> = points
-        .iter()
-        .filter(|point| point.samples > samples * 0.9 && point.samples <= samples)
-        .map(|point| point.loss)
-        .collect();
-    if !near.is_empty() {
-        return Some(flatout_core::stats::mean(&near));
+    let mut seen = 0.0;
+    let (mut sum, mut weight) = (0.0, 0.0);
+    for point in points.iter().take_while(|point| point.samples <= samples) {
+        if point.samples > samples * 0.9 {
+            // A reading counts by its samples: the last one may be of a single step.
+            sum += point.loss * (point.samples - seen);
+            weight += point.samples - seen;
+        }
+        seen = point.samples;
+    }
+    if weight > 0.0 {
+        return Some(sum / weight);
     }
     // Between two readings, linearly; before the first one nothing is known.
     let after = points.iter().position(|point| point.samples > samples)?;
@@ -62,5 +67,12 @@ mod tests {
         assert_eq!(at(&points, 150.0), Some(3.0));
         assert_eq!(at(&points, 50.0), None);
         assert_eq!(at(&[], 50.0), None);
+    }
+
+    #[test]
+    fn a_last_reading_of_one_step_hardly_counts() {
+        let point = |samples, loss| LossPoint { samples, loss };
+        let points = [point(800.0, 9.0), point(996.0, 0.5), point(1000.0, 50.5)];
+        assert_eq!(at(&points, 1000.0), Some(1.5));
     }
 }

@@ -125,8 +125,13 @@ fn value(text: &[u8]) -> Option<f64> {
 fn unit(text: &[u8]) -> Option<(f64, usize)> {
     let blanks = usize::from(text.first() == Some(&b' '));
     let rest = &text[blanks..];
+    let first = rest.first()?.to_ascii_lowercase();
     let (word, scale) = UNITS.iter().find(|(word, _)| {
-        rest.len() >= word.len() && rest[..word.len()].eq_ignore_ascii_case(word.as_bytes())
+        let word = word.as_bytes();
+        word[0] == first
+            && rest
+                .get(..word.len())
+                .is_some_and(|text| text.eq_ignore_ascii_case(word))
     })?;
     let next = rest.get(word.len()).copied().unwrap_or(b' ');
     // `1m23s` goes on with a digit.

@@ -206,33 +206,46 @@ fn bare(line: &[u8], found: &Duration, word: &[u8]) -> Meaning {
 }
 
 pub fn part_of(word: &[u8]) -> Option<Part> {
-    // A number is none, and numbers are what most words are.
-    if word.first().is_none_or(u8::is_ascii_digit) && word.is_ascii() {
-        return None;
+    if !word.is_ascii() {
+        return part_of_mixed(word);
     }
-    type Words = &'static [&'static str];
-    /// A part, the words that name it, beginnings of words that do, and Chinese that holds it.
-    const PARTS: [(Part, Words, Words, Words); 5] = [
+    // By the first letter: this is asked of most words before a time.
+    let letter = word.first()?.to_ascii_lowercase();
+    match letter {
+        b'v' if is(word, "val") || begins(word, "valid") => Some(Part::Eval),
+        b'e' if begins(word, "eval") => Some(Part::Eval),
+        b't' if is(word, "test") || begins(word, "testing") => Some(Part::Eval),
+        b'c' if begins(word, "checkpoint") || begins(word, "ckpt") => Some(Part::Checkpoint),
+        b's' if begins(word, "saving") || begins(word, "saved") => Some(Part::Checkpoint),
+        b'd' if is(word, "data") || begins(word, "dataload") => Some(Part::Data),
+        b'l' if begins(word, "loading") => Some(Part::Data),
+        b's' if is(word, "step") => Some(Part::Step),
+        b'b' if is(word, "batch") => Some(Part::Step),
+        b'i' if begins(word, "iter") => Some(Part::Step),
+        b't' if is(word, "train") || is(word, "training") => Some(Part::Train),
+        _ => None,
+    }
+}
+
+/// A word with Chinese in it, beside which English may stand: `eval时间`.
+fn part_of_mixed(word: &[u8]) -> Option<Part> {
+    const PARTS: [(Part, &[&str], &[&str]); 5] = [
         (
             Part::Eval,
-            &["val", "test"],
             &["valid", "eval", "testing"],
             &["验证", "评估", "测试"],
         ),
         (
             Part::Checkpoint,
-            &[],
             &["checkpoint", "ckpt", "saving", "saved"],
             &["保存"],
         ),
-        (Part::Data, &["data"], &["dataload", "loading"], &["数据"]),
-        (Part::Step, &["step", "batch"], &["iter"], &[]),
-        (Part::Train, &["train", "training"], &[], &["训练"]),
+        (Part::Data, &["dataload", "loading"], &["数据"]),
+        (Part::Step, &["iter"], &[]),
+        (Part::Train, &[], &["训练"]),
     ];
-    let found = PARTS.iter().find(|(_, words, beginnings, chinese)| {
-        words.iter().any(|text| is(word, text))
-            || beginnings.iter().any(|text| begins(word, text))
-            || chinese.iter().any(|text| holds(word, text))
+    let found = PARTS.iter().find(|(_, beginnings, chinese)| {
+        beginnings.iter().any(|text| begins(word, text)) || chinese.iter().any(|text| holds(word, text))
     });
     found.map(|(part, ..)| *part)
 }
