@@ -243,7 +243,7 @@ def cache(work):
 
 
 def stream(work):
-    return {"flatout": ours("stream", 50)}
+    return {"flatout": ours("stream", work, 50)}
 
 
 WORKS = {work.__name__: work for work in (tabular, windows, csv, parquet, jpeg, cache, stream)}

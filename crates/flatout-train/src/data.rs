@@ -119,6 +119,12 @@ impl TrainingData {
             Kind::Rows => rows::load(path, settings),
             Kind::Pictures => pictures::load(path, settings),
         }?;
+        if let (true, Some(_)) = (data.train.is_empty(), settings.validation_from_us) {
+            return Err(TrainError::Data(DataError::Setting(message!(
+                en: "validation_from lies before all data: nothing is left to train on",
+                zh: "validation_from 早于全部数据：没有可用于训练的样本"
+            ))));
+        }
         data.notes.splice(0..0, made);
         let changed = settings.flip || settings.crop_padding > 0;
         if changed && !matches!(data.shape(), Shape::Pictures { .. }) {

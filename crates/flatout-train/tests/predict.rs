@@ -170,7 +170,10 @@ fn a_sequence_model_says_what_plain_rows_lack() {
     let plain = folder.path().join("plain.csv");
     std::fs::write(&plain, "a,b\n1,2\n").unwrap();
     let refused = predict(&output, &plain, &cpu()).err().unwrap().to_string();
-    assert!(refused.contains("trained on sequences"), "{refused}");
+    assert!(
+        refused.contains("trained on sequences whose columns"),
+        "{refused}"
+    );
     // All stocks in one table are no one stock.
     let options = flatout_data::PanelOptions {
         label: "return_pct".into(),

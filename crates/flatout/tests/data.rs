@@ -117,6 +117,10 @@ fn a_file_of_settings_says_the_same() {
     );
     // Rows 90 to 119 are from October on.
     assert!(said.contains("(30 to validate on)"), "{said}");
+    let early = ["train", "--config", "c.yaml", "--validation-from", "1990-01-01"];
+    let output = flatout(folder.path(), &early);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("nothing is left to train on"));
     // What was resolved can be trained with again, word for word.
     let again = flatout(
         folder.path(),

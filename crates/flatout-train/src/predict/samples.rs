@@ -29,7 +29,10 @@ pub struct Samples {
 
 pub fn load(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<Samples, TrainError> {
     let found = Kind::of(path)?;
+    // Tables that a recipe joins are no sequence, whatever their columns.
+    let joined = found == Kind::Rows && JoinRecipe::find(path)?.is_some();
     match (&preparation.shape, found) {
+        (Shape::Sequence { .. }, Kind::Rows) if joined => Err(something_else(path, preparation)),
         // One file of a panel is a panel of one.
         (Shape::Sequence { .. }, Kind::Panel | Kind::Rows) => panel(path, preparation, settings),
         (Shape::Rows { .. }, Kind::Rows | Kind::Panel) => table(path, preparation, settings),
@@ -49,13 +52,15 @@ pub fn load(path: &Path, preparation: &Preparation, settings: &Settings) -> Resu
             };
             pixels::load(path, shape, settings)
         }
-        _ => {
-            let wanted = kind(preparation);
-            Err(TrainError::OtherData {
-                path: path.to_owned(),
-                reason: message!(en: "the checkpoint was trained on {wanted}, and these are something else", zh: "检查点是用另一类数据（{wanted}）训练的，与这些数据不符"),
-            })
-        }
+        _ => Err(something_else(path, preparation)),
+    }
+}
+
+fn something_else(path: &Path, preparation: &Preparation) -> TrainError {
+    let wanted = kind(preparation);
+    TrainError::OtherData {
+        path: path.to_owned(),
+        reason: message!(en: "the checkpoint was trained on {wanted}, and these are something else", zh: "检查点是用另一类数据（{wanted}）训练的，与这些数据不符"),
     }
 }
 
@@ -127,17 +132,19 @@ fn other_columns(path: &Path, preparation: &Preparation, error: DataError) -> Tr
     let DataError::NoSuchColumn { column, columns, .. } = &error else {
         return error.into();
     };
-    let missing = preparation.features.iter().filter(|name| !columns.contains(name));
+    let categories = preparation.categories.iter().map(|category| &category.name);
+    let wanted = preparation.features.iter().chain(categories);
+    let missing = wanted.filter(|name| !columns.contains(name));
     let mut missing: Vec<&str> = missing.map(String::as_str).collect();
     if missing.is_empty() {
         missing.push(column);
     }
-    let missing = missing.join(", ");
+    let (missing, wanted) = (missing.join(", "), kind(preparation));
     TrainError::OtherData {
         path: path.to_owned(),
         reason: message!(
-            en: "it was trained on sequences of rows, and columns of theirs are not there: {missing}",
-            zh: "它是用行序列训练的，而这里缺少序列中的列：{missing}"
+            en: "it was trained on {wanted} whose columns are not there: {missing}",
+            zh: "训练它所用的数据（{wanted}）中有这里没有的列：{missing}"
         ),
     }
 }
@@ -171,7 +178,7 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         limit: settings.limit,
         ..TabularOptions::default()
     };
-    let mut table = load_tabular(path, &options)?;
+    let mut table = load_tabular(path, &options).map_err(|error| other_columns(path, preparation, error))?;
     let names = |name: &String| table.categories.iter().any(|category| category.name == *name);
     let wanted = preparation.categories.iter().map(|category| &category.name);
     if table.feature_names != preparation.features || !wanted.clone().all(names) {

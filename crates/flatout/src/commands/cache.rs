@@ -53,7 +53,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         Action::Clean { older_than } => {
             let entries = cache.clean(older_than * 86_400)?;
             let count = entries.len();
-            let size = units::bytes(entries.iter().map(|entry| entry.size_bytes as f64).sum());
+            let size = units::bytes(entries.iter().map(|entry| entry.size_bytes).sum::<u64>() as f64);
             let title = message!(en: "removed {count} prepared data sets, {size}", zh: "已删除 {count} 个已预处理的数据集，共 {size}");
             (entries, title)
         }
