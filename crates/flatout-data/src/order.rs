@@ -190,8 +190,8 @@ impl EpochOrder {
             None => into[..count].copy_from_slice(&self.samples[first..first + count]),
             Some(seed) => {
                 let permutation = Permutation::new(self.samples.len() as u32, seed, position.epoch);
-                // The samples lie all over their list: each is asked for before the first is needed. (Looked up one by one they were a
-                // quarter of the time of a batch of windows.)
+                // The samples lie all over their list: each is asked for before the first is needed. (Looked up one by one they were 13%
+                // of the time in a profile of windows.)
                 permutation.fill(first as u32, &mut into[..count]);
                 for slot in &into[..count] {
                     gather::ask_for(&self.samples, *slot as usize);
