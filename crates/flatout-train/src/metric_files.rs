@@ -10,12 +10,19 @@ use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
 use rows::Row;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 pub struct MetricFiles {
     output: PathBuf,
     rows: Vec<Row>,
     events: EventFile,
+    /// When the files were last written, and whether rows have come since.
+    written: Option<Instant>,
+    unwritten: bool,
 }
+
+/// The files are written whole, so not more often than this: epochs may be shorter than a write.
+const EVERY: Duration = Duration::from_secs(1);
 
 impl MetricFiles {
     /// A training that goes on from a step keeps the lines up to there; one that begins anew keeps nothing.
@@ -28,10 +35,12 @@ impl MetricFiles {
             events: EventFile::open(&output.join("tensorboard"), resumed_at)?,
             output: output.to_owned(),
             rows: kept,
+            written: None,
+            unwritten: false,
         })
     }
 
-    /// The line of an epoch goes into every file.
+    /// The line of an epoch goes into every file, at the latest with [`MetricFiles::finish`].
     pub fn epoch(&mut self, report: &Report) -> Result<(), FileError> {
         let Some(row) = serde_json::to_string(report)
             .ok()
@@ -45,7 +54,16 @@ impl MetricFiles {
             }
         }
         self.rows.push(row);
-        self.write()
+        self.unwritten = true;
+        match self.written {
+            Some(written) if written.elapsed() < EVERY => Ok(()),
+            _ => self.write(),
+        }
+    }
+
+    /// Writes what is not yet written.
+    pub fn finish(&mut self) -> Result<(), FileError> {
+        if self.unwritten { self.write() } else { Ok(()) }
     }
 
     /// The mean loss since the last line of progress, for TensorBoard alone.
@@ -59,7 +77,9 @@ impl MetricFiles {
             rows::jsonl(&self.rows).as_bytes(),
         )?;
         write_atomically(&self.output.join("metrics.csv"), rows::csv(&self.rows).as_bytes())?;
-        self.events.flush()
+        self.events.flush()?;
+        (self.written, self.unwritten) = (Some(Instant::now()), false);
+        Ok(())
     }
 }
 

@@ -153,6 +153,9 @@ impl<'a> Trainer<'a> {
         let result = self.run_phases();
         // Whatever ended the training, what is being written becomes whole.
         let written = self.finish_saving();
+        if let Err(error) = self.metrics.finish() {
+            self.warn(&error);
+        }
         let result = result.and_then(|interrupted| written.map(|()| interrupted));
         self.recorder.finish(i32::from(result.is_err()));
         let interrupted = result?;

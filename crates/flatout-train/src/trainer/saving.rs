@@ -54,6 +54,10 @@ impl Trainer<'_> {
     ) -> Result<(), TrainError> {
         let began = Instant::now();
         let path = self.output(name);
+        // What goes on from this checkpoint finds the lines of all epochs before it.
+        if let Err(error) = self.metrics.finish() {
+            self.warn(&error);
+        }
         // One at a time into the same file.
         self.finish(|saving| saving.path == path, false)?;
         let (target, progress) = (path.clone(), progress.clone());
