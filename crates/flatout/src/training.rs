@@ -117,10 +117,14 @@ pub fn show(report: &Report, language: Language, moving: bool) {
                     batch_size.div_ceil(*micro_batch_size)
                 )
             };
-            let plural = if *steps_an_epoch == 1 { "" } else { "s" };
+            let steps = match steps_an_epoch {
+                1 => message!(en: "1 step an epoch", zh: "每轮 1 步"),
+                count => message!(en: "{count} steps an epoch", zh: "每轮 {count} 步"),
+            };
+            let steps = steps.get(language);
             message!(
-                en: "{device}: {model} with {parameters} parameters; {samples} samples ({rest} to validate on), {data}; batch {batch_size}{micro}, {steps_an_epoch} step{plural} an epoch; {memory} for the plan; ready in {ready}",
-                zh: "{device}：{model}，{parameters} 个参数；{samples} 个训练样本（{rest} 个验证样本），{data}；batch {batch_size}{micro}，每轮 {steps_an_epoch} 步；计划占用 {memory}；{ready} 后就绪"
+                en: "{device}: {model} with {parameters} parameters; {samples} samples ({rest} to validate on), {data}; batch {batch_size}{micro}, {steps}; {memory} for the plan; ready in {ready}",
+                zh: "{device}：{model}，{parameters} 个参数；{samples} 个训练样本（{rest} 个验证样本），{data}；batch {batch_size}{micro}，{steps}；计划占用 {memory}；{ready} 后就绪"
             )
         }
         Report::Steps { line, .. } => {
