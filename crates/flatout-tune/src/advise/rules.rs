@@ -128,10 +128,10 @@ fn precision(machine: &Machine) -> Advice {
         };
     };
     match gpu.compute_capability {
-        Some((major, minor)) if major >= 8 => advice(
+        Some((major, _)) if major >= 8 => advice(
             "amp",
             "bf16",
-            message!(en: "compute capability {major}.{minor}: bf16 on tensor cores, no loss scaling needed", zh: "计算能力 {major}.{minor}：张量核心支持 bf16，无需损失缩放"),
+            message!(en: "compute capability 8.0 or above: bf16 on tensor cores, no loss scaling needed", zh: "计算能力 8.0 或更高：张量核心支持 bf16，无需损失缩放"),
         ),
         Some((7, minor)) => advice(
             "amp",
