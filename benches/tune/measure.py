@@ -123,7 +123,10 @@ class Bench:
     def lightning(self, program, seconds):
         """The batch it chooses, measured like every other point. It knows the MLP only."""
         command = [sys.executable, str(HERE / "lightning_finder.py"), "--seconds", str(seconds)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60)
+        except subprocess.TimeoutExpired:
+            return {"error": f"no batch found in {seconds + 60:.0f} s"}
         if done.returncode != 0:
             return {"error": done.stderr[-600:]}
         found = json.loads(done.stdout.splitlines()[-1])

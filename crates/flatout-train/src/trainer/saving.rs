@@ -9,15 +9,15 @@ use flatout_engine::{Leaving, Session};
 use flatout_telemetry::{EventKind, Phase};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A checkpoint that is being written beside the training.
 pub(super) struct Saving {
     path: PathBuf,
     /// The best score before this one, where it is written as the best.
     best: Option<Option<f64>>,
-    began: Instant,
-    thread: JoinHandle<Result<(), TrainError>>,
+    /// Gives how long it took.
+    thread: JoinHandle<Result<Duration, TrainError>>,
 }
 
 impl Trainer<'_> {
@@ -68,7 +68,8 @@ impl Trainer<'_> {
                 configuration: &configuration,
                 preparation: &preparation,
             };
-            checkpoint::write(&target, &state.arrive()?, &extra)
+            checkpoint::write(&target, &state.arrive()?, &extra)?;
+            Ok(began.elapsed())
         };
         let thread = std::thread::Builder::new()
             .name("flatout-save".to_owned())
@@ -76,12 +77,7 @@ impl Trainer<'_> {
         let thread = thread.map_err(|source| FileError::writing(&path, source))?;
         self.recorder
             .add(Phase::Checkpoint, began.elapsed().as_secs_f64());
-        self.saving.push(Saving {
-            path,
-            best,
-            began,
-            thread,
-        });
+        self.saving.push(Saving { path, best, thread });
         Ok(())
     }
 
@@ -101,18 +97,12 @@ impl Trainer<'_> {
         let waiting = Instant::now();
         let (done, going): (Vec<_>, Vec<_>) = std::mem::take(&mut self.saving).into_iter().partition(which);
         self.saving = going;
-        for Saving {
-            path,
-            best,
-            began,
-            thread,
-        } in done
-        {
-            match thread
+        for Saving { path, best, thread } in done {
+            let took = match thread
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             {
-                Ok(()) => {}
+                Ok(took) => took,
                 Err(TrainError::File(error)) if !last => {
                     self.unsaved = true;
                     if let Some(before) = best {
@@ -123,11 +113,11 @@ impl Trainer<'_> {
                     continue;
                 }
                 Err(error) => return Err(error),
-            }
+            };
             self.unsaved &= best.is_some();
             let bytes = std::fs::metadata(&path).map(|metadata| metadata.len()).ok();
             self.recorder.event(EventKind::Checkpoint {
-                duration_ms: began.elapsed().as_secs_f64() * 1e3,
+                duration_ms: took.as_secs_f64() * 1e3,
                 bytes,
                 place: None,
             });
