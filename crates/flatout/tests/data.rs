@@ -2,20 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+use command::flatout;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
-fn flatout(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_flatout"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("LANG", "C")
-        .env("FLATOUT_CACHE", folder.join("cache"))
-        .env_remove("LC_ALL")
-        .output()
-        .unwrap()
-}
+#[path = "support/command.rs"]
+mod command;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
@@ -37,12 +29,7 @@ fn table(folder: &Path) {
     fs::write(folder.join("t.csv"), lines).unwrap();
 }
 
-const TRAIN: &[&str] = &[
-    "train",
-    "--data",
-    "t.csv",
-    "--label",
-    "y",
+const SMALL: &[&str] = &[
     "--epochs",
     "1",
     "--hidden-size",
@@ -59,7 +46,10 @@ fn training_says_what_it_cannot_read_and_how_to_go_on() {
     let folder = tempfile::tempdir().unwrap();
     table(folder.path());
     let train = |more: &[&str]| {
-        let output = flatout(folder.path(), &[TRAIN, more].concat());
+        let output = flatout(
+            folder.path(),
+            &[&["train", "--data", "t.csv", "--label", "y"], SMALL, more].concat(),
+        );
         (output.status.code(), text(&output.stderr))
     };
     let (code, said) = train(&[]);
@@ -197,20 +187,7 @@ fn labels_beside_an_array_need_no_name() {
         "(200,)",
         (0..200).map(|value| value as f32).collect(),
     );
-    let train = [
-        "train",
-        "--data",
-        "x.npy",
-        "--epochs",
-        "1",
-        "--hidden-size",
-        "8",
-        "--batch-size",
-        "16",
-        "--device",
-        "cpu",
-        "--plain",
-    ];
+    let train = [&["train", "--data", "x.npy"], SMALL].concat();
     let output = flatout(folder.path(), &train);
     assert!(output.status.success(), "{}", text(&output.stderr));
 }

@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+use command::flatout;
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+#[path = "support/command.rs"]
+mod command;
 
 const CONFIGURATION: &str = "\
 data: data/stocks
@@ -20,17 +23,6 @@ epochs: 1
 device: cpu
 output_dir: out
 ";
-
-fn flatout(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_flatout"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("LANG", "C")
-        .env("FLATOUT_CACHE", folder.join("cache"))
-        .env_remove("LC_ALL")
-        .output()
-        .unwrap()
-}
 
 fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()

@@ -85,12 +85,11 @@ impl Trainer<'_> {
             saves: due(settings.checkpoint_interval) || self.unsaved,
             copies: None,
         });
-        if last || settings.naive || settings.early_stopping > 0 {
+        let waits = last || settings.naive || settings.early_stopping > 0;
+        if waits {
             self.read_all(session)?;
         }
-        if self.pending.is_empty()
-            && (closing.is_here() || last || settings.naive || settings.early_stopping > 0)
-        {
+        if self.pending.is_empty() && (waits || closing.is_here()) {
             return self.close(*closing, session);
         }
         let files = usize::from(closing.evaluation.is_some()) + usize::from(closing.saves);

@@ -104,6 +104,11 @@ fn with_fixes(candidate: Candidate, analysis: &Analysis) -> Candidate {
             ),
         );
     }
+    refuse_workers(candidate, analysis)
+}
+
+/// Nobody waits for batches where launching is what takes the time.
+pub(super) fn refuse_workers(candidate: Candidate, analysis: &Analysis) -> Candidate {
     candidate.refused(
         "loader.num_workers",
         message!(

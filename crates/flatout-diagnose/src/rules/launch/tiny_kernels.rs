@@ -32,9 +32,9 @@
 //! NVIDIA《Getting Started with CUDA Graphs》：2.9 µs 的 kernel 逐个等待时每个需 9.6 µs，提前下发时 3.8 µs。PyTorch 2.11 在 H200 上 batch 64 的 LSTM：每步 863 个 kernel，每个 2.8 µs，GPU 只有 13% 的时间在工作。
 
 use crate::analysis::{Analysis, Device};
+use super::host_bound_dispatch::refuse_workers;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
-use flatout_telemetry::Phase;
 
 pub const ID: &str = "tiny-kernels";
 pub const WORST: Severity = Severity::Critical;
@@ -134,22 +134,14 @@ fn with_fixes(mut candidate: Candidate, analysis: &Analysis) -> Candidate {
             ),
         );
     }
-    candidate
-        .code(
-            analysis.loop_place().as_ref(),
-            message!(
-                en: "Replace loops over time steps, heads or layers by one operation on the whole tensor; use a fused optimizer",
-                zh: "把按时间步、注意力头或层的循环改成对整个张量的一次运算；优化器用 fused 版本"
-            ),
-        )
-        .refused(
-            "loader.num_workers",
-            message!(
-                en: "more workers: no; the steps wait for batches only {} of the time",
-                zh: "更多 worker：不行；训练只有 {} 的时间在等 batch",
-                units::percent(analysis.share(Phase::Data))
-            ),
-        )
+    let candidate = candidate.code(
+        analysis.loop_place().as_ref(),
+        message!(
+            en: "Replace loops over time steps, heads or layers by one operation on the whole tensor; use a fused optimizer",
+            zh: "把按时间步、注意力头或层的循环改成对整个张量的一次运算；优化器用 fused 版本"
+        ),
+    );
+    refuse_workers(candidate, analysis)
 }
 
 #[cfg(test)]
