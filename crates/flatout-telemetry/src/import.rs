@@ -61,7 +61,7 @@ impl Default for ImportOptions {
     }
 }
 
-/// What was found on the way; complete once the last sample was read.
+/// What was found on the way.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub rows: u64,
@@ -171,7 +171,7 @@ impl Explain for ImportError {
 }
 explained!(ImportError);
 
-/// A log being read. An iterator of samples; [`Importer::read_into`] is the same without allocating.
+/// A log that is about to be read.
 pub struct Importer {
     format: Format,
     body: Body,
@@ -241,29 +241,37 @@ impl Importer {
         self.format
     }
 
-    /// What was found so far.
-    pub fn report(&self) -> &Report {
-        match &self.body {
-            Body::Table(reader) => reader.report(),
-            Body::Gpustat(reader) => reader.report(),
-        }
-    }
-
-    /// Reads the next sample into one that is used again and again; false at the end.
-    pub fn read_into(&mut self, sample: &mut Sample) -> bool {
-        match &mut self.body {
-            Body::Table(reader) => reader.read_into(sample),
-            Body::Gpustat(reader) => reader.read_into(sample),
+    /// Calls `see` with every sample in its turn, in constant memory. The log is read by several threads.
+    pub fn each(self, see: impl FnMut(&Sample)) -> Report {
+        match self.body {
+            Body::Table(reader) => reader.each(see),
+            Body::Gpustat(reader) => reader.each(see),
         }
     }
 }
 
-impl Iterator for Importer {
-    type Item = Sample;
+impl Report {
+    fn bad(&mut self, line: u64, what: Message) {
+        self.bad_rows += 1;
+        self.first_bad.get_or_insert((line, what));
+    }
 
-    fn next(&mut self) -> Option<Sample> {
-        let mut sample = Sample::default();
-        self.read_into(&mut sample).then_some(sample)
+    /// The file could not be read on behind this line.
+    fn broken_off(&mut self, line: u64, error: Option<String>) {
+        if let Some(error) = error {
+            self.bad(
+                line,
+                message!(en: "the file cannot be read on: {error}", zh: "文件无法继续读取：{error}"),
+            );
+        }
+    }
+
+    fn ignore(&mut self, columns: &[String]) {
+        for name in columns {
+            if !self.ignored_columns.contains(name) {
+                self.ignored_columns.push(name.clone());
+            }
+        }
     }
 }
 

@@ -61,6 +61,9 @@ pub fn header() -> String {
     text + "\n"
 }
 
+/// A GPU that says that nothing holds its clocks down; one that says nothing has an empty field.
+pub(crate) const NOT_THROTTLED: &str = "none";
+
 /// The rows of a tick. Without a GPU there is one row with an empty `gpu`. Several throttle reasons are joined by `+`.
 pub fn rows(started_unix_ms: u64, sample: &Sample) -> String {
     let mut text = String::new();
@@ -70,7 +73,11 @@ pub fn rows(started_unix_ms: u64, sample: &Sample) -> String {
         let _ = write!(text, "{:.3},{unix_ms:.0},", sample.t);
         let _ = index.map(|index| write!(text, "{index}"));
         GPU.iter().for_each(|(_, get)| number(&mut text, get(gpu)));
-        let reasons = gpu.throttle.as_deref().unwrap_or_default().join("+");
+        let reasons = match gpu.throttle.as_deref() {
+            None => String::new(),
+            Some([]) => NOT_THROTTLED.into(),
+            Some(reasons) => reasons.join("+"),
+        };
         let _ = write!(text, ",{}", reasons.replace([',', '\n', '\r', '"'], "_"));
         HOST.iter()
             .for_each(|(_, get)| number(&mut text, get(&sample.host)));
@@ -105,9 +112,13 @@ mod tests {
             throttle: Some(vec!["idle".into(), "a,b".into()]),
             ..GpuSample::default()
         };
+        let free = GpuSample {
+            throttle: Some(Vec::new()),
+            ..GpuSample::default()
+        };
         let sample = Sample {
             t: 1.5,
-            gpus: [(0, gpu), (3, GpuSample::default())].into(),
+            gpus: [(0, gpu), (3, GpuSample::default()), (4, free)].into(),
             ..Sample::default()
         };
         let text = header() + &rows(1000, &sample);
@@ -118,7 +129,8 @@ mod tests {
         assert_eq!(lines[1][column("util")], "0.97");
         assert_eq!(lines[1][column("mem_used_bytes")], "1099511627776");
         assert_eq!(lines[1][column("throttle")], "idle+a_b");
-        assert_eq!(lines[2][column("util")], "");
+        assert_eq!((lines[2][column("util")], lines[2][column("throttle")]), ("", ""));
+        assert_eq!(lines[3][column("throttle")], "none");
         assert_eq!(rows(0, &Sample::default()).lines().count(), 1);
     }
 }

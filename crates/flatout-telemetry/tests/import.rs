@@ -21,9 +21,11 @@ fn read(text: &str) -> (Format, Vec<Sample>, Report) {
 }
 
 fn read_with(text: &[u8], options: &ImportOptions) -> (Format, Vec<Sample>, Report) {
-    let mut importer = open(text, options).unwrap();
-    let samples = importer.by_ref().collect();
-    (importer.format(), samples, importer.report().clone())
+    let importer = open(text, options).unwrap();
+    let format = importer.format();
+    let mut samples = Vec::new();
+    let report = importer.each(|sample| samples.push(sample.clone()));
+    (format, samples, report)
 }
 
 const QUERY: &str = "\
@@ -180,6 +182,81 @@ fn gpustat_again_and_again_also_cut_off() {
 }
 
 #[test]
+fn blocks_read_by_several_threads_come_together_in_order() {
+    // The header changes in the middle of a log of many blocks; a GPU's rows may stand in two of them.
+    let mut text = String::from("timestamp, index, name, utilization.gpu [%]\n");
+    let row = |second: u32, gpu: u32, rest: &str| {
+        let (minute, hour) = (second / 60 % 60, second / 3600);
+        format!(
+            "2024/05/21 {hour:02}:{minute:02}:{:02}.000, {gpu}, NVIDIA A10, {rest}\n",
+            second % 60
+        )
+    };
+    for second in 0..40_000u32 {
+        if second == 20_000 {
+            text += "timestamp, index, name, temperature.gpu\n";
+        }
+        let value = second % 101;
+        let rest = if second < 20_000 {
+            format!("{value} %")
+        } else {
+            value.to_string()
+        };
+        text += &(row(second, 0, &rest) + &row(second, 1, &rest));
+    }
+    assert!(text.len() > 8 * (256 << 10), "many blocks");
+    let (_, samples, report) = read(&text);
+    assert_eq!((samples.len(), report.rows, report.bad_rows), (40_000, 80_000, 0));
+    for (second, sample) in samples.iter().enumerate() {
+        assert_eq!((sample.t, sample.gpus.len()), (second as f64, 2));
+        let value = (second % 101) as f64;
+        for gpu in sample.gpus.values() {
+            let expected = if second < 20_000 {
+                (Some(value / 100.0), None)
+            } else {
+                (None, Some(value))
+            };
+            assert_eq!((gpu.util, gpu.temp_c), expected, "second {second}");
+        }
+    }
+    // Objects too; one of them is cut off, far from the beginning.
+    let objects: Vec<String> = (0..4000)
+        .map(|minute| {
+            GPUSTAT.replace(
+                "10:11:12",
+                &format!("{:02}:{:02}:12", minute / 60 % 24, minute % 60),
+            )
+        })
+        .collect();
+    let mut text = objects[..1440].concat();
+    text += &objects[1440][..200];
+    text += "\n";
+    text += &objects[..1440].concat().replace("05-21", "05-22");
+    let (_, samples, report) = read(&text);
+    assert_eq!((samples.len(), report.bad_rows), (2880, 1));
+    assert!(samples.windows(2).all(|pair| pair[1].t - pair[0].t == 60.0));
+    let line = objects[..1440].concat().lines().count() + objects[1440][..200].lines().count();
+    assert_eq!(report.first_bad.unwrap().0, line as u64);
+}
+
+#[test]
+fn throttle_reasons_are_told_once_however_many_columns_say_them() {
+    let text = "index, clocks_event_reasons.active, clocks_event_reasons.sw_power_cap\n0, 0x0000000000000004, Active\n0, [N/A], Not Active\n";
+    let (_, samples, _) = read(text);
+    assert_eq!(samples[0].gpus[&0].throttle.as_ref().unwrap(), &["power-cap"]);
+    let text = "index, clocks_event_reasons.sw_power_cap, clocks_event_reasons.gpu_idle\n0, Active, Active\n0, Not Active, Not Active\n0, [N/A], [N/A]\n";
+    let (_, samples, _) = read(text);
+    let reasons: Vec<_> = samples
+        .iter()
+        .map(|sample| sample.gpus[&0].throttle.clone())
+        .collect();
+    assert_eq!(
+        reasons,
+        [Some(vec!["power-cap".into(), "idle".into()]), Some(vec![]), None]
+    );
+}
+
+#[test]
 fn our_own_csv_comes_back() {
     let gpu = |util: f64| GpuSample {
         util: Some(util),
@@ -188,9 +265,19 @@ fn our_own_csv_comes_back() {
         throttle: Some(vec!["power-cap".into(), "thermal-sw".into()]),
         ..GpuSample::default()
     };
+    let free = GpuSample {
+        throttle: Some(Vec::new()),
+        ..GpuSample::default()
+    };
     let sample = |t: f64| Sample {
         t,
-        gpus: [(0, gpu(0.5)), (3, gpu(1.0))].into(),
+        gpus: [
+            (0, gpu(0.5)),
+            (1, GpuSample::default()),
+            (2, free.clone()),
+            (3, gpu(1.0)),
+        ]
+        .into(),
         host: HostSample {
             cpu_util: Some(0.75),
             disk_busy: Some(0.1),
@@ -261,13 +348,11 @@ proptest! {
         text.splice(at..at, tail);
         if let Ok(importer) = open(&text, &ImportOptions::default()) {
             let mut last = 0.0;
-            for sample in importer {
-                prop_assert!(sample.t >= last && sample.t.is_finite());
+            importer.each(|sample| {
+                assert!(sample.t >= last && sample.t.is_finite());
                 last = sample.t;
-                for gpu in sample.gpus.values() {
-                    prop_assert!(gpu.util.is_none_or(|util| util.is_finite()));
-                }
-            }
+                assert!(sample.gpus.values().all(|gpu| gpu.util.is_none_or(f64::is_finite)));
+            });
         }
     }
 

@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 
 /// The level is the upper quartile of this much time before: dips may fill up to three quarters of it without lowering it.
 const LEVEL_WINDOW_S: f64 = 300.0;
-const LEVEL_QUANTILE: f64 = 0.75;
+/// In quarters.
+const LEVEL_QUARTILE: u32 = 3;
 /// The window's values are a byte each; at 20 Hz it holds all 300 s.
 const MOST_VALUES: usize = 6000;
 const FEWEST_VALUES: usize = 5;
@@ -40,7 +41,7 @@ pub struct Dips {
 pub struct DipDetector {
     interval_s: f64,
     window: VecDeque<u8>,
-    counts: [u32; 101],
+    level: Level,
     current: Option<Dip>,
     count: u64,
     length_s: f64,
@@ -61,7 +62,7 @@ impl DipDetector {
         Self {
             interval_s,
             window: VecDeque::new(),
-            counts: [0; 101],
+            level: Level::default(),
             current: None,
             count: 0,
             length_s: 0.0,
@@ -75,7 +76,7 @@ impl DipDetector {
     pub fn add(&mut self, t: f64, seconds: f64, utilisation: f64) {
         let points = (utilisation * 100.0).clamp(0.0, 100.0);
         let start = t - seconds;
-        match (self.current, self.level()) {
+        match (self.current, self.level.points()) {
             (Some(dip), _) if points >= dip.level * RETURN_RATIO => self.close(dip, start),
             // The level itself has come down: the work changed or ended, which is no dip.
             (Some(_), Some(level)) if points >= level * RETURN_RATIO => self.current = None,
@@ -120,29 +121,16 @@ impl DipDetector {
         }
     }
 
-    fn level(&self) -> Option<f64> {
-        if self.window.len() < FEWEST_VALUES {
-            return None;
-        }
-        let target = (self.window.len() as f64 * LEVEL_QUANTILE).ceil() as u32;
-        let mut seen = 0;
-        let level = self.counts.iter().position(|count| {
-            seen += count;
-            seen >= target
-        })?;
-        Some(level as f64)
-    }
-
     fn remember(&mut self, points: f64) {
         let most = (LEVEL_WINDOW_S / self.interval_s).clamp(30.0, MOST_VALUES as f64) as usize;
         if self.window.len() >= most
             && let Some(oldest) = self.window.pop_front()
         {
-            self.counts[usize::from(oldest)] -= 1;
+            self.level.remove(oldest);
         }
-        let point = points.round() as u8;
+        let point = (points + 0.5) as u8;
         self.window.push_back(point);
-        self.counts[usize::from(point.min(100))] += 1;
+        self.level.add(point);
     }
 
     fn period(&self) -> Option<f64> {
@@ -159,6 +147,61 @@ impl DipDetector {
             .filter(|gap| (**gap - median).abs() <= distance)
             .count();
         (near as f64 >= REGULAR_SHARE * gaps.len() as f64).then_some(median)
+    }
+}
+
+/// The upper quartile of whole points that come and go: it moves little from value to value, so it is followed and not searched for.
+#[derive(Clone, Debug)]
+struct Level {
+    counts: [u32; 101],
+    total: u32,
+    at: usize,
+    /// Values below `at`.
+    below: u32,
+}
+
+impl Default for Level {
+    fn default() -> Self {
+        Self {
+            counts: [0; 101],
+            total: 0,
+            at: 0,
+            below: 0,
+        }
+    }
+}
+
+impl Level {
+    fn add(&mut self, point: u8) {
+        let point = usize::from(point.min(100));
+        self.counts[point] += 1;
+        self.total += 1;
+        self.below += u32::from(point < self.at);
+        self.follow();
+    }
+
+    fn remove(&mut self, point: u8) {
+        let point = usize::from(point.min(100));
+        self.counts[point] -= 1;
+        self.total -= 1;
+        self.below -= u32::from(point < self.at);
+        self.follow();
+    }
+
+    fn follow(&mut self) {
+        let target = (self.total * LEVEL_QUARTILE).div_ceil(4);
+        while self.below >= target && self.at > 0 {
+            self.at -= 1;
+            self.below -= self.counts[self.at];
+        }
+        while self.at < 100 && self.below + self.counts[self.at] < target {
+            self.below += self.counts[self.at];
+            self.at += 1;
+        }
+    }
+
+    fn points(&self) -> Option<f64> {
+        (self.total as usize >= FEWEST_VALUES).then_some(self.at as f64)
     }
 }
 
@@ -230,6 +273,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_level_is_the_upper_quartile(points in prop::collection::vec(0u8..=100, 1..300), window in 1usize..60) {
+            let mut level = Level::default();
+            for (index, point) in points.iter().enumerate() {
+                if index >= window {
+                    level.remove(points[index - window]);
+                }
+                level.add(*point);
+                let mut sorted = points[(index + 1).saturating_sub(window)..=index].to_vec();
+                sorted.sort_unstable();
+                let expected = sorted[(sorted.len() * 3).div_ceil(4) - 1];
+                prop_assert_eq!(level.at, usize::from(expected));
+            }
+        }
+
         #[test]
         fn no_input_breaks_it(values in prop::collection::vec((0.0f64..10.0, -1.0f64..2.0), 0..400)) {
             let mut detector = DipDetector::new(0.05);

@@ -99,8 +99,10 @@ impl GpuGatherer {
         if let Some(reasons) = &gpu.throttle {
             self.throttle_known = true;
             for reason in reasons.iter().filter(|reason| *reason != mark::IDLE) {
-                if self.throttle.contains_key(reason) || self.throttle.len() < MOST_REASONS {
-                    *self.throttle.entry(reason.clone()).or_default() += seconds;
+                if let Some(sum) = self.throttle.get_mut(reason) {
+                    *sum += seconds;
+                } else if self.throttle.len() < MOST_REASONS {
+                    self.throttle.insert(reason.clone(), seconds);
                 }
             }
         }

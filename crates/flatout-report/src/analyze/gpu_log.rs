@@ -1,4 +1,4 @@
-//! A GPU log of another tool: one thread reads it, another counts, both with memory that does not grow.
+//! A GPU log of another tool: the importer's threads read it, this one counts, with memory that does not grow.
 
 use super::timeline::Timeline;
 use super::{Options, Read, Section, files};
@@ -8,19 +8,13 @@ use flatout_telemetry::import::{Importer, Report};
 use flatout_telemetry::record::{RunData, SCHEMA};
 use flatout_telemetry::{RunInfo, Sample};
 use std::path::Path;
-use std::sync::mpsc;
-
-/// Samples handed from one thread to the other at once.
-const BATCH: usize = 256;
-/// Batches under way.
-const IN_FLIGHT: usize = 4;
 
 pub fn read(path: &Path, options: &Options) -> Result<Read> {
     let reader = files::open(path, options.progress)?;
     let importer = Importer::from_reader(reader, path, &options.import)?;
     let format = importer.format();
     let mut counted = Counted::new(options.keep_samples);
-    let report = count(importer, &mut counted);
+    let report = importer.each(|sample| counted.add(sample));
     let info = info(path, &report);
     let mut section = Section::new("gpu-log", path);
     section.format = Some(format.name());
@@ -76,30 +70,6 @@ impl Counted {
         }
         self.seen += 1;
     }
-}
-
-fn count(mut importer: Importer, counted: &mut Counted) -> Report {
-    let (full, filled) = mpsc::sync_channel::<(Vec<Sample>, usize)>(IN_FLIGHT);
-    let (empty, emptied) = mpsc::channel::<Vec<Sample>>();
-    std::thread::scope(|scope| {
-        let reader = scope.spawn(move || {
-            loop {
-                // Samples are used again: what they hold on the heap is not allocated anew.
-                let mut batch = emptied.try_recv().unwrap_or_default();
-                batch.resize_with(BATCH, Sample::default);
-                let ended = batch.iter_mut().position(|sample| !importer.read_into(sample));
-                let read = ended.unwrap_or(BATCH);
-                if full.send((batch, read)).is_err() || read < BATCH {
-                    return importer.report().clone();
-                }
-            }
-        });
-        for (batch, read) in filled {
-            batch[..read].iter().for_each(|sample| counted.add(sample));
-            let _ = empty.send(batch);
-        }
-        reader.join().unwrap_or_default()
-    })
 }
 
 fn info(path: &Path, report: &Report) -> RunInfo {

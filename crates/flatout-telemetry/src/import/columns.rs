@@ -4,7 +4,6 @@ use crate::record::GpuInfo;
 use crate::sample::{GpuSample, HostSample};
 
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
-const PERCENT: f64 = 0.01;
 
 #[derive(Clone, Copy)]
 pub enum Column {
@@ -20,13 +19,17 @@ pub enum Column {
     Index,
     /// Names the GPU where there is no index: UUID or bus.
     Identity,
-    /// A number, times `scale`. A share is clamped to 1.
+    /// A number, times `scale`.
     Gpu {
         scale: f64,
-        set: fn(&mut GpuSample, f64),
+        set: fn(&mut GpuSample, Option<f64>),
+    },
+    /// A percentage, as a share; clamped to 1.
+    Share {
+        set: fn(&mut GpuSample, Option<f64>),
     },
     Host {
-        set: fn(&mut HostSample, f64),
+        set: fn(&mut HostSample, Option<f64>),
     },
     /// What a GPU is; read from its first row only.
     About(fn(&mut GpuInfo, &str)),
@@ -43,7 +46,7 @@ impl Column {
     pub fn is_number(&self) -> bool {
         matches!(
             self,
-            Self::Gpu { .. } | Self::Host { .. } | Self::Seconds | Self::UnixMs
+            Self::Gpu { .. } | Self::Share { .. } | Self::Host { .. } | Self::Seconds | Self::UnixMs
         )
     }
 }
@@ -55,21 +58,23 @@ pub struct Header {
     pub blanks: bool,
     /// The first line is the header itself, not already a row.
     pub is_line: bool,
+    /// The line itself: tools repeat it.
+    pub line: Vec<u8>,
 }
 
 impl Header {
     /// For a header that was told and is not in the file.
     pub fn without_line(mut self) -> Self {
         self.is_line = false;
+        self.line.clear();
         self
     }
 }
 
 macro_rules! share {
     ($field:ident) => {
-        Column::Gpu {
-            scale: PERCENT,
-            set: |gpu, value| gpu.$field = Some(value),
+        Column::Share {
+            set: |gpu, value| gpu.$field = value,
         }
     };
 }
@@ -78,13 +83,13 @@ macro_rules! number {
     ($field:ident) => {
         Column::Gpu {
             scale: 1.0,
-            set: |gpu, value| gpu.$field = Some(value),
+            set: |gpu, value| gpu.$field = value,
         }
     };
     ($field:ident * $scale:expr) => {
         Column::Gpu {
             scale: $scale,
-            set: |gpu, value| gpu.$field = Some(value),
+            set: |gpu, value| gpu.$field = value,
         }
     };
 }
@@ -93,7 +98,7 @@ macro_rules! bytes {
     ($field:ident * $scale:expr) => {
         Column::Gpu {
             scale: $scale,
-            set: |gpu, value| gpu.$field = Some(value as u64),
+            set: |gpu, value| gpu.$field = value.map(|value| value as u64),
         }
     };
 }
@@ -102,7 +107,7 @@ macro_rules! small {
     ($field:ident) => {
         Column::Gpu {
             scale: 1.0,
-            set: |gpu, value| gpu.$field = Some(value as u32),
+            set: |gpu, value| gpu.$field = value.map(|value| value as u32),
         }
     };
 }
@@ -197,7 +202,18 @@ pub const DMON: &[(&str, Column)] = &[
 
 macro_rules! own {
     ($($field:ident),*) => {
-        [$((stringify!($field), Column::Gpu { scale: 1.0, set: |gpu, value| gpu.$field = Some(value) })),*]
+        [$((stringify!($field), Column::Gpu { scale: 1.0, set: |gpu, value| gpu.$field = value })),*]
+    };
+}
+
+macro_rules! host {
+    ($name:literal, $field:ident) => {
+        (
+            $name,
+            Column::Host {
+                set: |host, value| host.$field = value,
+            },
+        )
     };
 }
 
@@ -212,51 +228,16 @@ const OWN: &[&[(&str, Column)]] = &[
         (
             "host_mem_available_bytes",
             Column::Host {
-                set: |host, value| host.mem_available_bytes = Some(value as u64),
+                set: |host, value| host.mem_available_bytes = value.map(|value| value as u64),
             },
         ),
-        (
-            "host_cpu_util",
-            Column::Host {
-                set: |host, value| host.cpu_util = Some(value),
-            },
-        ),
-        (
-            "host_iowait",
-            Column::Host {
-                set: |host, value| host.iowait = Some(value),
-            },
-        ),
-        (
-            "host_run_queue",
-            Column::Host {
-                set: |host, value| host.run_queue = Some(value),
-            },
-        ),
-        (
-            "host_psi_io",
-            Column::Host {
-                set: |host, value| host.psi_io = Some(value),
-            },
-        ),
-        (
-            "host_disk_read_bytes_s",
-            Column::Host {
-                set: |host, value| host.disk_read_bytes_s = Some(value),
-            },
-        ),
-        (
-            "host_disk_write_bytes_s",
-            Column::Host {
-                set: |host, value| host.disk_write_bytes_s = Some(value),
-            },
-        ),
-        (
-            "host_disk_busy",
-            Column::Host {
-                set: |host, value| host.disk_busy = Some(value),
-            },
-        ),
+        host!("host_cpu_util", cpu_util),
+        host!("host_iowait", iowait),
+        host!("host_run_queue", run_queue),
+        host!("host_psi_io", psi_io),
+        host!("host_disk_read_bytes_s", disk_read_bytes_s),
+        host!("host_disk_write_bytes_s", disk_write_bytes_s),
+        host!("host_disk_busy", disk_busy),
     ],
     &own!(
         util,
@@ -283,7 +264,7 @@ const OWN: &[&[(&str, Column)]] = &[
 /// nvidia-smi's header, or a list of its names; `None` when no column is known.
 pub fn query(line: &[u8]) -> Option<Header> {
     let text = String::from_utf8_lossy(line).into_owned();
-    read(text.split(','), false, |name| {
+    read(line, text.split(','), false, |name| {
         let plain = name.split('[').next().unwrap_or(name).trim();
         QUERY
             .iter()
@@ -299,7 +280,7 @@ pub fn own(line: &[u8]) -> Option<Header> {
     if !(names.contains(&"t") && names.contains(&"gpu")) {
         return None;
     }
-    read(names.into_iter(), false, |name| {
+    read(line, names.into_iter(), false, |name| {
         OWN.iter()
             .copied()
             .flatten()
@@ -309,6 +290,7 @@ pub fn own(line: &[u8]) -> Option<Header> {
 }
 
 pub fn read<'a>(
+    line: &[u8],
     names: impl Iterator<Item = &'a str>,
     blanks: bool,
     find: impl Fn(&str) -> Option<Column>,
@@ -318,6 +300,7 @@ pub fn read<'a>(
         ignored: Vec::new(),
         blanks,
         is_line: true,
+        line: line.to_vec(),
     };
     let mut known = false;
     for name in names {

@@ -19,7 +19,7 @@ pub fn header(line: &[u8]) -> Option<Header> {
             .map(|(_, column)| *column)
     };
     // Newer ones write CSV on request.
-    columns::read(names.into_iter(), !line.contains(&b','), find)
+    columns::read(line, names.into_iter(), !line.contains(&b','), find)
 }
 
 #[cfg(test)]

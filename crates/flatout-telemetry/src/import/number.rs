@@ -80,6 +80,26 @@ pub fn field(line: &[u8], from: usize) -> Option<(f64, usize)> {
     matches!(line.get(at), None | Some(b',')).then_some((value, at))
 }
 
+/// The number of the word that begins at `from` in a line of words set with blanks, and where it ends; `None` where it is not of the
+/// plain sort (`45`, `72.5`).
+pub fn word(line: &[u8], from: usize) -> Option<(f64, usize)> {
+    let mut mantissa = 0u64;
+    let mut point = None;
+    let mut at = from;
+    while let Some(byte) = line.get(at) {
+        match byte {
+            b'0'..=b'9' => mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(byte - b'0')),
+            b'.' if point.is_none() => point = Some(at),
+            _ if byte.is_ascii_whitespace() => break,
+            _ => return None,
+        }
+        at += 1;
+    }
+    let digits = at - from - usize::from(point.is_some());
+    let value = mantissa as f64 / POWERS[point.map_or(0, |point| at - point - 1).min(15)];
+    (1..=15).contains(&digits).then_some((value, at))
+}
+
 /// A whole text of few digits with at most one point among them, such as `25.3`; exact, since its digits fit into 53 bits.
 pub fn decimal(text: &[u8]) -> Option<f64> {
     if text.len() > 15 || !text.last()?.is_ascii_digit() {
@@ -193,6 +213,16 @@ mod tests {
             let from = from.min(line.len());
             if let Some((value, end)) = field(line, from) {
                 let expected = line[from..].iter().position(|byte| *byte == b',').map_or(line.len(), |at| from + at);
+                prop_assert_eq!((Some(value), end), (parse(&line[from..expected]), expected));
+            }
+        }
+
+        #[test]
+        fn words_are_what_the_slow_way_reads(text in "[ 0-9.%+e:-]{0,24}", from in 0usize..8) {
+            let line = text.as_bytes();
+            let from = from.min(line.len());
+            if let Some((value, end)) = word(line, from) {
+                let expected = line[from..].iter().position(u8::is_ascii_whitespace).map_or(line.len(), |at| from + at);
                 prop_assert_eq!((Some(value), end), (parse(&line[from..expected]), expected));
             }
         }
