@@ -40,7 +40,7 @@ train.py:12:18: item-in-step warning `loss.item()` makes the CPU wait for the GP
   Until the value has arrived the next step cannot be queued, so the GPU idles between steps.
   fix: add up on the GPU with `.detach()` and read the sum once an epoch [--fix --unsafe]
 
-1 found in 1 files (12 lines of Python): 0 critical, 1 warnings, 0 for information. 0 can be mended with --fix, 1 with --fix --unsafe.
+1 found in one file (12 lines of Python): critical 0, warnings 1, information 0. 0 can be mended with --fix, 1 with --fix --unsafe.
 ";
     assert_eq!(stdout(&output), expected);
     let chinese = stdout(&flatout(

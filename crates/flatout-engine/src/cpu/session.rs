@@ -181,7 +181,7 @@ impl<T: Real> Session for CpuSession<T> {
             1 => "1 thread".to_owned(),
             several => format!("{several} threads"),
         };
-        format!("CPU, {threads}, {:?}", level())
+        format!("CPU, {threads}, {}", level().name())
     }
 
     fn attach(&mut self, name: &str, table: Table) -> Result<(), EngineError> {

@@ -46,6 +46,17 @@ pub enum Level {
     Any,
 }
 
+impl Level {
+    /// As people write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Avx512 => "AVX-512",
+            Self::Avx2 => "AVX2",
+            Self::Any => "no AVX2",
+        }
+    }
+}
+
 /// What this machine has. The standard library keeps the answer after the first call.
 #[inline]
 #[cfg(target_arch = "x86_64")]

@@ -157,10 +157,16 @@ fn summary(outcome: &Outcome) -> Message {
     );
     let (files, lines) = (outcome.file_count(), outcome.lines);
     if outcome.found.is_empty() {
-        return message!(
-            en: "Nothing found in {files} files ({lines} lines of Python).",
-            zh: "{files} 个文件（{lines} 行 Python）中没有发现问题。"
-        );
+        return match files {
+            1 => message!(
+                en: "Nothing found in one file ({lines} lines of Python).",
+                zh: "1 个文件（{lines} 行 Python）中没有发现问题。"
+            ),
+            _ => message!(
+                en: "Nothing found in {files} files ({lines} lines of Python).",
+                zh: "{files} 个文件（{lines} 行 Python）中没有发现问题。"
+            ),
+        };
     }
     let fixable = |with_unsafe| {
         let with_edits = |one: &&Reported| !crate::fix::edits_of(&one.finding, with_unsafe).is_empty();
@@ -168,8 +174,21 @@ fn summary(outcome: &Outcome) -> Message {
     };
     let (safe, all) = (fixable(false), fixable(true));
     let found = outcome.found.len();
-    message!(
-        en: "{found} found in {files} files ({lines} lines of Python): {critical} critical, {warnings} warnings, {information} for information. {safe} can be mended with --fix, {all} with --fix --unsafe.",
-        zh: "在 {files} 个文件（{lines} 行 Python）中发现 {found} 处：严重 {critical}，警告 {warnings}，信息 {information}。--fix 可修复 {safe} 处，--fix --unsafe 可修复 {all} 处。"
-    )
+    let mut text = match files {
+        1 => message!(
+            en: "{found} found in one file ({lines} lines of Python): ",
+            zh: "在 1 个文件（{lines} 行 Python）中发现 {found} 处："
+        ),
+        _ => message!(
+            en: "{found} found in {files} files ({lines} lines of Python): ",
+            zh: "在 {files} 个文件（{lines} 行 Python）中发现 {found} 处："
+        ),
+    };
+    let kinds = message!(
+        en: "critical {critical}, warnings {warnings}, information {information}. {safe} can be mended with --fix, {all} with --fix --unsafe.",
+        zh: "严重 {critical}，警告 {warnings}，信息 {information}。--fix 可修复 {safe} 处，--fix --unsafe 可修复 {all} 处。"
+    );
+    text.en += &kinds.en;
+    text.zh += &kinds.zh;
+    text
 }
