@@ -18,8 +18,9 @@ pub mod text;
 pub mod timeline;
 
 use crate::ranks::RankRow;
+use flatout_core::error::FileError;
 use flatout_core::stats::Summary;
-use flatout_core::{Finding, Message, Result, message};
+use flatout_core::{Failure, Finding, Message, Result, message};
 use flatout_diagnose::analysis::time::TimeTable;
 use flatout_diagnose::verdict::Verdict;
 use flatout_telemetry::import::ImportOptions;
@@ -246,7 +247,20 @@ pub fn named(name: &str, options: &Options) -> Result<Read> {
     if path.exists() && !path.is_dir() {
         return log(path, options);
     }
-    Ok(record(&flatout_telemetry::record::find(name)?))
+    let found = flatout_telemetry::record::find(name);
+    // Something with a slash or an extension was meant to be a file.
+    if found.is_err()
+        && (name.contains('/') || path.extension().is_some())
+        && let Err(source) = path.metadata()
+    {
+        return Err(
+            Failure::from(FileError::reading(path, source)).with_hint(message!(
+                en: "give the path of a log, or a run: flatout runs lists them",
+                zh: "请给出日志的路径，或一个运行记录（用 flatout runs 列出）"
+            )),
+        );
+    }
+    Ok(record(&found?))
 }
 
 #[cfg(test)]

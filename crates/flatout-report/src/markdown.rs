@@ -181,8 +181,8 @@ impl Page {
         for fix in &finding.fixes {
             text += &self.fix(fix);
         }
-        if let Some(gain) = finding.gain {
-            text += &format!("- {}\n", self.say(&words::gain(gain)));
+        if let Some(gain) = finding.gain.and_then(words::gain) {
+            text += &format!("- {}\n", self.say(&gain));
         }
         text
     }

@@ -27,18 +27,23 @@ pub fn severity(severity: Severity) -> (&'static str, Message) {
     }
 }
 
-pub fn gain(gain: Gain) -> Message {
+/// `None` for a gain that is none by the figures shown.
+pub fn gain(gain: Gain) -> Option<Message> {
+    const SMALLEST: f64 = 1.005;
+    if gain.low < SMALLEST && gain.high < SMALLEST && !gain.measured {
+        return None;
+    }
     let (low, high) = (format!("{:.2}×", gain.low), format!("{:.2}×", gain.high));
     let range = if low == high {
         low
     } else {
         format!("{low} – {high}")
     };
-    if gain.measured {
+    Some(if gain.measured {
         message!(en: "throughput {range}, measured", zh: "吞吐 {range}（实测）")
     } else {
         message!(en: "throughput {range}, estimated from this run", zh: "吞吐 {range}（由本次运行估算）")
-    }
+    })
 }
 
 pub fn certainty(finding: &Finding) -> Message {

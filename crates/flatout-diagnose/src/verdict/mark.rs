@@ -151,7 +151,10 @@ pub fn marks(gpu: &GpuVerdict, known_s: f64, ticks: u64) -> Vec<Mark> {
         ),
         Mark::below(
             Aspect::Fluctuation,
-            utilisation.map(|spread| spread.std * 100.0),
+            // One reading has no spread.
+            utilisation
+                .filter(|spread| spread.count > 1)
+                .map(|spread| spread.std * 100.0),
             FLUCTUATION_GOOD,
             FLUCTUATION_BAD,
             Unit::Points,

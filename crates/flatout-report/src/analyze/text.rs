@@ -107,6 +107,9 @@ impl Page {
 
     fn charts(&self, section: &Section) -> String {
         let timeline = &section.utilisation;
+        if timeline.length_s() <= 0.0 {
+            return String::new();
+        }
         let columns = self.width.saturating_sub(8).min(100);
         let mut text = String::new();
         for gpu in timeline.gpus().take(MOST_CHARTS) {

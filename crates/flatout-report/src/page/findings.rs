@@ -52,8 +52,8 @@ impl Writer {
             };
             text += &self.row(&label, &self.fix(fix));
         }
-        if let Some(gain) = finding.gain {
-            text += &self.row(&message!(en: "gain", zh: "收益"), &self.say(&words::gain(gain)));
+        if let Some(gain) = finding.gain.and_then(words::gain) {
+            text += &self.row(&message!(en: "gain", zh: "收益"), &self.say(&gain));
         }
         text += &self.row(
             &message!(en: "how sure", zh: "把握"),

@@ -49,7 +49,7 @@ impl Writer {
                     "<line class=\"quantile\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{BOTTOM}\"/>"
                 );
                 // Quantiles that nearly coincide would write over each other.
-                if at - labelled > 30.0 {
+                if at - labelled > 50.0 {
                     svg += &format!(
                         "<text class=\"tick\" x=\"{at:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{name}</text>",
                         TOP - 6.0
@@ -82,7 +82,7 @@ fn ticks(low_ms: f64, high_ms: f64, x: impl Fn(f64) -> f64) -> String {
     for power in low_ms.log10().floor() as i32..=high_ms.log10().ceil() as i32 {
         for step in steps {
             let ms = step * 10f64.powi(power);
-            if ms < low_ms || ms > high_ms || x(ms) - last < 45.0 {
+            if ms < low_ms || ms > high_ms || x(ms) - last < 80.0 {
                 continue;
             }
             last = x(ms);

@@ -68,10 +68,10 @@ impl Page {
             };
             text += &self.labelled(label, &self.fix(fix));
         }
-        if let Some(gain) = finding.gain {
+        if let Some(gain) = finding.gain.and_then(words::gain) {
             text += &self.labelled(
                 message!(en: "gain", zh: "收益"),
-                &wrap(words::gain(gain).get(self.language), self.room()),
+                &wrap(gain.get(self.language), self.room()),
             );
         }
         text + &self.labelled(

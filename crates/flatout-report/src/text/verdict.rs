@@ -41,8 +41,12 @@ impl Page {
 
     fn head(&self, verdict: &Verdict) -> String {
         let (time, ticks) = (units::duration(verdict.duration_s), verdict.ticks);
-        let head =
-            message!(en: "Verdict after {time} ({ticks} samples)", zh: "{time} 的结论（{ticks} 个采样）");
+        let head = match ticks {
+            1 => message!(en: "Verdict after one sample", zh: "一个采样的结论"),
+            _ => {
+                message!(en: "Verdict after {time} ({ticks} samples)", zh: "{time} 的结论（{ticks} 个采样）")
+            }
+        };
         let mut text = format!("{}\n", self.paint.tone(Tone::Strong, &self.say(head)));
         if verdict.missed_s >= 1.0 {
             let missed = units::duration(verdict.missed_s);

@@ -90,6 +90,9 @@ fn spread(utilisation: &Utilisation) -> Message {
     let spread = &utilisation.spread;
     let percent = units::percent;
     let (mean, std) = (percent(spread.mean), units::significant(spread.std * 100.0));
+    if spread.count < 2 {
+        return message!(en: "{mean}, read once: how steady it is, is not known", zh: "{mean}，只读到一次，无法判断是否稳定");
+    }
     let (p5, p50, p95) = (percent(spread.p5), percent(spread.p50), percent(spread.p95));
     let (min, max) = (percent(spread.min), percent(spread.max));
     message!(
