@@ -95,6 +95,11 @@ fn users_frame(frame: &str) -> Option<(Place, String)> {
     }
     let (function, rest) = frame.split_once(" (")?;
     let (file, line) = rest.strip_suffix(')')?.rsplit_once(':')?;
+    // What an installer wrote (`bin/accelerate`, `bin/torchrun`).
+    let installed = |(folder, name): (&str, &str)| folder.ends_with("/bin") && !name.contains('.');
+    if file.rsplit_once('/').is_some_and(installed) {
+        return None;
+    }
     Some((Place::new(file, line.parse().ok()?), function.to_owned()))
 }
 
@@ -107,6 +112,8 @@ mod tests {
         assert!(users_frame("step (/venv/lib/python3.11/site-packages/torch/optim.py:3)").is_none());
         let (place, function) = users_frame("train (train.py:12)").unwrap();
         assert_eq!((place.line, function.as_str()), (12, "train"));
+        assert!(users_frame("<module> (/venv/bin/accelerate:8)").is_none());
+        assert!(users_frame("<module> (/home/me/bin/train.py:8)").is_some());
         assert!(users_frame("nonsense").is_none());
     }
 }

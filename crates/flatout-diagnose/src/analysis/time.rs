@@ -26,14 +26,17 @@ impl TimeTable {
         let Some(total_s) = length(data) else {
             return Self::default();
         };
+        // What lies before the tick of the first step is start-up, whatever the program did in it.
+        let first = data.steps.iter().position(|tick| tick.steps > 0).unwrap_or(0);
+        let ticks = data.steps.get(first..).unwrap_or_default();
         let mut phases: BTreeMap<Phase, f64> = BTreeMap::new();
-        for tick in &data.steps {
+        for tick in ticks {
             for (phase, time) in &tick.phases {
                 *phases.entry(*phase).or_default() += time.ms / 1e3;
             }
         }
         let stepping = || {
-            data.steps
+            ticks
                 .iter()
                 .filter(|tick| !tick.phases.is_empty() || tick.steps > 0)
         };
@@ -156,6 +159,24 @@ mod tests {
             "{seconds} of {}",
             table.total_s
         );
+    }
+
+    #[test]
+    fn what_a_program_does_before_its_first_step_is_start_up() {
+        let mut data = Build::steady(20).done();
+        for tick in &mut data.steps[..5] {
+            tick.steps = 0;
+        }
+        let first = data.steps[5].t - data.steps[5].dt;
+        let table = TimeTable::new(&data);
+        let start = table.rows.iter().find(|row| row.key == "start-up").unwrap();
+        assert!(
+            (start.seconds - first).abs() < 1e-6,
+            "{} of {first}",
+            start.seconds
+        );
+        let seconds: f64 = table.rows.iter().map(|row| row.seconds).sum();
+        assert!((seconds - table.total_s).abs() < 1e-6);
     }
 
     #[test]

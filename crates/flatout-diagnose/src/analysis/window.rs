@@ -34,12 +34,17 @@ pub struct Window {
 impl Window {
     /// `None` until enough steady steps were seen.
     pub fn find(data: &RunData) -> Option<Self> {
+        let window = Self::so_far(data)?;
+        (window.steps >= STEPS_NEEDED && window.wall_s() >= SECONDS_NEEDED).then_some(window)
+    }
+
+    /// The steady part, however short.
+    pub fn so_far(data: &RunData) -> Option<Self> {
         let ticks = &data.steps;
         let first = ticks.iter().position(|tick| tick.steps > 0)?;
         let last = ticks.iter().rposition(|tick| tick.steps > 0)?;
         let begin = warm_up_end(&ticks[first..=last]) + first;
-        let window = Self::over(ticks.get(begin..=last)?, ticks[first].t);
-        (window.steps >= STEPS_NEEDED && window.wall_s() >= SECONDS_NEEDED).then_some(window)
+        Some(Self::over(ticks.get(begin..=last)?, ticks[first].t))
     }
 
     fn over(ticks: &[StepTick], first_step_s: f64) -> Self {

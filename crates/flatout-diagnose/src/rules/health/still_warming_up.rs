@@ -5,7 +5,7 @@
 //! ## Why it is slow
 //! The first steps compile, allocate and fill caches; their times say nothing about the rest.
 //! ## Evidence
-//! The steps seen so far.
+//! The steady steps so far, and the time they took.
 //! ## Fix
 //! Let it run: at least 10 steps and 3 seconds after the first step.
 //! ## When it is wrong
@@ -19,7 +19,7 @@
 //! ## 为什么慢
 //! 最初几步要编译、分配和填充缓存；它们的耗时不能说明之后的情况。
 //! ## 证据
-//! 目前看到的步数。
+//! 目前稳定的步数及其用时。
 //! ## 怎么改
 //! 让它继续运行：至少 10 步，并在第一步之后至少 3 秒。
 //! ## 何时不成立
@@ -28,25 +28,41 @@
 //! 稳定阶段：`analysis/window.rs`。
 
 use crate::analysis::Analysis;
-use crate::analysis::window::STEPS_NEEDED;
+use crate::analysis::window::{SECONDS_NEEDED, STEPS_NEEDED, Window};
 use flatout_core::{Evidence, Finding, Kind, Severity, message};
 
 pub const ID: &str = "still-warming-up";
 
 pub fn check(analysis: &Analysis) -> Option<Finding> {
-    let steps: u64 = analysis.data.steps.iter().map(|tick| tick.steps).sum();
-    if analysis.window.is_some() || steps == 0 {
+    if analysis.window.is_some() {
         return None;
     }
-    let mut finding = Finding::new(
-        ID,
-        Severity::Information,
-        message!(en: "Still warming up: too few steady steps to judge", zh: "仍在预热：稳定的步数太少，无法判断"),
-    );
+    let steady = Window::so_far(analysis.data)?;
+    let title = if analysis.data.info.exit.is_some() {
+        message!(
+            en: "The run ended before enough of its steps were steady to judge them",
+            zh: "运行结束时稳定的步数还太少，无法判断"
+        )
+    } else {
+        message!(en: "Still warming up: too few steady steps to judge", zh: "仍在预热：稳定的步数太少，无法判断")
+    };
+    let mut finding = Finding::new(ID, Severity::Information, title);
     finding.kind = Kind::Verdict;
     finding.evidence.push(
-        Evidence::new(message!(en: "steps so far", zh: "目前的步数"), steps as f64, "")
-            .against(STEPS_NEEDED as f64),
+        Evidence::new(
+            message!(en: "steady steps so far", zh: "目前稳定的步数"),
+            steady.steps as f64,
+            "",
+        )
+        .against(STEPS_NEEDED as f64),
+    );
+    finding.evidence.push(
+        Evidence::new(
+            message!(en: "time they took", zh: "这些步的用时"),
+            steady.wall_s(),
+            "s",
+        )
+        .against(SECONDS_NEEDED),
     );
     Some(finding)
 }
@@ -59,7 +75,11 @@ mod tests {
 
     #[test]
     fn fires() {
-        assert!(check(&Analysis::new(&Build::steady(2).done())).is_some());
+        let mut short = Build::steady(2).done();
+        let said = |data: &RunData| check(&Analysis::new(data)).map(|finding| format!("{:?}", finding.title));
+        assert!(said(&short).unwrap().contains("ended before"));
+        short.info.exit = None;
+        assert!(said(&short).unwrap().contains("warming up"));
     }
 
     #[test]

@@ -49,7 +49,20 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     }
     let shown = units::percent(share);
     let wait = units::duration(window.ms_per_step(Phase::Data) / 1e3);
-    let place = analysis.train_loader().and_then(|loader| loader.place.as_ref());
+    let loader = analysis.train_loader();
+    let place = loader.and_then(|loader| loader.place.as_ref());
+    let how = if loader.is_some() {
+        message!(
+            en: "Find what a batch costs: time the data set's __getitem__ and collate_fn on their own",
+            zh: "找出一个 batch 的成本：单独测量数据集的 __getitem__ 和 collate_fn 的耗时"
+        )
+    } else {
+        // Not PyTorch's loader: what makes the batches is not known.
+        message!(
+            en: "Find what a batch costs where it is made, and prepare the next ones while a step runs",
+            zh: "找出生成一个 batch 的成本，并在每步计算的同时提前准备后面的 batch"
+        )
+    };
     Some(
         Candidate::new(
             ID,
@@ -62,13 +75,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
         .place(place)
         .claims(Stretch::Data, Reach::General, 0.0, window.seconds(Phase::Data))
-        .code(
-            place,
-            message!(
-                en: "Find what a batch costs: time the data set's __getitem__ and collate_fn on their own",
-                zh: "找出一个 batch 的成本：单独测量数据集的 __getitem__ 和 collate_fn 的耗时"
-            ),
-        ),
+        .code(place, how),
     )
 }
 

@@ -65,8 +65,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .code(
             analysis.loop_place().as_ref(),
             message!(
-                en: "Take gc.collect() out of the loop, and call gc.freeze() once before it",
-                zh: "把 gc.collect() 移出循环，并在循环前调用一次 gc.freeze()"
+                en: "Call gc.freeze() once before the loop; if gc.collect() is called in it, take it out",
+                zh: "在循环前调用一次 gc.freeze()；循环内若有 gc.collect() 则移出"
             ),
         ),
     )

@@ -3,8 +3,8 @@
 //! ## What it detects
 //! Steps so small that their fixed cost is most of the time: the arithmetic of the batch would take a fraction of it.
 //! ## Why it is slow
-//! A step pays for Python, for launching each operation and for the optimizer once, whatever the batch. With few samples
-//! in it, the device (or the CPU's vector units) waits for that most of the time.
+//! A step pays once for starting each operation and for the optimizer, and in a Python program for Python, whatever the batch.
+//! With few samples in it, the device (or the CPU's vector units) waits for that most of the time.
 //! ## Evidence
 //! On a GPU: its busy share, beside the samples in a step and the memory left. On the CPU: the time that the step's
 //! arithmetic needs at a modest speed (at the speed this machine was measured to have, where the record knows it), against
@@ -23,7 +23,7 @@
 //! ## 检测什么
 //! 每步太小，大部分时间是固定开销：batch 本身的计算只需要其中一小部分。
 //! ## 为什么慢
-//! 无论 batch 多大，每步都要为 Python、下发每个算子和优化器各付一次代价。样本太少时，设备（或 CPU 的向量单元）大部分时间都在等。
+//! 无论 batch 多大，每步都要为下发每个算子和优化器各付一次代价，Python 程序还要加上 Python 本身的开销。样本太少时，设备（或 CPU 的向量单元）大部分时间都在等。
 //! ## 证据
 //! GPU 上：忙碌占比，以及每步样本数和剩余显存。CPU 上：按保守速度（记录中有本机实测速度时用实测值）估算的计算时间，对比实际用时。
 //! ## 怎么改
@@ -80,6 +80,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let loader = analysis.train_loader().and_then(|loader| loader.place.clone());
     let place = loader.or_else(|| analysis.loop_place());
     let larger = (samples.max(1.0) * GROWTH).log2().ceil().exp2();
+    let own = analysis.data.info.kind == "train";
     let candidate =
         Candidate::new(
             ID,
@@ -89,10 +90,17 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 zh: "batch 为 {batch} 太小：每步 {step} 中大部分是固定开销"
             ),
         )
-        .detail(message!(
-            en: "Python, operator launches and the optimizer cost the same for a larger batch; more samples a step share it.",
-            zh: "Python、算子下发和优化器的开销与 batch 大小无关；每步样本越多，摊薄得越多。"
-        ))
+        .detail(if own {
+            message!(
+                en: "Starting each operation and the optimizer cost the same for a larger batch; more samples a step share it.",
+                zh: "启动每个算子和优化器的开销与 batch 大小无关；每步样本越多，摊薄得越多。"
+            )
+        } else {
+            message!(
+                en: "Python, operator launches and the optimizer cost the same for a larger batch; more samples a step share it.",
+                zh: "Python、算子下发和优化器的开销与 batch 大小无关；每步样本越多，摊薄得越多。"
+            )
+        })
         .confidence(confidence)
         .evidence(analysis.in_window(
             Evidence::new(message!(en: "samples in a step", zh: "每步样本数"), samples, "").against(SMALL),
@@ -102,7 +110,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .evidence(analysis.phase_evidence(Phase::Compute, COMPUTE_SHARE))
         // With GROWTH × the samples a step, all but 1/GROWTH of the fixed cost goes.
         .claims(Stretch::Dispatch, Reach::Specific, wasted_s * 0.3, wasted_s * (1.0 - 1.0 / GROWTH));
-    if analysis.data.info.kind == "train" {
+    if own {
         let say = message!(
             en: "--batch-size auto measures and takes the smallest that is nearly the fastest; the learning rate goes with it",
             zh: "--batch-size auto 会实测并选用接近最快的最小值；学习率随之缩放"
@@ -225,6 +233,8 @@ mod tests {
             _ => None,
         }).collect();
         assert_eq!(commands, ["flatout train --data 'my data' --batch-size auto"]);
+        let texts = format!("{:?}", found[0]);
+        assert!(!texts.contains("Python"), "the trainer is no Python program: {texts}");
         // Half of what the machine can do: nothing is wrong with the batch.
         assert!(run(check, small(20_000).fact("batch.measured", true)).is_none());
         assert!(own(40e6).iter().all(|finding| finding.rule != ID));
