@@ -130,4 +130,33 @@ mod tests {
                 .all(|program| !program.label.needs_gpu && !program.held_out)
         );
     }
+    /// The table in `faults/README.md`: every rule that can name a cause is there, beside the programs it is planted in.
+    #[test]
+    fn every_cause_is_planted_where_the_table_says() {
+        let programs = find(&crate::root().join("faults")).unwrap();
+        let table = fs::read_to_string(crate::root().join("faults/README.md")).unwrap();
+        for info in flatout_diagnose::rule_infos() {
+            // What is only worth knowing is no cause.
+            if info.severity < flatout_core::Severity::Warning {
+                continue;
+            }
+            let planted = programs
+                .iter()
+                .filter(|program| {
+                    !program.held_out && program.label.causes.iter().any(|cause| cause == info.id)
+                })
+                .map(|program| format!("`{}`", program.name))
+                .collect::<Vec<_>>();
+            assert!(!planted.is_empty(), "no program shows {}", info.id);
+            let row = table
+                .lines()
+                .find(|line| line.starts_with(&format!("| `{}` |", info.id)));
+            let row = row.unwrap_or_else(|| panic!("faults/README.md does not tell of {}", info.id));
+            assert!(
+                row.ends_with(&format!("| {} |", planted.join(", "))),
+                "{row}\nshould end with {}",
+                planted.join(", ")
+            );
+        }
+    }
 }

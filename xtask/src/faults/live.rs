@@ -14,10 +14,18 @@ use std::process::{Command, Stdio};
 /// Rules about the machine that runs the program, not about the program.
 const NEIGHBOURS: &str = "neighbours";
 
-/// Runs the programs this machine can run, at most `count`: first those that show the same anywhere.
-pub fn run(programs: &[Program], count: usize) -> Result<Vec<Verdict>> {
-    must(cargo().args(["build", "-q", "-p", "flatout", "-p", "flatout-fake-nvml"]))?;
-    let python = venv::ensure()?;
+/// What a `machine.sh` answers where the machine cannot be made so (no swap without root, say), as automake's tests do.
+const NOT_HERE: i32 = 77;
+
+#[derive(Default)]
+pub struct Outcome {
+    pub verdicts: Vec<Verdict>,
+    /// Programs that did not end as their labels say, with the reason.
+    pub failed: Vec<String>,
+}
+
+/// The programs this machine can run, at most `count`: first those that show the same anywhere.
+pub fn able(programs: &[Program], count: usize) -> Vec<&Program> {
     let has_gpu = Path::new("/dev/nvidiactl").exists();
     let mut able: Vec<&Program> = programs
         .iter()
@@ -25,38 +33,64 @@ pub fn run(programs: &[Program], count: usize) -> Result<Vec<Verdict>> {
         .collect();
     able.sort_by_key(|program| (!program.label.anywhere, program.held_out));
     able.truncate(count);
-    let mut verdicts = Vec::new();
-    for (index, program) in able.iter().enumerate() {
+    able
+}
+
+/// Runs programs, each until it came out right, but twice at most.
+pub fn run(programs: &[&Program]) -> Result<Outcome> {
+    must(cargo().args(["build", "-q", "-p", "flatout", "-p", "flatout-fake-nvml"]))?;
+    let python = venv::ensure()?;
+    let mut outcome = Outcome::default();
+    for (index, program) in programs.iter().enumerate() {
+        // What was planted in the held-out ones stays unseen.
         let shown = if program.held_out {
             "a held-out program"
         } else {
             &program.name
         };
-        eprintln!("{} of {}: running {shown} …", index + 1, able.len());
-        let mut run = once(program, &python)?;
-        if !run.verdict.is_right() {
-            eprintln!("  named {:?}; once more …", run.verdict.named);
-            run = once(program, &python)?;
-        }
-        if run.verdict.is_right() || run.neighbours.is_empty() {
-            let said = if run.verdict.is_right() { "right" } else { "wrong" };
-            // What was planted in the held-out ones stays unseen.
-            let named = if program.held_out {
-                &[][..]
-            } else {
-                &run.verdict.named
-            };
-            eprintln!("  {said} {named:?}");
-            verdicts.push(run.verdict);
-        } else {
-            // What is measured on CPUs that others use says nothing about the program.
-            println!(
-                "not judged: {shown}, twice disturbed ({})",
-                run.neighbours.join(", ")
-            );
+        eprintln!("{} of {}: running {shown} …", index + 1, programs.len());
+        match judged(program, shown, &python) {
+            Ok(Some(verdict)) => {
+                let said = if verdict.is_right() { "right" } else { "wrong" };
+                eprintln!("  {said} {:?}", told(program, &verdict));
+                outcome.verdicts.push(verdict);
+            }
+            Ok(None) => {}
+            Err(reason) => {
+                eprintln!("  failed: {reason}");
+                outcome.failed.push(reason);
+            }
         }
     }
-    Ok(verdicts)
+    Ok(outcome)
+}
+
+/// A verdict, unless this machine or its neighbours forbid one.
+fn judged(program: &Program, shown: &str, python: &Path) -> Result<Option<Verdict>> {
+    let Some(mut run) = once(program, python)? else {
+        println!("not judged: {shown}, this machine cannot be made as it needs it");
+        return Ok(None);
+    };
+    if !run.verdict.is_right() {
+        eprintln!("  named {:?}; once more …", told(program, &run.verdict));
+        let Some(again) = once(program, python)? else {
+            return Ok(None);
+        };
+        run = again;
+    }
+    if run.verdict.is_right() || run.neighbours.is_empty() {
+        return Ok(Some(run.verdict));
+    }
+    // What is measured on CPUs that others use says nothing about the program.
+    println!(
+        "not judged: {shown}, twice disturbed ({})",
+        run.neighbours.join(", ")
+    );
+    Ok(None)
+}
+
+fn told<'a>(program: &Program, verdict: &'a Verdict) -> &'a [String] {
+    if program.held_out { &[] } else { &verdict.named }
 }
 
 /// One run: what was said of the program, and what of the machine's neighbours.
@@ -65,11 +99,13 @@ struct Run {
     neighbours: Vec<String>,
 }
 
-fn once(program: &Program, python: &Path) -> Result<Run> {
+fn once(program: &Program, python: &Path) -> Result<Option<Run>> {
     let home = std::env::temp_dir().join(format!("flatout-faults-{}-{}", std::process::id(), program.name));
     let verdict = one(program, python, &home);
     let _ = fs::remove_dir_all(&home);
-    let mut verdict = verdict?;
+    let Some(mut verdict) = verdict? else {
+        return Ok(None);
+    };
     let about_neighbours = |rule: &String| {
         flatout_diagnose::rule_infos().any(|info| info.id == rule && info.domain == NEIGHBOURS)
     };
@@ -79,14 +115,15 @@ fn once(program: &Program, python: &Path) -> Result<Run> {
         .partition(|rule| about_neighbours(rule) && !planted.contains(rule));
     verdict.named = named;
     verdict.rash.retain(|rule| !about_neighbours(rule));
-    Ok(Run { verdict, neighbours })
+    Ok(Some(Run { verdict, neighbours }))
 }
 
-fn one(program: &Program, python: &Path, home: &Path) -> Result<Verdict> {
+fn one(program: &Program, python: &Path, home: &Path) -> Result<Option<Verdict>> {
     let flatout = root().join("target/debug/flatout");
     let machine = program.folder.join("machine.sh");
     let mut command = Command::new(&flatout);
-    if machine.exists() {
+    let made = machine.exists();
+    if made {
         command = Command::new(machine);
         command.arg(&flatout).env("PYTHON", python);
     }
@@ -103,6 +140,9 @@ fn one(program: &Program, python: &Path, home: &Path) -> Result<Verdict> {
         .stdout(Stdio::null())
         .status()
         .map_err(|error| format!("flatout could not be started: {error}"))?;
+    if made && status.code() == Some(NOT_HERE) {
+        return Ok(None);
+    }
     if status.code() != Some(program.label.exit) {
         return Err(format!("{} ended with {status}", program.name));
     }
@@ -113,5 +153,5 @@ fn one(program: &Program, python: &Path, home: &Path) -> Result<Verdict> {
         .map(|entry| entry.path())
         .find(|path| path.join("run.json").exists());
     let folder = folder.ok_or_else(|| format!("{}: no record", program.name))?;
-    judge_folder(program, &folder)
+    judge_folder(program, &folder).map(Some)
 }
