@@ -11,8 +11,15 @@ alone again, `flatout run`, `flatout run --no-stacks`, and with `--traceml` Trac
 step, as its guide asks for). The width is chosen so that a step alone takes 2 ms.
 
 On a machine with neighbours that still leaves more noise than the probe costs. `--within SECONDS` therefore measures the probe alone
-inside one process under `flatout run`: short blocks of steps with its patches in place and with torch's own functions put back,
-turn about, so that nothing differs but the probe; there the thread's CPU time is told too, which leaves out what others took.
+inside one process under `flatout run`, in one long epoch: what runs at every step (`__next__`, the hook after the optimizer) is in
+place at six steps of eight and away at two, in random order, so that nothing differs but the probe and whatever lasts longer than
+that hits all of them. On a GPU, which runs behind, blocks of 40 steps take the place of single ones, with every patch. Told are
+medians of the differences in wall time and in the thread's CPU time. What the probe reckons up now and then hits few steps, so
+that no median shows it: it is timed where it runs and told by itself, to be added. `nothing` is the difference of the two without the
+probe: what this machine shows where there is none.
+
+`--outside SECONDS` does the same with all that `flatout run` does beside the program (stacks at 20 Hz, samples of the machine, the
+rings): it is stopped and let go on, block by block.
 
 `--inside SECONDS` asks the narrowest question: how long a step's calls into the probe take, each timed where it is called, between a
 step's arithmetic and the next, so with the caches as the arithmetic left them. What others do to the machine then hits microseconds
@@ -24,11 +31,13 @@ by bootstrap over rounds and the blocks in them. `--keep` appends the rounds to 
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import random
 import select
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -38,14 +47,16 @@ import time
 WARM_STEPS = 3
 
 
-def probe_switch(torch):
-    """Puts torch's own functions back, and the probe's again."""
+def probe_switch(torch, every):
+    """Puts torch's own functions back, and the probe's again: those of every step, or all."""
     from torch.optim import optimizer
     from torch.utils.data import dataloader
     from torch.utils.data._utils import fetch
 
-    owners = [torch.Tensor, torch.nn.Module, torch.cuda, torch.cuda.Stream, torch.cuda.Event, optimizer.Optimizer]
-    owners += [dataloader.DataLoader, dataloader._BaseDataLoaderIter, fetch._BaseDatasetFetcher, fetch._MapDatasetFetcher]
+    owners = [dataloader._BaseDataLoaderIter]
+    if every:
+        owners += [torch.Tensor, torch.nn.Module, torch.cuda, torch.cuda.Stream, torch.cuda.Event, optimizer.Optimizer]
+        owners += [dataloader.DataLoader, fetch._BaseDatasetFetcher, fetch._MapDatasetFetcher]
     patched = [
         (owner, name, value, value.__wrapped__)
         for owner in owners
@@ -54,7 +65,7 @@ def probe_switch(torch):
     ]
     hooks = [optimizer._global_optimizer_pre_hooks, optimizer._global_optimizer_post_hooks]
     kept = [dict(each) for each in hooks]
-    if len(patched) < 10 or not any(kept):
+    if len(patched) < (10 if every else 1) or not any(kept):
         raise SystemExit("no probe in this process")
 
     def switch(on):
@@ -65,6 +76,12 @@ def probe_switch(torch):
             each.update(ours if on else {})
 
     return switch
+
+
+def outside_switch():
+    """Stops the `flatout run` around this process, and lets it go on."""
+    parent = os.getppid()
+    return lambda on: os.kill(parent, signal.SIGCONT if on else signal.SIGSTOP)
 
 
 def time_inside(torch):
@@ -116,15 +133,16 @@ def worker(device, width, steps, peer, pipes, cpu):
     if cpu is not None:
         os.sched_setaffinity(0, {cpu})
     import torch
-    from torch.utils.data import DataLoader, TensorDataset
+    from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
     layers = [torch.nn.Linear(64, width), torch.nn.ReLU(), torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 1)]
     model = torch.nn.Sequential(*layers).to(device)
     optimizer = torch.optim.Adam(model.parameters())
-    rows = 32 * (WARM_STEPS + steps + 1)
-    loader = DataLoader(TensorDataset(torch.randn(rows, 64), torch.randn(rows, 1)), batch_size=32, shuffle=True)
+    data = TensorDataset(torch.randn(4096, 64), torch.randn(4096, 1))
+    # One epoch without end: what an epoch's begin costs is no step's.
+    loader = DataLoader(data, batch_size=32, sampler=RandomSampler(data, replacement=True, num_samples=1 << 40))
 
     if peer == "traceml":
         import traceml_ai
@@ -133,34 +151,37 @@ def worker(device, width, steps, peer, pipes, cpu):
         around = lambda: traceml_ai.trace_step(model)
     else:
         around = contextlib.nullcontext
+    batches = iter(loader)
 
     def wait():
         if device == "cuda":
             torch.cuda.synchronize()
 
-    def block():
+    numbers = itertools.count()
+
+    def block(warm=WARM_STEPS, steps=steps):
         begin = begin_cpu = 0.0
-        for number, (x, y) in enumerate(loader):
-            if number == WARM_STEPS:
+        for number in range(warm + steps):
+            if number == warm:
                 # Another arm had the CPU's caches until now.
                 wait()
-                begin, begin_cpu = time.perf_counter(), time.thread_time()
+                begin_cpu, begin = time.thread_time(), time.perf_counter()
+            x, y = next(batches)
             with around():
                 x, y = x.to(device), y.to(device)
                 loss = (model(x) - y).square().mean()
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-            if number % 10 == 0:
+            if next(numbers) % 10 == 0:
                 loss.item()
-            if number == WARM_STEPS + steps - 1:
-                # The epoch's end, with its event, is no step.
-                wait()
-                return time.perf_counter() - begin, time.thread_time() - begin_cpu
+        wait()
+        return time.perf_counter() - begin, time.thread_time() - begin_cpu
 
     with open(os.path.join(pipes, "answers"), "w") as answers, open(os.path.join(pipes, "asks")) as asks:
         block()
-        switch = probe_switch(torch) if peer == "switch" else None
+        single = steps == 1
+        switch = {"switch": lambda: probe_switch(torch, every=not single), "outside": outside_switch}.get(peer, lambda: None)()
         print("ready", file=answers, flush=True)
         for line in asks:
             if peer == "inside":
@@ -176,15 +197,35 @@ def worker(device, width, steps, peer, pipes, cpu):
             if switch is None:
                 print(json.dumps(block()[0]), file=answers, flush=True)
                 continue
-            pairs, end = [], time.perf_counter() + float(line)
+            warm = 0 if single else WARM_STEPS
+            block(steps=200)
+            triples, end = [], time.perf_counter() + float(line)
             while time.perf_counter() < end:
-                pair = {}
-                # Which comes first takes turns too.
-                for on in (False, True) if len(pairs) % 2 else (True, False):
-                    switch(on)
-                    pair[on] = block()
-                pairs.append((pair[False], pair[True]))
-            print(json.dumps(pairs), file=answers, flush=True)
+                triple = {}
+                # Mostly with it, as it will be; of those steps one counts.
+                for arm in random.sample(["off", "off again"] + ["on"] * (6 if single else 1), 8 if single else 3):
+                    switch(arm == "on")
+                    triple[arm] = block(warm)
+                triples.append(triple)
+            switch(True)
+            block(steps=100)
+            spent = time_reckoning()
+            block(warm=0, steps=1000)
+            print(json.dumps({"triples": triples, "reckoning_us": spent[0] / 1e6}), file=answers, flush=True)
+
+
+def time_reckoning():
+    """Times what the probe does now and then; gives the nanoseconds, which grow."""
+    coast, spent, now = sys.modules["flatout._probe.coast"], [0], time.perf_counter_ns
+    own = coast.reckon
+
+    def reckon():
+        begin = now()
+        own()
+        spent[0] += now() - begin
+
+    coast.reckon = reckon
+    return spent
 
 
 class Arm:
@@ -231,26 +272,37 @@ def round_of(commands, own, blocks):
     return {arm.name: arm.times for arm in arms}
 
 
-def within(flatout, own, seconds, keep):
-    """The probe against none in one process, in pairs of short blocks."""
-    own = dict(own, steps=40, peer="switch")
+def within(flatout, own, seconds, keep, peer="switch"):
+    """The probe against none in one process, in triples of single steps, or of short blocks."""
+    own = dict(own, steps=1 if own["device"] == "cpu" and peer == "switch" else 40, peer=peer)
     arm = Arm("probe", flatout + ["--", sys.executable, os.path.abspath(__file__)], own)
     arm.ready()
-    pairs = arm.ask(seconds)
+    told = arm.ask(seconds)
     arm.end()
+    kept = {"device": own["device"], "width": own["width"], "steps": own["steps"], "triples": [], "reckoning_us": []}
+    if keep and os.path.exists(keep):
+        kept = json.load(open(keep))
+    kept["triples"] += told["triples"]
+    kept["reckoning_us"].append(round(told["reckoning_us"], 2))
     if keep:
-        before = json.load(open(keep))["pairs"] if os.path.exists(keep) else []
-        pairs = before + pairs
         with open(keep, "w") as file:
-            json.dump({"width": own["width"], "pairs": pairs}, file)
-    alone = statistics.median(off[0] for off, _ in pairs) / own["steps"] * 1e3
-    result = {"device": own["device"], "width": own["width"], "pairs": len(pairs), "alone_ms": alone}
-    # The thread's own CPU time leaves out what others took of the CPU; on a GPU only the wall time counts.
-    for name, which in (("probe", 0), ("probe, CPU time", 1)):
-        groups = [[(on[which] - off[which]) / own["steps"] * 1e3 for off, on in pairs]]
-        low, high = interval(groups)
-        result[name] = {"added_ms": round(middle(groups), 4), "low": round(low, 4), "high": round(high, 4)}
-    print(json.dumps(result))
+            json.dump(kept, file)
+    print(json.dumps(within_summary(kept)))
+
+
+def within_summary(kept):
+    triples, steps = kept["triples"], kept["steps"]
+    result = {key: kept[key] for key in ("device", "width", "steps", "reckoning_us")}
+    result["blocks"] = len(triples)
+    for which, name in enumerate(("wall time", "CPU time")):
+        found = {"alone_ms": round(statistics.median(triple["off"][which] for triple in triples) / steps * 1e3, 4)}
+        for arm, title in (("on", "probe"), ("off again", "nothing")):
+            # One against one: the median of a step less the mean of two would be too low, since slow steps are slower than quick ones quick.
+            groups = [[(triple[arm][which] - triple["off"][which]) / steps * 1e3 for triple in triples]]
+            low, high = interval(groups)
+            found[title] = {"added_ms": round(middle(groups), 4), "low": round(low, 4), "high": round(high, 4)}
+        result[name] = found
+    return result
 
 
 def inside(flatout, own, seconds):
@@ -325,12 +377,18 @@ def main():
     parser.add_argument("--traceml", action="store_true", help="TraceML as a further arm (pip install traceml-ai)")
     parser.add_argument("--keep", metavar="FILE", help="append the rounds to this file")
     parser.add_argument("--within", type=float, metavar="SECONDS", help="only the probe, switched on and off in one process")
+    parser.add_argument("--outside", type=float, metavar="SECONDS", help="only what `flatout run` does beside the program")
     parser.add_argument("--inside", type=float, metavar="SECONDS", help="only the time in the probe's own functions")
     parser.add_argument("--show", nargs="+", metavar="FILE", help="only count kept rounds together")
     arguments = parser.parse_args()
     random.seed(1)
     if arguments.show:
         files = [json.load(open(name)) for name in arguments.show]
+        if "triples" in files[0]:
+            files[0]["triples"] = [triple for kept in files for triple in kept["triples"]]
+            files[0]["reckoning_us"] = [each for kept in files for each in kept["reckoning_us"]]
+            print(json.dumps(within_summary(files[0])))
+            return
         files[0]["rounds"] = [times for kept in files for times in kept["rounds"]]
         print(json.dumps(summary(files[0])))
         return
@@ -346,6 +404,9 @@ def main():
         own["width"] = fitting_width(own, arguments.step_ms)
     if arguments.inside:
         inside([os.path.abspath(arguments.flatout), "run", "--quiet"], own, arguments.inside)
+        return
+    if arguments.outside:
+        within([os.path.abspath(arguments.flatout), "run", "--quiet"], own, arguments.outside, arguments.keep, "outside")
         return
     if arguments.within:
         within([os.path.abspath(arguments.flatout), "run", "--quiet"], own, arguments.within, arguments.keep)

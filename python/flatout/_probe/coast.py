@@ -1,4 +1,4 @@
-"""The cheap way through a loop that runs steadily: what happens is written down with its time, and reckoned up a tenth of a
+"""The cheap way through a loop that runs steadily: what happens is written down with its time, and reckoned up a quarter of a
 second at once.
 
 After a step's arithmetic every line of the probe comes out of memory that the arithmetic has swept, and costs several times what it
@@ -20,8 +20,11 @@ from .clock import BEGUN, COMPUTE, DATA, OTHER, SYNC, TRANSFER, W_STEP_HIST, log
 from .ring import BUCKETS, L_BATCHES, L_NUMBER, L_WAIT, LOADER_SLOTS, LOADER_WORDS
 from .ring import W_BATCHES, W_HIST, W_LIVE, W_LOADERS, W_PHASE, W_SAMPLES, W_SINCE, W_STEPS, W_SUMS
 
-# So long until the account is settled; within a step that takes longer the reader sees the phase under way all the same.
-LONGEST_NS = 100_000_000
+# So long until the account is settled; within a step that takes longer the reader sees the phase under way all the same. Settling
+# costs a step some 0.1 ms, and the way back one more step as much: shorter than this it is no longer small beside steps of 2 ms.
+LONGEST_NS = 250_000_000
+# The next batch settles, since its step is the first that is looked at more closely; only where none comes for so long, a step does.
+GRACE_NS = 100_000_000
 # So many steps in a row must have been plain ones.
 STEADY = 8
 # Fewer entries than this until a loader's last batch are not worth it.
@@ -236,7 +239,7 @@ def patched_step(slow, compiling):
         stamp(entry)
         if iterator:
             words[W_LIVE] = entry
-        if now >= due:
+        if now >= due and (not iterator or now >= due + GRACE_NS):
             settle()
         return None
 
