@@ -33,9 +33,9 @@ GRIDS = {
         "augmented_cnn": {"workers": [0, 1, 2], "batch": [32, 128], "threads": [1, 2]},
     },
     "cuda": {
-        "interactions_mlp": {"workers": [0, 8, 15], "batch": [512, 2048, 8192]},
-        "images_cnn": {"workers": [0, 12], "batch": [64, 256, 1024]},
-        "stocks_lstm": {"workers": [4, 12], "batch": [64, 256, 1024]},
+        "stocks_lstm": {"workers": [4, 12], "batch": [256, 1024]},
+        "interactions_mlp": {"workers": [8, 15], "batch": [512, 2048, 8192]},
+        "images_cnn": {"workers": [4, 12], "batch": [256, 1024]},
     },
 }
 KNOBS = {"workers": "num_workers,persistent_workers,prefetch_factor,pin_memory", "batch": "batch_size", "threads": "threads.torch"}
@@ -82,7 +82,7 @@ class Bench:
         found = self.flatout(program, options)
         if "error" in found:
             return found
-        kept = ("number", "changes", "settings", "score", "predicted", "gain", "verdict", "why", "memory_bytes", "power_w", "sizes", "wait_s", "aside_s", "seconds", "steps", "samples")
+        kept = ("number", "changes", "settings", "score", "predicted", "gain", "verdict", "why", "memory_bytes", "power_w", "sizes", "variants", "wait_s", "aside_s", "seconds", "steps", "samples")
         trials = [{name: trial[name] for name in kept if trial.get(name) is not None} for trial in found["trials"]]
         return {**{name: found[name] for name in ("start", "best", "gain", "unit", "seconds", "changed")}, "trials": trials}
 
@@ -90,14 +90,16 @@ class Bench:
         for program, axes in self.grids.items():
             knobs = knobs_of(axes)
             self.once(lambda: self.search(program, knobs), kind="tune", program=program, knobs=knobs)
+        for program, axes in self.grids.items():
             for apply in points(axes):
                 self.once(lambda: self.point(program, apply), kind="grid", program=program, apply=apply)
             for again in range(self.arguments.again):
-                for who, apply in table.finalists(self.lines(), program, again):
+                for who, apply in table.finalists(self.lines(), program):
                     self.once(lambda: self.point(program, apply), kind="again", program=program, who=who, again=again)
         self.peers("interactions_mlp")
         for program in [program for program in PROGRAMS if program not in self.grids] + list(self.grids):
             self.once(lambda: self.search(program, ""), kind="tune", program=program, knobs="")
+
     def peers(self, program):
         """As many seconds as the search took."""
         tune = self.find(kind="tune", program=program, knobs=knobs_of(self.grids[program]))

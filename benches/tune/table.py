@@ -16,14 +16,13 @@ def beside_grid(lines, program):
     return next((line for line in of(lines, "tune", program) if line["knobs"]), None)
 
 
-def finalists(lines, program, again):
-    """Settings that are measured again in turn: the search's and the grid's best; the start once."""
+def finalists(lines, program):
+    """Settings that are measured again in turn: the search's and the grid's best."""
     tune, grid = beside_grid(lines, program), of(lines, "grid", program)
     if not tune or not grid:
         return []
     best = max(grid, key=lambda line: line["score"]["mean"])
-    start = [("start", "")] if again == 0 else []
-    return [*start, ("tune", tune["best"]["apply"]), ("grid", best["apply"])]
+    return [("tune", tune["best"]["apply"]), ("grid", best["apply"])]
 
 
 def pooled(scores):

@@ -255,6 +255,7 @@ fn probe_plan(plan: &Plan, folder: &Path, saved: &Path) -> String {
         "settle": plan.settle_s,
         "best": plan.best.map(|best| (best.low, best.high)),
         "sizes": plan.sizes,
+        "variants": plan.variants,
         "folder": folder,
         "saved": saved,
     })

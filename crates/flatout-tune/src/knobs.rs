@@ -25,6 +25,8 @@ pub struct Knob {
     /// The settings it turns.
     pub keys: &'static [&'static str],
     pub propose: fn(&Situation) -> Vec<Proposal>,
+    /// Values whose worth to a step some steps at the end of a trial tell, as `--apply` wants them.
+    pub variants: fn(&Machine) -> Vec<(&'static str, String)>,
 }
 
 pub const KNOBS: &[Knob] = &[
@@ -42,8 +44,10 @@ pub struct Proposal {
     pub knob: &'static str,
     /// Laid over the settings of the best trial.
     pub changes: Settings,
-    /// The factor on throughput to expect.
-    pub gain: f64,
+    /// The factor on throughput to expect. `None` where nothing tells: then it is not predicted.
+    pub gain: Option<f64>,
+    /// What decides whether and when it is tried: the gain, or where that is not known or not sure, what a look is worth.
+    pub worth: f64,
     pub why: Message,
     /// The numbers that come out are not the same: the guard looks at the loss.
     pub changes_numbers: bool,
@@ -94,6 +98,21 @@ impl Situation<'_> {
             .reduce(f64::max)
     }
 
+    /// What a step's own part takes with this value, as a part of what it takes now: by the steps that a trial took with it, the
+    /// latest first.
+    pub fn own_ratio(&self, key: &str, value: &str) -> Option<f64> {
+        let measured = self.trials.iter().rev().filter_map(|done| match &done.outcome {
+            Outcome::Measured(measured) => Some(measured),
+            _ => None,
+        });
+        let setting = format!("{key}={value}");
+        measured
+            .flat_map(|measured| &measured.variants)
+            .find(|variant| variant.setting == setting)
+            .map(|variant| variant.own_ratio)
+            .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+    }
+
     /// A setting that the search has turned already, as a number.
     pub fn number(&self, key: &str) -> Option<u64> {
         self.settings.get(key).and_then(|value| value.parse().ok())
@@ -133,10 +152,20 @@ pub fn proposals(situation: &Situation) -> Vec<Proposal> {
         .filter(|knob| knob.keys.iter().any(|key| situation.allows(key)))
         .flat_map(|knob| (knob.propose)(situation))
         .filter(|proposal| !situation.tried(&situation.settings.with(&proposal.changes)))
-        .filter(|proposal| proposal.gain.is_finite())
+        .filter(|proposal| proposal.worth.is_finite())
         .collect();
-    all.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+    all.sort_by(|a, b| b.worth.total_cmp(&a.worth));
     all
+}
+
+/// What a trial with these settings may try on some of its steps, in the order of the knobs.
+pub fn variants(limits: &Limits, machine: &Machine, settings: &Settings) -> Vec<String> {
+    KNOBS
+        .iter()
+        .flat_map(|knob| (knob.variants)(machine))
+        .filter(|(key, _)| limits.allows(key) && settings.get(key).is_none())
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect()
 }
 
 #[cfg(test)]

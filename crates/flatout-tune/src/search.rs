@@ -13,7 +13,7 @@ mod tests;
 pub use report::{Found, Row, Verdict};
 
 use crate::TuneError;
-use crate::knobs::{Done, Proposal};
+use crate::knobs::{self, Done, Proposal};
 use crate::limits::Limits;
 use crate::machine::Machine;
 use crate::objective::Objective;
@@ -34,6 +34,9 @@ const FAILURES: usize = 3;
 const CUT: f64 = 0.8;
 /// A noise above this asks for a second measurement of start and best at the end, and trials are kept for it.
 const NOISY: f64 = 0.05;
+/// How many times its batch a trial of another batch takes steps of, for what comes after it.
+const NEXT_SIZES: u64 = 4;
+const BATCH: &str = "loader.batch_size";
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -68,12 +71,19 @@ struct Search<'a> {
     done: Vec<Done>,
     /// Settings that the program does not take.
     dead: Vec<String>,
-    /// Changes that were refused, and the best score then.
-    refused: Vec<(Settings, f64)>,
+    /// Changes that were refused.
+    refused: Vec<Refused>,
     failures: usize,
     /// The smallest batch that hurt the loss.
     hurtful_batch: Option<u64>,
     interrupted: bool,
+}
+
+/// A change that was refused, the best score then, and the batch: what feeds the steps depends on that.
+struct Refused {
+    changes: Settings,
+    score: f64,
+    batch: Option<String>,
 }
 
 /// The best so far.
@@ -146,24 +156,32 @@ impl Search<'_> {
     fn attempt(&mut self, proposal: &Proposal, baseline: &Measurement, best: &mut Best) -> Result<()> {
         let settings = best.settings.with(&proposal.changes);
         let energy = self.options.objective == Objective::Energy;
+        let other_batch = proposal.changes.get(BATCH).is_some();
         let plan = Plan {
             beat: (!energy).then_some(best.measured.rate.mean * CUT),
             best: (!energy).then_some(best.measured.rate),
-            ..self.options.plan
+            // What comes next goes on from this batch.
+            sizes: if other_batch { NEXT_SIZES } else { 0 },
+            variants: self.variants(&settings, other_batch),
+            ..self.options.plan.clone()
         };
-        let outcome = self.measure(&settings, &plan, &proposal.changes, Some(proposal.gain))?;
+        let outcome = self.measure(&settings, &plan, &proposal.changes, proposal.gain)?;
         let number = self.done.len();
         let (verdict, measured) = self.judge(proposal, baseline, best, outcome)?;
         let Some(verdict) = verdict else { return Ok(()) };
         let kept = matches!(verdict, Verdict::Kept { .. });
         if !kept {
-            self.refused.push((proposal.changes.clone(), best.score().mean));
+            self.refused.push(Refused {
+                changes: proposal.changes.clone(),
+                score: best.score().mean,
+                batch: best.settings.get(BATCH).map(str::to_owned),
+            });
         }
         let row = Row {
             number,
             knob: Some(proposal.knob.to_owned()),
             why: proposal.why.clone(),
-            predicted: Some(proposal.gain),
+            predicted: proposal.gain,
             ..Row::new(&settings, &proposal.changes, verdict)
         };
         self.row(row, measured.clone(), Some(best.score().mean));
@@ -171,6 +189,13 @@ impl Search<'_> {
             self.take(best, settings, measured);
         }
         Ok(())
+    }
+
+    /// What a trial may try on some of its steps; nothing where it is not asked to.
+    fn variants(&self, settings: &Settings, asked: bool) -> Vec<String> {
+        let all = knobs::variants(&self.options.limits, self.machine, settings);
+        let live = |wish: &String| !self.dead.iter().any(|key| wish.split('=').next() == Some(key));
+        all.into_iter().filter(|wish| asked && live(wish)).collect()
     }
 
     fn take(&self, best: &mut Best, settings: Settings, measured: Measurement) {
@@ -241,6 +266,7 @@ fn load(measured: &Measurement) -> Result<RunData> {
         data.steps.retain(|tick| tick.t <= until_s);
         data.samples.retain(|sample| sample.t <= until_s);
         data.events.retain(|event| event.t <= until_s);
+        data.facts.retain(|fact| fact.t <= until_s);
     }
     Ok(data)
 }

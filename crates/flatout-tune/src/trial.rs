@@ -61,7 +61,7 @@ impl std::fmt::Display for Settings {
 }
 
 /// How long a trial may take.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// Steps before the clock starts.
     pub warm_up_steps: u64,
@@ -78,6 +78,8 @@ pub struct Plan {
     pub best: Option<Rate>,
     /// Take some steps of other sizes as well, up to so many times the batch; 0 takes none.
     pub sizes: u64,
+    /// After those, some steps with one of these changed, as `--apply` wants them.
+    pub variants: Vec<String>,
     /// Give up when it is clearly below this rate.
     pub beat: Option<f64>,
     /// A program that does no step for so long hangs.
@@ -101,6 +103,9 @@ pub struct Measurement {
     /// Steps of other sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<Size>,
+    /// Steps with one setting changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<Variant>,
     /// The record's second in which the measurement ended; what comes later are steps of other sizes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_s: Option<f64>,
@@ -131,6 +136,15 @@ pub struct Size {
     pub wait_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+}
+
+/// Some steps with one setting changed, in turn with plain ones.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Variant {
+    /// As `--apply` wants it.
+    pub setting: String,
+    /// What a step's own part takes with it, as a part of what it takes without.
+    pub own_ratio: f64,
 }
 
 /// A rate a second, with the range that holds it.

@@ -1,14 +1,14 @@
 """Steps of other sizes, at the end of a trial's measurement: a batch repeated twice, four and eight times, then a part of it.
 
 They tell what a step takes by itself, beside no loader at work: one batch is given again and again, and workers rest. Without workers
-the plain size and the part of it are loaded each time, and tell what that takes. On a GPU every step is waited for, because what it does
-while the next batch is made is hidden otherwise.
+the plain size and the part of it are loaded each time, and tell what that takes; with workers some batches are made here at the end
+(`making`). On a GPU every step is waited for, because what it does while the next batch is made is hidden otherwise.
 """
 
 import resource
 from time import perf_counter_ns
 
-from . import clock
+from . import clock, making
 from .patches import loader
 from .ring import W_SAMPLES, W_SUMS
 
@@ -52,30 +52,38 @@ class Sizes:
         if self.steps == WARM:
             if self.cuda:
                 self.torch.cuda.reset_peak_memory_stats()
-            self.begun, self.before = perf_counter_ns(), self.counters()
+            self.begun, self.before = perf_counter_ns(), counters()
             return False
         if self.begun:
-            after = self.counters()
+            after = counters()
             self.each.append([later - sooner for later, sooner in zip(after, self.before)])
             self.before = after
         if self.begun and self.enough((now - self.begun) / 1e9):
             self.tell()
             larger = self.factor and self.larger()
             if not larger and (not self.factor or self.samples < LEAST_SAMPLES):
+                self.make()
                 return True
-            self.take(self.factor * 2 if larger else 0)
+            if not larger and self.alone and self.factor > 1:
+                # The plain size once more, so that both sizes that are loaded are so in the same moments.
+                self.most = 0
+                self.take(1)
+            else:
+                self.take(self.factor * 2 if larger else 0)
         return False
 
     def enough(self, seconds):
         steps = len(self.each)
         return (steps >= ENOUGH and seconds >= ENOUGH_S) or (steps >= 2 and seconds >= LONG_S)
 
-    def counters(self):
-        """Samples, a step's own time, waiting for batches; evaluating and saving are neither."""
-        clock.switch(clock.phase)
-        sums = clock.words[W_SUMS : W_SUMS + 7].tolist()
-        aside = sums[clock.EVAL] + sums[clock.CHECKPOINT]
-        return clock.words[W_SAMPLES], sum(sums) - sums[clock.DATA] - aside, sums[clock.DATA]
+    def make(self):
+        """What making batches takes where workers do it."""
+        ours = [one for one, info in list(loader._known.items()) if info.feeds and one.num_workers]
+        if len(ours) == 1:
+            told = {size["samples"]: size for size in (self.told[-1], self.told[0])}
+            for samples, seconds in making.sizes(self.torch, ours[0], sorted(told)):
+                if samples in told:
+                    told[samples]["wait_s"] = seconds
 
     def tell(self):
         # What others on the machine do only adds: the quarter of the steps that they disturbed least tells most.
@@ -105,6 +113,14 @@ class Sizes:
     def allocated(self):
         """The most that tensors took on the GPU since it was last forgotten; 0 without one."""
         return self.torch.cuda.max_memory_allocated() if self.cuda else 0
+
+
+def counters():
+    """Samples, a step's own time, waiting for batches; evaluating and saving are neither."""
+    clock.switch(clock.phase)
+    sums = clock.words[W_SUMS : W_SUMS + 7].tolist()
+    aside = sums[clock.EVAL] + sums[clock.CHECKPOINT]
+    return clock.words[W_SAMPLES], sum(sums) - sums[clock.DATA] - aside, sums[clock.DATA]
 
 
 def available_bytes():

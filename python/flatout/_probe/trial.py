@@ -1,5 +1,6 @@
 """One trial of `flatout tune`: some steps to warm up, then steps timed over the whole loop until their rate is known well enough,
-then the program is stopped. The first trial also takes some steps of other sizes (`sizes`), for what larger batches would take.
+then the program is stopped. Where it is asked for, some steps of other sizes come in between (`sizes`), for what larger batches would
+take, and some with one setting changed (`variants`).
 
 Nothing is read from the device in between: the losses stay there until the end. What the program saves goes to the trial's own
 folder, so that a trial never overwrites a checkpoint.
@@ -27,7 +28,7 @@ _written = False
 _sums = None
 _longest_ns = 0
 _look_again = 0
-_sizes = None
+_more = None
 _result = None
 
 
@@ -75,9 +76,9 @@ def stepped(now):
     global _begun, _base, _first, _sums, _longest_ns
     if _written:
         return
-    if _sizes is not None:
-        if _sizes.stepped(now):
-            end()
+    if _more is not None:
+        if _more.stepped(now):
+            go_on()
         return
     steps = clock.words[W_STEPS]
     _first = _first or now
@@ -141,19 +142,38 @@ def wait():
 
 
 def finish(cut):
-    global _result, _sizes
+    global _result, _more
     wait()
     _times[-1] = perf_counter_ns()
     _result = told(cut, False)
     samples = _samples[-1] // len(_samples)
-    if _plan.get("sizes") and not cut and _torch is not None and _result["world"] == 1 and samples:
+    if _plan.get("sizes") and not cut and _torch is not None and _result["world"] == 1 and samples and promising():
         from . import sizes
 
         # What was measured is safe, whatever these steps do to the program.
         save(".early")
-        _sizes = sizes.Sizes(_torch, _plan["sizes"], samples, _result)
+        _more = sizes.Sizes(_torch, _plan["sizes"], samples, _result)
     else:
         end()
+
+
+def promising():
+    """Nothing more is to be learnt from settings that are no better than the best so far."""
+    return not _plan.get("best") or rate()[0] > _plan["best"][1]
+
+
+def go_on():
+    """After the sizes come the variants."""
+    global _more
+    from . import variants
+
+    wishes = _plan.get("variants")
+    if wishes and not isinstance(_more, variants.Variants):
+        save(".early")
+        _more = variants.Variants(_torch, wishes, _result, lambda: save(".early"))
+        if not _more.done:
+            return
+    end()
 
 
 def end():

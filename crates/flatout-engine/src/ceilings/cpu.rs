@@ -4,11 +4,14 @@ use super::Ceiling;
 use crate::EngineError;
 use crate::cpu::gemm::{GemmSpace, Matrix, Product};
 use crate::cpu::pool::{Parts, Pool};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// One thread and all of them in turn, so often: others on the machine and the clock's own changes fall on both.
+const ROUNDS: usize = 6;
+const SPIN_ONE: Duration = Duration::from_millis(60);
 /// Long enough for a scheduler's share to show.
-const SPIN: Duration = Duration::from_millis(600);
+const SPIN_ALL: Duration = Duration::from_millis(150);
 const PRODUCTS: Duration = Duration::from_millis(1500);
 /// Two or three products: enough for a yardstick, too short to be noticed at a training's start.
 const BRIEF: Duration = Duration::from_millis(60);
@@ -16,11 +19,10 @@ const SIDE: usize = 1024;
 
 /// All of it, on so many threads.
 pub fn measure(threads: usize) -> Result<Vec<Ceiling>, EngineError> {
-    let (one, all) = (spun(1), spun(threads));
-    let mut found = Vec::new();
-    if one > 0.0 {
-        found.push(Ceiling::new("cpu.usable", all / one, "CPUs"));
-    }
+    let mut found: Vec<Ceiling> = usable(threads)
+        .map(|usable| Ceiling::new("cpu.usable", usable, "CPUs"))
+        .into_iter()
+        .collect();
     found.push(Ceiling::new(
         "cpu.f32",
         products(threads, PRODUCTS)? / 1e9,
@@ -34,30 +36,47 @@ pub fn brief(threads: usize) -> Result<f64, EngineError> {
     products(threads, BRIEF)
 }
 
-/// Rounds of a dependent chain of integers a second, all threads together: what the scheduler gives, not what the cores are.
-fn spun(threads: usize) -> f64 {
+/// How many CPUs' work all threads get done together. A whole CPU is the most that any one thread has got done: a single one that
+/// had to share its CPU is no measure for the others.
+fn usable(threads: usize) -> Option<f64> {
+    let (mut whole, mut together) = (0.0f64, 0.0);
+    for _ in 0..ROUNDS {
+        let one = spun(1, SPIN_ONE);
+        let all = spun(threads, SPIN_ALL);
+        together += all.iter().sum::<f64>() / ROUNDS as f64;
+        whole = one.into_iter().chain(all).fold(whole, f64::max);
+    }
+    (whole > 0.0).then_some(together / whole)
+}
+
+/// Rounds of a dependent chain of integers a second, by each thread: what the scheduler gives, not what the cores are.
+fn spun(threads: usize, for_about: Duration) -> Vec<f64> {
     let stop = AtomicBool::new(false);
-    let rounds = AtomicU64::new(0);
-    let began = Instant::now();
     std::thread::scope(|scope| {
-        for seed in 0..threads {
-            let (stop, rounds) = (&stop, &rounds);
-            scope.spawn(move || {
-                let (mut value, mut done) = (seed as u64 | 1, 0u64);
-                while !stop.load(Ordering::Relaxed) {
-                    for _ in 0..10_000 {
-                        value = value.wrapping_mul(6_364_136_223_846_793_005).rotate_left(7);
+        let spinning: Vec<_> = (0..threads)
+            .map(|seed| {
+                let stop = &stop;
+                scope.spawn(move || {
+                    let (mut value, mut done) = (seed as u64 | 1, 0u64);
+                    let began = Instant::now();
+                    while !stop.load(Ordering::Relaxed) {
+                        for _ in 0..10_000 {
+                            value = value.wrapping_mul(6_364_136_223_846_793_005).rotate_left(7);
+                        }
+                        done += 1;
                     }
-                    done += 1;
-                }
-                std::hint::black_box(value);
-                rounds.fetch_add(done, Ordering::Relaxed);
-            });
-        }
-        std::thread::sleep(SPIN);
+                    std::hint::black_box(value);
+                    done as f64 / began.elapsed().as_secs_f64()
+                })
+            })
+            .collect();
+        std::thread::sleep(for_about);
         stop.store(true, Ordering::Relaxed);
-    });
-    rounds.load(Ordering::Relaxed) as f64 / began.elapsed().as_secs_f64()
+        spinning
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or(0.0))
+            .collect()
+    })
 }
 
 /// Operations a second in products of f32 matrices; the best of several, since others may use the machine.
@@ -94,5 +113,17 @@ mod tests {
         let found = measure(1).unwrap();
         assert_eq!(found.len(), 2);
         assert!(found.iter().all(|ceiling| ceiling.value > 0.0), "{found:?}");
+    }
+
+    /// However busy the machine is, so many threads are no more than so many CPUs.
+    #[test]
+    fn threads_never_get_more_than_themselves() {
+        for threads in [1, 2, 8] {
+            let usable = usable(threads).unwrap();
+            assert!(
+                usable > 0.0 && usable <= threads as f64 + 1e-9,
+                "{usable} of {threads}"
+            );
+        }
     }
 }

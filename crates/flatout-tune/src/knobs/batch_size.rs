@@ -12,6 +12,7 @@ pub const KNOB: Knob = Knob {
     name: "batch_size",
     keys: &["loader.batch_size"],
     propose,
+    variants: |_| Vec::new(),
 };
 const KEY: &str = "loader.batch_size";
 
@@ -21,6 +22,8 @@ const GROWTH: [u64; 3] = [4, 8, 16];
 pub const AS_GOOD: f64 = 0.97;
 /// Of the device's memory; the rest is for what the fit does not know of.
 const MEMORY_SHARE: f64 = 0.9;
+/// A batch whose worth nothing tells is tried after what promises more.
+const UNKNOWN_WORTH: f64 = 1.05;
 /// An epoch keeps at least so many steps.
 const STEPS_AN_EPOCH: u64 = 10;
 
@@ -52,10 +55,13 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
         changes = changes.with(&loader::workers(situation, &cost, workers));
     }
     let fixed = flatout_core::units::percent(cost.fixed_share());
+    // One size alone does not tell how a step grows with its samples.
+    let known = !cost.is_guess();
     vec![Proposal {
         knob: KNOB.name,
         changes,
-        gain,
+        gain: known.then_some(gain),
+        worth: if known { gain } else { UNKNOWN_WORTH },
         why: message!(en: "{fixed} of a step does not depend on its samples", zh: "一步中有 {fixed} 的时间与样本数无关"),
         changes_numbers: true,
     }]

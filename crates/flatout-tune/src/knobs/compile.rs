@@ -9,6 +9,7 @@ pub const KNOB: Knob = Knob {
     name: "compile",
     keys: &["compile"],
     propose,
+    variants: |_| Vec::new(),
 };
 
 /// The part of the device's or the launching time that fusing saves; CUDA guides speak of 10 to 30%.
@@ -49,7 +50,8 @@ fn proposal(mode: &str, gain: f64, why: Message) -> Proposal {
     Proposal {
         knob: KNOB.name,
         changes: one("compile", mode),
-        gain,
+        gain: Some(gain),
+        worth: gain,
         why,
         changes_numbers: true,
     }

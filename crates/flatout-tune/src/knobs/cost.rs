@@ -2,16 +2,19 @@
 //! sizes; making its batch is a line: beside the step where there are workers, in between where there are none. Evaluating and
 //! saving go with the samples.
 
+mod crew;
 mod curve;
+mod guess;
 mod points;
 
 pub use curve::Line;
 pub use points::points;
 
 use super::Situation;
+use crew::{Crew, threads, tried};
 use curve::Curve;
-use flatout_diagnose::analysis::Device;
 use flatout_telemetry::Phase;
+use guess::{device_s, guessed};
 use points::{curve, loading, samples_a_step};
 
 /// What handing a batch from process to process costs the training process (PyTorch 2: 0.2 to 0.4 ms).
@@ -20,21 +23,7 @@ const HANDOVER_S: f64 = 0.3e-3;
 const SENDING_S: f64 = 1.2e-3;
 /// Workers that let the steps wait longer than this share are the bottleneck.
 const STARVED: f64 = 0.05;
-/// The part of a CPU's step that is taken to be fixed where only one size was measured.
-const GUESSED_FIXED: f64 = 0.15;
 const BATCH: &str = "loader.batch_size";
-
-/// Those who do a step's own part on the CPU: its threads, or the one that launches a GPU's work.
-#[derive(Clone, Copy, Debug)]
-struct Crew {
-    threads: f64,
-    /// How many CPUs they keep busy with work.
-    busy: f64,
-    /// How many times longer they take beside the workers there are now.
-    disturbed: f64,
-    /// Whether their number may be changed along with the workers'.
-    may_change: bool,
-}
 
 /// The cost of a step around the best trial so far.
 #[derive(Clone, Debug)]
@@ -51,6 +40,8 @@ pub struct Cost {
     usable: f64,
     workers: u64,
     crew: Crew,
+    /// Nothing that was measured tells how a step grows with its samples.
+    blind: bool,
     batch: f64,
     step_s: f64,
     wait_s: f64,
@@ -82,13 +73,17 @@ impl Cost {
             .analysis
             .train_loader()
             .and_then(|loader| Some(loader.prepare_ms()? / 1e3 / loader.batch_size? as f64 * batch));
-        let load_s = match (workers, prepare_s) {
+        let on_gpu = situation.on_gpu();
+        let line = loading(situation);
+        // Workers that share their CPUs with the steps take longer than the work: what it takes with nobody beside was measured.
+        let alone_s = line.filter(|_| !on_gpu && workers > 0).map(|line| line.at(batch));
+        let load_s = match (workers, alone_s.or(prepare_s)) {
             (0, _) => wait_s,
             (_, Some(prepare_s)) => prepare_s.min(step_s * at_work),
             (_, None) if starved => step_s * at_work,
             (_, None) => own_s,
         };
-        let on_gpu = situation.on_gpu();
+        let mut blind = false;
         let (own, disturbed) = match curve(situation) {
             Some((curve, same)) => {
                 let known = curve.at(batch).max(f64::MIN_POSITIVE);
@@ -102,7 +97,11 @@ impl Cost {
                     (curve.scaled(own_s / known), 1.0)
                 }
             }
-            None => (Curve::straight(guessed(situation, batch, own_s)?, batch), 1.0),
+            None => {
+                let guess = guessed(situation, batch, own_s)?;
+                blind = guess.blind;
+                (Curve::straight(guess.line, batch), 1.0)
+            }
         };
         let threads = threads(situation).filter(|_| !on_gpu).unwrap_or(1.0);
         let cpus = situation.analysis.host.tree_cpus.unwrap_or(1.0);
@@ -113,12 +112,13 @@ impl Cost {
             busy: busy.clamp(1.0, threads),
             disturbed,
             may_change: !on_gpu && situation.allows("threads.torch"),
+            tried: if on_gpu { Vec::new() } else { tried(situation) },
         };
         Some(Self {
             own,
             device_s: device_s(situation).unwrap_or(0.0),
             aside_s: aside_s / batch,
-            load: loading(situation)
+            load: line
                 .unwrap_or(Line {
                     fixed: 0.0,
                     slope: 1.0,
@@ -133,10 +133,26 @@ impl Cost {
             usable,
             workers,
             crew,
+            blind,
             batch,
             step_s,
             wait_s,
         })
+    }
+
+    /// Nothing that was measured tells how a step grows with its samples.
+    pub fn is_guess(&self) -> bool {
+        self.blind
+    }
+
+    /// Other numbers of threads that some steps were taken with.
+    pub fn threads_tried(&self) -> impl Iterator<Item = u64> {
+        let others = self
+            .crew
+            .tried
+            .iter()
+            .filter(|(count, _)| *count != self.crew.threads);
+        others.map(|(count, _)| *count as u64)
     }
 
     pub fn wait_share(&self) -> f64 {
@@ -170,13 +186,8 @@ impl Cost {
     }
 
     pub fn step_with(&self, batch: f64, workers: u64, threads: f64) -> f64 {
-        let crew = self.crew;
-        let slower = if threads < crew.threads {
-            (crew.busy / threads).max(1.0)
-        } else {
-            1.0
-        };
-        let alone_s = self.own.at(batch).max(self.device_s * batch) * slower;
+        let crew = &self.crew;
+        let alone_s = self.own.at(batch).max(self.device_s * batch) * crew.pace(threads);
         let load_s = self.load.at(batch);
         let aside_s = self.aside_s * batch;
         if workers == 0 {
@@ -195,9 +206,9 @@ impl Cost {
             // Threads that wait for each other stand still with the first of them: as good as nothing is done beside the step.
             return (own_s + self.handover_s + load_s).max(beside_s) + aside_s;
         }
-        // All that want a CPU share those there are; the step wants one while it computes.
-        let at_once = (workers as f64).min(self.usable) + own_s / beside_s;
-        beside_s * (at_once / self.usable).max(1.0) + aside_s
+        // All share the CPUs there are: together they do no more work than those can.
+        let all_s = alone_s + self.handover_s + load_s + self.sending_s;
+        beside_s.max(all_s / self.usable) + aside_s
     }
 
     /// What it is worth to compute a step so many times faster.
@@ -234,145 +245,5 @@ impl Cost {
     }
 }
 
-/// PyTorch's threads: those the search has set, else the program's own.
-fn threads(situation: &Situation) -> Option<f64> {
-    let own = situation.analysis.facts.number("threads.torch");
-    situation
-        .number("threads.torch")
-        .map(|threads| threads as f64)
-        .or(own)
-        .filter(|threads| *threads >= 1.0)
-}
-
-/// Only what all multiprocessors do grows with the samples: small kernels take as long for more of them.
-fn device_s(situation: &Situation) -> Option<f64> {
-    let analysis = situation.analysis;
-    let width = analysis
-        .busiest_gpu()
-        .filter(|_| analysis.device() == Device::Cuda)?
-        .sm_activity?;
-    let window = analysis.window.as_ref()?;
-    Some(width * window.step_ms() / 1e3 / window.samples_per_step().filter(|samples| *samples > 0.0)?)
-}
-
-/// From the one size there is: on a GPU what the device works at its full width grows with the samples; on the CPU the rule about
-/// small batches knows, else it is a modest guess.
-fn guessed(situation: &Situation, batch: f64, own_s: f64) -> Option<Line> {
-    let analysis = situation.analysis;
-    let share = match analysis.device() {
-        Device::Cuda => {
-            let busy = analysis.device_busy_share()?;
-            let wide = analysis.busiest_gpu().and_then(|gpu| gpu.sm_activity);
-            let step_s = situation.best.seconds / situation.best.steps.max(1) as f64;
-            1.0 - wide.map_or(busy, |wide| wide.min(busy)) * step_s / own_s
-        }
-        _ => match situation.expected(&[BATCH]) {
-            // The rule's gain is for four times the batch: 1 - 1/gain of the time goes, which is 3/4 of the fixed part.
-            Some(gain) => (1.0 - 1.0 / gain) * 4.0 / 3.0,
-            None => GUESSED_FIXED,
-        },
-    };
-    let fixed = share.clamp(0.0, 0.99) * own_s;
-    Some(Line {
-        fixed,
-        slope: (own_s - fixed) / batch,
-    })
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn workers_hide_the_loading_until_they_are_too_few() {
-        let cost = Cost {
-            own: Curve::straight(
-                Line {
-                    fixed: 2e-3,
-                    slope: 0.0,
-                },
-                100.0,
-            ),
-            device_s: 0.0,
-            aside_s: 0.0,
-            load: Line {
-                fixed: 0.0,
-                slope: 10e-6,
-            },
-            handover_s: 0.0,
-            sending_s: 0.0,
-            usable: 8.0,
-            workers: 0,
-            crew: Crew {
-                threads: 1.0,
-                busy: 1.0,
-                disturbed: 1.0,
-                may_change: false,
-            },
-            batch: 100.0,
-            step_s: 3e-3,
-            wait_s: 1e-3,
-        };
-        assert!((cost.gain(100.0, 0) - 1.0).abs() < 1e-12);
-        assert!((cost.gain(100.0, 1) - 1.5).abs() < 1e-12);
-        let wide = Cost {
-            device_s: 20e-6,
-            aside_s: 1e-6,
-            ..cost.clone()
-        };
-        assert!((wide.step_s(800.0, 7) - 16.8e-3).abs() < 1e-12);
-        // More workers than CPUs make no more batches, and the step needs one of them, which they share.
-        assert!((cost.step_s(3200.0, 64) - (4.25e-3 + 2e-3 / 8.0)).abs() < 1e-12);
-        // A batch of 1600 takes 16 ms to make.
-        assert!(
-            (cost.step_s(1600.0, 4) - 4e-3).abs() < 1e-12 && (cost.step_s(1400.0, 7) - 2e-3).abs() < 1e-12
-        );
-    }
-
-    /// Two CPUs, two threads that share a product: a table's MLP, where one worker beside them made it slower, and one beside one
-    /// thread faster.
-    #[test]
-    fn threads_make_room_for_workers() {
-        let line = Line {
-            fixed: 1e-3,
-            slope: 4e-6,
-        };
-        let load = Line {
-            fixed: 0.0,
-            slope: 16e-6,
-        };
-        let mut cost = Cost {
-            own: Curve::straight(line, 1000.0),
-            device_s: 0.0,
-            aside_s: 0.0,
-            load,
-            handover_s: 0.0,
-            sending_s: 0.0,
-            usable: 2.0,
-            workers: 0,
-            crew: Crew {
-                threads: 2.0,
-                busy: 1.2,
-                disturbed: 1.0,
-                may_change: true,
-            },
-            batch: 1000.0,
-            step_s: 21e-3,
-            wait_s: 16e-3,
-        };
-        assert_eq!(cost.other_threads(1), Some(1));
-        assert!((cost.step_s(1000.0, 1) - 16e-3).abs() < 1e-12);
-        cost.crew.may_change = false;
-        assert_eq!(cost.other_threads(1), None);
-        assert!((cost.step_s(1000.0, 1) - 21e-3).abs() < 1e-12);
-        // With a worker already there, the steps are disturbed as they were measured.
-        cost.workers = 1;
-        cost.crew.disturbed = 2.0;
-        assert!(
-            (cost.step_s(1000.0, 1) - 16e-3).abs() < 1e-12 && (cost.step_s(1000.0, 0) - 21e-3).abs() < 1e-12
-        );
-        assert!(!cost.is_supplied() && cost.gain_by_threads(1.0) > 0.99);
-        // Of 21 ms these costs explain 16: twice the batch takes twice as long, not less.
-        assert!((cost.gain(2000.0, 1) - 1.0).abs() < 0.02);
-    }
-}
+mod tests;

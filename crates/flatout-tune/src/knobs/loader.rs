@@ -12,18 +12,28 @@ use flatout_telemetry::Phase;
 pub const KNOB: Knob = Knob {
     name: "loader",
     keys: &[
-        "loader.num_workers",
+        WORKERS,
         "loader.prefetch_factor",
         "loader.persistent_workers",
         "loader.pin_memory",
     ],
     propose,
+    variants: |_| Vec::new(),
 };
 
+const WORKERS: &str = "loader.num_workers";
 /// Below this wait there is nothing to gain that could be measured.
 const WAIT_SHARE: f64 = 0.03;
+/// Above this one, other workers are looked at once for each batch size, whatever is predicted: how the loader and the batch act on
+/// each other is more than the costs know.
+const LOOK_SHARE: f64 = 0.15;
+/// After everything that promises more.
+const LOOK_WORTH: f64 = 1.03;
 
 fn propose(situation: &Situation) -> Vec<Proposal> {
+    if situation.analysis.train_loader().is_none() {
+        return unseen(situation);
+    }
     let (Some(loader), Some(window)) = (
         situation.analysis.train_loader(),
         situation.analysis.window.as_ref(),
@@ -44,6 +54,12 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
         let changes = workers(situation, &cost, count);
         all.push(proposal(changes, cost.gain(batch as f64, count), share));
     }
+    if share >= LOOK_SHARE
+        && !looked(situation)
+        && let Some(best) = all.iter_mut().max_by(|a, b| a.worth.total_cmp(&b.worth))
+    {
+        best.worth = best.worth.max(LOOK_WORTH);
+    }
     // A longer queue makes no more batches.
     if now > 0 && cost.is_supplied() && situation.allows("loader.prefetch_factor") {
         let factor = situation
@@ -61,18 +77,45 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     all
 }
 
+/// Whether another number of workers was tried with the batch there is now.
+fn looked(situation: &Situation) -> bool {
+    let same = |a: &Settings, key: &str| a.get(key) == situation.settings.get(key);
+    let mut trials = situation.trials.iter();
+    trials.any(|done| same(&done.settings, "loader.batch_size") && !same(&done.settings, WORKERS))
+}
+
+/// Workers of a program whose loader nobody sees, by its own argument: twice as many, or half. Nothing tells what they are worth.
+fn unseen(situation: &Situation) -> Vec<Proposal> {
+    let Some(now) = situation.number(WORKERS).filter(|_| situation.allows(WORKERS)) else {
+        return Vec::new();
+    };
+    let usable = situation.machine.cpus.count() as u64;
+    let counts = [(now * 2).max(1), now / 2];
+    let sensible =
+        |count: &u64| *count != now && *count <= usable && situation.limits.within(WORKERS, *count);
+    let each = counts.into_iter().filter(sensible).map(|count| Proposal {
+        knob: KNOB.name,
+        changes: super::one(WORKERS, count),
+        gain: None,
+        worth: LOOK_WORTH,
+        why: message!(en: "the program's own loading cannot be seen", zh: "看不到程序自己的数据加载过程"),
+        changes_numbers: false,
+    });
+    each.collect()
+}
+
 /// Numbers of workers worth a trial, other than the present one.
 pub fn counts(situation: &Situation) -> Vec<u64> {
     let Some(loader) = situation
         .analysis
         .train_loader()
-        .filter(|_| situation.allows("loader.num_workers"))
+        .filter(|_| situation.allows(WORKERS))
     else {
         return Vec::new();
     };
     let usable = situation.machine.cpus.count() as u64;
     let now = situation.workers();
-    let asked = situation.limits.highest("loader.num_workers").unwrap_or(0);
+    let asked = situation.limits.highest(WORKERS).unwrap_or(0);
     let suggested = advice::workers(situation.analysis, loader).unwrap_or(1);
     let mut counts = vec![
         suggested,
@@ -84,9 +127,7 @@ pub fn counts(situation: &Situation) -> Vec<u64> {
         asked,
         0,
     ];
-    counts.retain(|count| {
-        *count != now && *count <= usable && situation.limits.within("loader.num_workers", *count)
-    });
+    counts.retain(|count| *count != now && *count <= usable && situation.limits.within(WORKERS, *count));
     counts.sort_unstable();
     counts.dedup();
     counts
@@ -98,7 +139,7 @@ pub fn workers(situation: &Situation, cost: &Cost, count: u64) -> Settings {
         Some(loader) if count > 0 => together(situation, loader),
         _ => Settings::default(),
     };
-    changes.set("loader.num_workers", count);
+    changes.set(WORKERS, count);
     if let Some(threads) = cost.other_threads(count) {
         changes.set("threads.torch", threads);
     }
@@ -134,7 +175,8 @@ fn pinned(situation: &Situation, loader: &Loader, window: &Window) -> Option<Pro
     Some(Proposal {
         knob: KNOB.name,
         changes: super::one("loader.pin_memory", "on"),
-        gain: 1.0 / (1.0 - share / 2.0),
+        gain: Some(1.0 / (1.0 - share / 2.0)),
+        worth: 1.0 / (1.0 - share / 2.0),
         why: message!(en: "{percent} of the time is copying from pageable memory", zh: "{percent} 的时间在从非锁页内存拷贝"),
         changes_numbers: false,
     })
@@ -145,7 +187,8 @@ fn proposal(changes: Settings, gain: f64, share: f64) -> Proposal {
     Proposal {
         knob: KNOB.name,
         changes,
-        gain,
+        gain: Some(gain),
+        worth: gain,
         why: message!(en: "{percent} of the time the steps wait for batches", zh: "{percent} 的时间在等待 batch"),
         changes_numbers: false,
     }

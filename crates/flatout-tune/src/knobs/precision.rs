@@ -1,5 +1,6 @@
 //! Mixed precision, where the hardware multiplies bf16 faster.
 
+use super::cost::Cost;
 use super::{Knob, Proposal, Situation, one};
 use flatout_core::message;
 use flatout_telemetry::Phase;
@@ -8,6 +9,22 @@ pub const KNOB: Knob = Knob {
     name: "precision",
     keys: &["amp"],
     propose,
+    variants: |machine| {
+        let ampere = machine
+            .gpus
+            .iter()
+            .any(|gpu| gpu.compute_capability.is_some_and(|(major, _)| major >= 8));
+        let faster = if machine.gpus.is_empty() {
+            machine.cpu_bf16
+        } else {
+            ampere
+        };
+        if faster {
+            vec![("amp", "bf16".to_owned())]
+        } else {
+            Vec::new()
+        }
+    },
 };
 
 /// The part of the busy time that bf16 saves, where products are most of it: an LSTM on an H200 from 208k to 302k samples/s.
@@ -21,7 +38,10 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     if facts.text("amp.dtype").is_none_or(|dtype| dtype != "off") || situation.settings.get("amp").is_some() {
         return Vec::new();
     }
-    let gain = if situation.on_gpu() {
+    let told = || Some(Cost::of(situation)?.gain_by_computing(1.0 / situation.own_ratio("amp", "bf16")?));
+    let gain = if let Some(gain) = told() {
+        gain
+    } else if situation.on_gpu() {
         let capability = situation
             .analysis
             .busiest_gpu()
@@ -45,7 +65,8 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     vec![Proposal {
         knob: KNOB.name,
         changes: one("amp", "bf16"),
-        gain,
+        gain: Some(gain),
+        worth: gain,
         why: message!(en: "products run in fp32 while the hardware has bf16 units", zh: "矩阵乘法使用 fp32，而硬件有 bf16 单元"),
         changes_numbers: true,
     }]

@@ -55,7 +55,7 @@ impl Search<'_> {
     }
 
     fn first_plan(&self) -> Plan {
-        let plan = self.options.plan;
+        let plan = self.options.plan.clone();
         if self.options.most_trials == 1 {
             // Nothing follows: only its rate was asked for.
             return plan;
@@ -65,6 +65,7 @@ impl Search<'_> {
             seconds: plan.seconds.max(BASELINE_S),
             settle_s: plan.settle_s.max(2.0 * BASELINE_S),
             sizes: if larger { LARGEST } else { 1 },
+            variants: self.variants(&self.options.start, true),
             ..plan
         }
     }

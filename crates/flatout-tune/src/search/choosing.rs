@@ -1,6 +1,6 @@
 //! What to try next: the largest expected gain among what the knobs propose and was not refused.
 
-use super::{AGAIN, Best, FAILURES, NOISY, Search, WORTHWHILE};
+use super::{AGAIN, BATCH, Best, FAILURES, NOISY, Search, WORTHWHILE};
 use crate::knobs::{self, Proposal, Situation};
 use crate::trial::Settings;
 use flatout_diagnose::Analysis;
@@ -23,12 +23,11 @@ impl Search<'_> {
             machine: self.machine,
             hurtful_batch: self.hurtful_batch,
         };
-        let score = best.score().mean;
         knobs::proposals(&situation)
             .into_iter()
-            .filter(|proposal| proposal.gain >= WORTHWHILE)
+            .filter(|proposal| proposal.worth >= WORTHWHILE)
             .map(|proposal| self.scaled(proposal, best))
-            .find(|proposal| self.may(&proposal.changes, score))
+            .find(|proposal| self.may(&proposal.changes, best))
     }
 
     /// Trials that the last comparison needs, where the machine is not quiet.
@@ -40,13 +39,15 @@ impl Search<'_> {
         }
     }
 
-    /// Neither dead nor refused a moment ago.
-    fn may(&self, changes: &Settings, score: f64) -> bool {
+    /// Neither dead nor refused a moment ago; how the steps are fed may be looked at again with another batch.
+    fn may(&self, changes: &Settings, best: &Best) -> bool {
         let dead = changes.0.keys().any(|key| self.dead.contains(key));
-        let refused = self
-            .refused
-            .iter()
-            .any(|(refused, then)| refused == changes && score < then * AGAIN);
+        let feeds = changes.0.keys().any(|key| key.starts_with("loader."));
+        let score = best.score().mean;
+        let refused = self.refused.iter().any(|refused| {
+            let same_batch = refused.batch.as_deref() == best.settings.get(BATCH);
+            refused.changes == *changes && score < refused.score * AGAIN && (same_batch || !feeds)
+        });
         !dead && !refused
     }
 

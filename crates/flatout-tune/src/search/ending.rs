@@ -1,7 +1,7 @@
 //! The end of a search: the smallest batch that is as good, and the proof that the result is not slower than the start.
 
 use super::report::{Row, Verdict};
-use super::{Best, FAILURES, NOISY, Search, judge};
+use super::{BATCH, Best, FAILURES, NOISY, Search, judge};
 use crate::knobs::{self, one};
 use crate::trial::{Measurement, Outcome, Plan, Rate, Settings};
 use flatout_core::Result;
@@ -9,8 +9,11 @@ use flatout_core::Result;
 impl Search<'_> {
     /// The smallest batch that is as good: one that was measured already, else half of the best one.
     pub(super) fn shrink(&mut self, baseline: &Measurement, best: &mut Best) -> Result<()> {
-        const KEY: &str = "loader.batch_size";
-        let Some(batch) = best.settings.get(KEY).and_then(|value| value.parse::<u64>().ok()) else {
+        let Some(batch) = best
+            .settings
+            .get(BATCH)
+            .and_then(|value| value.parse::<u64>().ok())
+        else {
             return Ok(());
         };
         let first = baseline
@@ -19,16 +22,16 @@ impl Search<'_> {
         if self.interrupted || self.left() == 0 || self.failures >= FAILURES || batch / 2 <= first {
             return Ok(());
         }
-        let half = one(KEY, batch / 2);
+        let half = one(BATCH, batch / 2);
         let settings = best.settings.with(&half);
         if self.done.iter().any(|done| done.settings == settings)
-            || !self.options.limits.within(KEY, batch / 2)
+            || !self.options.limits.within(BATCH, batch / 2)
         {
             return Ok(());
         }
         let plan = Plan {
             beat: None,
-            ..self.options.plan
+            ..self.options.plan.clone()
         };
         let Outcome::Measured(measured) = self.measure(&settings, &plan, &half, None)? else {
             return Ok(());
@@ -83,7 +86,7 @@ impl Search<'_> {
         if self.interrupted || self.left() == 0 {
             return Ok(None);
         }
-        let plan = self.options.plan;
+        let plan = self.options.plan.clone();
         let Outcome::Measured(again) = self.measure(settings, &plan, &Settings::default(), None)? else {
             return Ok(None);
         };

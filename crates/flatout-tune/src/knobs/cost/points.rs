@@ -17,9 +17,9 @@ pub fn samples_a_step(measured: &Measurement) -> Option<f64> {
     Some(measured.samples? as f64 / measured.steps.max(1) as f64).filter(|samples| *samples > 0.0)
 }
 
-/// How making a batch grows with its samples, from the two sizes that were made in between.
+/// How making a batch grows with its samples, from the two sizes that were made with nobody beside; the latest trial that did.
 pub fn loading(situation: &Situation) -> Option<Line> {
-    situation.trials.iter().find_map(|done| {
+    situation.trials.iter().rev().find_map(|done| {
         let Outcome::Measured(measured) = &done.outcome else {
             return None;
         };

@@ -113,7 +113,8 @@ fn table(found: &Found, options: &Options, context: &Context) -> Table {
         let number = row.number.to_string();
         let what = what(&row.changes, context);
         let score = row.score.map_or("–".into(), interval);
-        let predicted = row.predicted.map_or(String::new(), |gain| format!("{gain:.2}×"));
+        let unknown = || row.knob.as_ref().map_or(String::new(), |_| context.say(&message!(en: "not known", zh: "未知")).to_owned());
+        let predicted = row.predicted.map_or_else(unknown, |gain| format!("{gain:.2}×"));
         let memory = measured.and_then(|measured| measured.memory_bytes).map_or(String::new(), |bytes| units::bytes(bytes as f64));
         let power = measured.and_then(|measured| measured.power_w).map_or(String::new(), |watts| format!("{watts:.0} W"));
         let (words, tone) = verdict(row, context);
@@ -234,6 +235,7 @@ pub fn json(found: &Found, options: &Options, route: &Route, patch: &Patch) -> S
                 value["wait_s"] = json!(measured.wait_s);
                 value["aside_s"] = json!(measured.aside_s);
                 value["sizes"] = json!(measured.sizes);
+                value["variants"] = json!(measured.variants);
                 value["cut"] = json!(measured.cut);
                 value["not_in_force"] = json!(measured.not_in_force);
             }
