@@ -129,7 +129,12 @@ impl Cost {
             } else {
                 HANDOVER_S
             },
-            sending_s: if workers == 0 { SENDING_S } else { 0.0 },
+            // What workers were seen to take holds it already.
+            sending_s: if workers == 0 || alone_s.is_some() {
+                SENDING_S
+            } else {
+                0.0
+            },
             usable,
             workers,
             crew,
@@ -206,9 +211,9 @@ impl Cost {
             // Threads that wait for each other stand still with the first of them: as good as nothing is done beside the step.
             return (own_s + self.handover_s + load_s).max(beside_s) + aside_s;
         }
-        // All share the CPUs there are: together they do no more work than those can.
-        let all_s = alone_s + self.handover_s + load_s + self.sending_s;
-        beside_s.max(all_s / self.usable) + aside_s
+        // All that want a CPU share those there are; the step wants one while it computes.
+        let at_once = (workers as f64).min(self.usable) + own_s / beside_s;
+        beside_s * (at_once / self.usable).max(1.0) + aside_s
     }
 
     /// What it is worth to compute a step so many times faster.
@@ -224,7 +229,8 @@ impl Cost {
 
     /// Whether workers make batches at least as fast as steps use them up: then only their unevenness lets the steps wait.
     pub fn is_supplied(&self) -> bool {
-        let made_s = self.load.at(self.batch) / (self.workers as f64).min(self.usable).max(1.0);
+        let made_s =
+            (self.load.at(self.batch) + self.sending_s) / (self.workers as f64).min(self.usable).max(1.0);
         made_s < self.step_s - self.wait_s
     }
 

@@ -12,7 +12,7 @@ fn a_program_of_the_benchmark_in_four_trials() {
     let program =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/tune/programs/sensors_autoencoder.py");
     let output = place.tune(
-        &["--max-trials", "4", "--json", "--knobs", "batch_size"],
+        &["--max-trials", "4", "--json", "--knobs", "batch_size,fused"],
         &[python.to_str().unwrap(), program.to_str().unwrap()],
     );
     assert!(output.status.success(), "{}", words(&output));
@@ -27,6 +27,10 @@ fn a_program_of_the_benchmark_in_four_trials() {
         .filter(|trial| trial["settings"]["loader.batch_size"].is_string())
         .collect();
     assert!(!tried.is_empty(), "{}", words(&output));
+    // What a setting is worth was tried on some steps before a trial is spent on it.
+    let variant = &trials[0]["variants"][0];
+    assert_eq!(variant["setting"], "optimizer.fused=on");
+    assert!(variant["own_ratio"].as_f64().unwrap() > 0.0);
     for trial in tried.iter().filter(|trial| trial["steps"].is_u64()) {
         let batch: f64 = trial["settings"]["loader.batch_size"]
             .as_str()
