@@ -156,7 +156,8 @@ def points(axes):
 
 
 def wanted(arguments, key):
-    return (not arguments.kinds or key["kind"] in arguments.kinds) and (not arguments.programs or key["program"] in arguments.programs)
+    kinds = {key["kind"], "tune-grid" if key.get("knobs") else "tune-all"} if key["kind"] == "tune" else {key["kind"]}
+    return (not arguments.kinds or kinds & set(arguments.kinds)) and (not arguments.programs or key["program"] in arguments.programs)
 
 
 def main():
@@ -168,7 +169,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=2.0, help="of a trial, three times that where it varies")
     parser.add_argument("--budget", type=float, default=75.0, help="seconds of a search")
     parser.add_argument("--again", type=int, default=3, help="how often the search's and the grid's best are measured again, in turn")
-    parser.add_argument("--kinds", nargs="*", help="only these: tune, grid, again, optuna, lightning")
+    parser.add_argument("--kinds", nargs="*", help="only these: tune (tune-grid, tune-all), grid, again, optuna, lightning")
     parser.add_argument("--programs", nargs="*", help="only these")
     parser.add_argument("--table", action="store_true", help="print what the file holds, as Markdown")
     arguments = parser.parse_args()
