@@ -18,6 +18,7 @@ medians of the differences in wall time and in the thread's CPU time. What the p
 that no median shows it: it is timed where it runs and told by itself, to be added. `nothing` is the difference of the two without the
 probe: what this machine shows where there is none.
 
+With `--traceml`, `--within` puts TraceML's own calls around a step in the probe's place; its patches stay in both.
 `--outside SECONDS` does the same with all that `flatout run` does beside the program (stacks at 20 Hz, samples of the machine, the
 rings): it is stopped and let go on, block by block.
 
@@ -144,11 +145,12 @@ def worker(device, width, steps, peer, pipes, cpu):
     # One epoch without end: what an epoch's begin costs is no step's.
     loader = DataLoader(data, batch_size=32, sampler=RandomSampler(data, replacement=True, num_samples=1 << 40))
 
-    if peer == "traceml":
+    traced = [peer == "traceml"]
+    if peer in ("traceml", "traceml switch"):
         import traceml_ai
 
         traceml_ai.init(mode="auto")
-        around = lambda: traceml_ai.trace_step(model)
+        around = lambda: traceml_ai.trace_step(model) if traced[0] else contextlib.nullcontext()
     else:
         around = contextlib.nullcontext
     batches = iter(loader)
@@ -181,7 +183,13 @@ def worker(device, width, steps, peer, pipes, cpu):
     with open(os.path.join(pipes, "answers"), "w") as answers, open(os.path.join(pipes, "asks")) as asks:
         block()
         single = steps == 1
-        switch = {"switch": lambda: probe_switch(torch, every=not single), "outside": outside_switch}.get(peer, lambda: None)()
+        switches = {
+            "switch": lambda: probe_switch(torch, every=not single),
+            "outside": outside_switch,
+            # Its patches stay: what they cost between its own calls is not in it.
+            "traceml switch": lambda: lambda on: traced.__setitem__(0, on),
+        }
+        switch = switches[peer]() if peer in switches else None
         print("ready", file=answers, flush=True)
         for line in asks:
             if peer == "inside":
@@ -209,7 +217,7 @@ def worker(device, width, steps, peer, pipes, cpu):
                 triples.append(triple)
             switch(True)
             block(steps=100)
-            spent = time_reckoning()
+            spent = time_reckoning() if peer != "traceml switch" else [0]
             block(warm=0, steps=1000)
             print(json.dumps({"triples": triples, "reckoning_us": spent[0] / 1e6}), file=answers, flush=True)
 
@@ -272,10 +280,10 @@ def round_of(commands, own, blocks):
     return {arm.name: arm.times for arm in arms}
 
 
-def within(flatout, own, seconds, keep, peer="switch"):
+def within(command, own, seconds, keep, peer="switch"):
     """The probe against none in one process, in triples of single steps, or of short blocks."""
-    own = dict(own, steps=1 if own["device"] == "cpu" and peer == "switch" else 40, peer=peer)
-    arm = Arm("probe", flatout + ["--", sys.executable, os.path.abspath(__file__)], own)
+    own = dict(own, steps=1 if own["device"] == "cpu" and peer != "outside" else 40, peer=peer)
+    arm = Arm("probe", command, own)
     arm.ready()
     told = arm.ask(seconds)
     arm.end()
@@ -405,15 +413,20 @@ def main():
     if arguments.inside:
         inside([os.path.abspath(arguments.flatout), "run", "--quiet"], own, arguments.inside)
         return
-    if arguments.outside:
-        within([os.path.abspath(arguments.flatout), "run", "--quiet"], own, arguments.outside, arguments.keep, "outside")
-        return
-    if arguments.within:
-        within([os.path.abspath(arguments.flatout), "run", "--quiet"], own, arguments.within, arguments.keep)
-        return
-    kept = kept or {"device": arguments.device, "width": own["width"], "steps": arguments.steps, "rounds": []}
     script = os.path.abspath(__file__)
     python, flatout = [sys.executable, script], [os.path.abspath(arguments.flatout), "run", "--quiet"]
+    # As its `traceml` command does it, wherever the package lies.
+    traceml = [sys.executable, "-c", "import sys; from traceml_ai.launcher.cli import main; sys.exit(main())", "run", script]
+    if arguments.outside:
+        within(flatout + ["--"] + python, own, arguments.outside, arguments.keep, "outside")
+        return
+    if arguments.within and arguments.traceml:
+        within(traceml, own, arguments.within, arguments.keep, "traceml switch")
+        return
+    if arguments.within:
+        within(flatout + ["--"] + python, own, arguments.within, arguments.keep)
+        return
+    kept = kept or {"device": arguments.device, "width": own["width"], "steps": arguments.steps, "rounds": []}
     commands = [
         ("alone", python, None),
         ("alone again", python, None),
@@ -421,9 +434,7 @@ def main():
         ("flatout --no-stacks", flatout + ["--no-stacks", "--"] + python, None),
     ]
     if arguments.traceml:
-        # As its `traceml` command does it, wherever the package lies.
-        launcher = [sys.executable, "-c", "import sys; from traceml_ai.launcher.cli import main; sys.exit(main())"]
-        commands.append(("traceml", launcher + ["run", script], "traceml"))
+        commands.append(("traceml", traceml, "traceml"))
     for _ in range(arguments.rounds):
         kept["rounds"].append(round_of(commands, own, arguments.blocks))
         if arguments.keep:
