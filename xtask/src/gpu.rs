@@ -26,11 +26,16 @@ pub fn run(_: &[String]) -> Result {
         &["test", "-p", "flatout-engine", "--test", "golden", "--no-run"],
         "golden",
     )?;
+    let curves = built(
+        &["test", "-p", "flatout-train", "--test", "pytorch", "--no-run"],
+        "pytorch",
+    )?;
     let programs = [
         (program, "flatout"),
         (bench, "cuda_bench"),
         (tests, "parity"),
         (golden, "golden"),
+        (curves, "curves"),
     ];
     for (source, name) in programs {
         let size = stripped(&source, &folder.join(name))?;

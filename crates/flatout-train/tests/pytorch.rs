@@ -92,12 +92,13 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn of(case: &Case) -> Self {
+    fn of(case: &Case, also: &[(&'static str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         case.recipe.generate(&data, Some(2)).unwrap();
         let mut more = vec![("cache", "false"), ("learning_rate", "0.002")];
         more.extend(case.more);
+        more.extend(also);
         let values = support::values(&data, &folder.path().join("out"), &more);
         let configuration = Configuration::read(None, &values).unwrap();
         let settings = configuration.settings.clone();
@@ -172,9 +173,11 @@ impl Prepared {
         std::fs::write(folder.join("entities"), entities).unwrap();
         let samples = whole(&mut samples.iter().map(|&sample| sample as i32));
         std::fs::write(folder.join("samples"), samples).unwrap();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let loader = self.folder.path().join("load_in_pytorch.py");
+        std::fs::write(&loader, LOADER).unwrap();
         let job = serde_json::json!({
-            "loader": root.join("examples/load_in_pytorch.py"),
+            "loader": loader,
+            "device": self.settings.device,
             "folder": folder,
             "checkpoint": checkpoint,
             "batch": self.batch(),
@@ -190,11 +193,14 @@ impl Prepared {
     }
 }
 
+/// PyTorch's side, carried along: the test also runs on GPU machines without the sources.
+const LOADER: &str = include_str!("../../../examples/load_in_pytorch.py");
+const COMPARE: &str = include_str!("pytorch/compare.py");
+
 /// One process for all jobs: starting PyTorch takes longer than any of them.
 fn torch(python: &Path, what: &str, jobs: &[PathBuf]) -> Vec<Vec<f64>> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pytorch/compare.py");
     let output = Command::new(python)
-        .arg(script)
+        .args(["-c", COMPARE])
         .arg(what)
         .args(jobs)
         .output()
@@ -232,12 +238,42 @@ fn points(losses: &[f64]) -> Vec<f64> {
 #[test]
 fn the_loss_falls_along_pytorchs_curve() {
     let Some(python) = python() else { return };
-    let prepared: Vec<(Case, Prepared)> = cases()
-        .into_iter()
-        .map(|case| {
-            let prepared = Prepared::of(&case);
-            (case, prepared)
-        })
+    along_the_curve(&python, &cases(), &[]);
+}
+
+/// PyTorch computes in f32 on the same card, flatout in each of its precisions.
+#[test]
+#[ignore = "needs a GPU"]
+fn on_a_card_the_loss_falls_along_pytorchs_curve_in_every_precision() {
+    let Some(python) = python() else { return };
+    let mut cases = cases();
+    let stocks = flatout_data::generate::stocks::Stocks {
+        stocks: 64,
+        days: 400,
+        seed: 7,
+        ..Default::default()
+    };
+    cases.push(Case {
+        name: "lstm 3x256",
+        recipe: Recipe::Stocks(stocks),
+        more: &[
+            ("num_layers", "3"),
+            ("hidden_size", "256"),
+            ("sequence_length", "60"),
+            ("batch_size", "512"),
+            ("learning_rate", "0.001"),
+        ],
+    });
+    for amp in ["off", "tf32", "bf16", "fp16"] {
+        eprintln!("{amp}:");
+        along_the_curve(&python, &cases, &[("device", "cuda"), ("amp", amp)]);
+    }
+}
+
+fn along_the_curve(python: &Path, cases: &[Case], also: &[(&'static str, &str)]) {
+    let prepared: Vec<(&Case, Prepared)> = cases
+        .iter()
+        .map(|case| (case, Prepared::of(case, also)))
         .collect();
     let sessions = prepared.iter().map(|(_, prepared)| prepared.session());
     let mut sessions: Vec<Box<dyn Session>> = sessions.collect();
@@ -249,7 +285,7 @@ fn the_loss_falls_along_pytorchs_curve() {
             prepared.job(&weights, &batches(prepared))
         });
     let jobs: Vec<PathBuf> = jobs.collect();
-    let all = torch(&python, "curve", &jobs);
+    let all = torch(python, "curve", &jobs);
     for (((case, prepared), session), theirs) in prepared.iter().zip(&mut sessions).zip(all) {
         let mut ours = Vec::new();
         for batch in batches(prepared).chunks(prepared.batch()) {
@@ -277,7 +313,7 @@ fn a_checkpoint_predicts_the_same_in_pytorch() {
     let Some(python) = python() else { return };
     let (mut jobs, mut wanted, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     for case in cases() {
-        let prepared = Prepared::of(&case);
+        let prepared = Prepared::of(&case, &[]);
         let mut session = prepared.session();
         for batch in batches(&prepared).chunks(prepared.batch()).take(20) {
             prepared.name(&mut *session, batch);
@@ -329,7 +365,7 @@ fn predictions(prepared: &Prepared, session: &mut dyn Session, samples: &[u32]) 
 fn raw_values_go_the_same_way_from_file_to_prediction() {
     let Some(python) = python() else { return };
     let case = &cases()[0];
-    let prepared = Prepared::of(case);
+    let prepared = Prepared::of(case, &[]);
     let output = prepared.settings.output_dir.clone();
     let data = prepared.settings.data.clone().unwrap();
     let more = [("epochs", "1"), ("cache", "false")];

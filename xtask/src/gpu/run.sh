@@ -25,6 +25,7 @@ section() { # title, command…
 
 section "Parity" ./parity --ignored --nocapture --test-threads=1
 section "PyTorch's numbers" ./golden --ignored --nocapture --test-threads=1
+section "Loss curves beside PyTorch's" env FLATOUT_TEST_PYTHON=python3 ./curves --ignored --nocapture
 section "Resident data" ./cuda_bench all bf16 1 profile
 section "Streamed data" ./cuda_bench all bf16 1 streamed
 if python3 -c 'import torch' 2>/dev/null; then

@@ -1,4 +1,4 @@
-"""PyTorch's side of `tests/pytorch.rs`: python compare.py predict|curve JOB.json …; prints a list of values a job."""
+"""PyTorch's side of `tests/pytorch.rs`: python -c THIS predict|curve JOB.json …; prints a list of values a job."""
 
 import importlib.util
 import json
@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 torch.set_num_threads(1)
+torch.backends.cudnn.allow_tf32 = False
 
 
 def loader(path):
@@ -56,14 +57,16 @@ def curve(job, model, preparation):
         "classes": nn.functional.cross_entropy,
     }[task]
     steps = table(job, "samples", np.int32).long().view(-1, batch)
+    model.to(job["device"])
     optimizer = torch.optim.AdamW(model.parameters(), lr=job["learning_rate"], weight_decay=job["weight_decay"])
     give, losses = inputs(job, preparation), []
     model.train()
+    labels = labels.to(job["device"])
     for samples in steps:
-        values = give(samples)
+        values = tuple(value.to(job["device"]) for value in give(samples))
         if preparation["shape"]["kind"] == "pictures":
             values = (values[0].float() * model.shape["scale"] + model.shape["shift"],)
-        loss = loss_of(model.prepared(*values), labels[samples + job["label_offset"]])
+        loss = loss_of(model.prepared(*values), labels[(samples + job["label_offset"]).to(job["device"])])
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), job["clip_norm"])
