@@ -6,6 +6,7 @@ mod choice;
 
 use super::driver::{Block, Stream};
 use super::error::CudaError;
+use super::turn::alone;
 use cudarc::cublaslt::sys::{self, cublasLtMatmulDescAttributes_t as Attribute, cublasStatus_t};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -276,7 +277,8 @@ impl Drop for Blas {
                 sys::cublasLtMatmulDescDestroy(product.description);
             }
         }
+        // Closing the library waits for the whole card, which a recording does not survive.
         // SAFETY: as above.
-        unsafe { sys::cublasLtDestroy(self.handle) };
+        alone(|| unsafe { sys::cublasLtDestroy(self.handle) });
     }
 }

@@ -1,12 +1,17 @@
 //! A card made ready for one precision: its queue, its matrix products, its kernels.
 
+mod kernels;
+mod lanes;
+
 use super::blas::{Blas, Finish, Matrix, Number};
 use super::dnn::{Direction, Dnn, Tensors};
 use super::driver::{Argument, Device, Event, Function, Module, Stream};
 use super::error::CudaError;
 use super::{compiler, libraries};
-use crate::ops;
 use crate::ops::conv2d::Conv2d;
+pub use kernels::{Kernel, kernels};
+use kernels::{plan_kernels, real_of};
+use lanes::{LANES, Side};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 
@@ -43,23 +48,22 @@ impl Precision {
 
 pub(crate) const COMMON: &str = include_str!("kernels/common.cu");
 const THREADS: usize = 256;
-/// Queues beside the main one for work that is divided into lanes.
-const LANES: usize = 3;
 
 pub struct Machine {
+    // Dropped in this order: the libraries and the code before the queues they were used in.
+    /// Opened when a plan has a convolution.
+    convolutions: OnceCell<Dnn>,
+    pub blas: Blas,
+    functions: RefCell<HashMap<String, Function>>,
+    modules: RefCell<HashMap<String, Module>>,
     pub device: Device,
     pub stream: Stream,
     /// Beside it: what only the update waits for.
     side: Side,
     lanes: Vec<Stream>,
     lane: Cell<usize>,
-    pub blas: Blas,
     pub precision: Precision,
     pub libraries: Vec<libraries::Found>,
-    /// Opened when a plan has a convolution.
-    convolutions: OnceCell<Dnn>,
-    modules: RefCell<HashMap<String, Module>>,
-    functions: RefCell<HashMap<String, Function>>,
     tuning: Cell<bool>,
     /// Choices between ways of an operation, by kind and name; `None` where nothing has been measured yet.
     choices: RefCell<HashMap<String, Option<usize>>>,
@@ -99,61 +103,6 @@ impl Machine {
         };
         machine.load("plan", &plan_kernels(), &[])?;
         Ok(machine)
-    }
-
-    /// The queue that work goes into now.
-    pub(crate) fn queue(&self) -> &Stream {
-        match self.lane.get() {
-            _ if self.side.active.get() => &self.side.stream,
-            0 => &self.stream,
-            lane => &self.lanes[(lane - 1) % LANES],
-        }
-    }
-
-    /// Puts work into a lane: a queue of its own beside the others, 0 being the main one. The caller marks what depends on
-    /// what, and lets the main queue wait for the end of every lane.
-    pub(crate) fn on_lane(
-        &self,
-        lane: usize,
-        work: impl FnOnce() -> Result<(), CudaError>,
-    ) -> Result<(), CudaError> {
-        let before = self.lane.replace(lane);
-        let done = work();
-        self.lane.set(before);
-        done
-    }
-
-    /// A mark at the end of the present queue.
-    pub(crate) fn mark(&self) -> Result<Event, CudaError> {
-        let event = Event::new()?;
-        event.record(self.queue())?;
-        Ok(event)
-    }
-
-    /// The present queue goes on when the mark has been reached.
-    pub(crate) fn wait_for(&self, mark: &Event) -> Result<(), CudaError> {
-        self.queue().wait_for(mark)
-    }
-
-    /// Puts work beside the queue, behind all that is in it now: for what nobody needs before [`Machine::rejoin`]. It must
-    /// not write what later work of the queue reads or writes, and uses no convolution of the library.
-    pub(crate) fn aside(&self, work: impl FnOnce() -> Result<(), CudaError>) -> Result<(), CudaError> {
-        self.side.fork.record(self.queue())?;
-        self.side.stream.wait_for(&self.side.fork)?;
-        self.side.active.set(true);
-        let done = work();
-        self.side.active.set(false);
-        self.side.forked.set(true);
-        done
-    }
-
-    /// What comes next in the queue waits for everything beside it.
-    pub(crate) fn rejoin(&self) -> Result<(), CudaError> {
-        if self.side.forked.replace(false) {
-            self.side.join.record(&self.side.stream)?;
-            self.stream.wait_for(&self.side.join)?;
-        }
-        Ok(())
     }
 
     pub fn architecture(&self) -> u32 {
@@ -320,86 +269,4 @@ impl Machine {
         self.blas
             .multiply(self.queue(), left, right, result, false, finish)
     }
-}
-
-/// The second queue with the marks that bind it to the first.
-struct Side {
-    stream: Stream,
-    fork: Event,
-    join: Event,
-    active: Cell<bool>,
-    forked: Cell<bool>,
-}
-
-impl Side {
-    fn new() -> Result<Self, CudaError> {
-        Ok(Self {
-            stream: Stream::new(false)?,
-            fork: Event::new()?,
-            join: Event::new()?,
-            active: Cell::new(false),
-            forked: Cell::new(false),
-        })
-    }
-}
-
-fn real_of(precision: Precision) -> u32 {
-    match precision {
-        Precision::F32 | Precision::Tf32 => 0,
-        Precision::Bf16 => 1,
-        Precision::F16 => 2,
-    }
-}
-
-/// The kernels of all operations as one text, compiled together.
-fn plan_kernels() -> String {
-    let mut text = COMMON.to_owned();
-    for kernels in ops::cuda_kernels() {
-        text += kernels;
-    }
-    text
-}
-
-/// One compilation that a card may ask for.
-pub struct Kernel {
-    pub name: String,
-    pub text: String,
-    pub architecture: u32,
-    pub defines: Vec<String>,
-}
-
-/// All compilations for Ampere and Hopper: tests try them without a card.
-pub fn kernels() -> Vec<Kernel> {
-    let mut all = Vec::new();
-    for architecture in [80, 90] {
-        for real in 0..3 {
-            let (name, text) = ("plan".to_owned(), plan_kernels());
-            all.push(Kernel {
-                name,
-                text,
-                architecture,
-                defines: vec![format!("REAL={real}")],
-            });
-        }
-    }
-    for (name, defines) in ops::recurrent::persistent_variants() {
-        let text = ops::recurrent::RECURRENCE.to_owned();
-        all.push(Kernel {
-            name,
-            text,
-            architecture: 90,
-            defines,
-        });
-    }
-    for (name, text, mut defines) in ops::conv2d::examples() {
-        defines.push("REAL=1".to_owned());
-        let architecture = 80;
-        all.push(Kernel {
-            name,
-            text,
-            architecture,
-            defines,
-        });
-    }
-    all
 }

@@ -10,21 +10,20 @@ mod profile;
 mod slots;
 mod streaming;
 mod tables;
+mod values;
 mod work;
 
-use super::blas::Number;
-use super::control::Results;
-use super::driver::{Argument, Block, Graph};
+use super::driver::{Block, Graph};
 use super::error::CudaError;
 use super::fusion::Fusion;
 use super::io::Site;
 use super::libraries::Found;
 use super::machine::{Machine, Precision};
-use super::memory::{Kind, Memory};
+use super::memory::Memory;
 use super::turn::alone;
 use crate::EngineError;
 use crate::ops::optimizer;
-use crate::plan::{BufferId, DataType, Plan, Role};
+use crate::plan::{BufferId, DataType, Plan};
 use crate::session::{Answer, Leaving, Loss, Position, Session, Table};
 use answers::Reply;
 use busy::Busy;
@@ -35,10 +34,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use streaming::Streaming;
 use work::Work;
-
-/// Where the scale of f16 begins. It doubles by itself; one that begins too large leaves out the first updates, when there is
-/// most to learn (PyTorch's 65,536 left out several in the parity tests' convolutions).
-const FIRST_SCALE: f32 = 1024.0;
 
 pub struct CudaSession {
     plan: Plan,
@@ -139,83 +134,6 @@ impl CudaSession {
         self.flush()?;
         Ok(self.machine.stream.wait()?)
     }
-
-    fn initialise(&mut self) -> Result<(), EngineError> {
-        let results = Results {
-            factor: 1.0,
-            scale: if self.precision() == Precision::F16 {
-                FIRST_SCALE
-            } else {
-                1.0
-            },
-            ..Results::default()
-        };
-        self.machine
-            .stream
-            .write(self.memory.results.address(), &[results])?;
-        let buffers = self.plan.buffers().to_vec();
-        for (number, buffer) in buffers.iter().enumerate() {
-            if matches!(buffer.role, Role::Parameter | Role::State) {
-                let value =
-                    |index: usize| buffer.initialiser.value(self.seed, number as u64, index as u64) as f32;
-                let values: Vec<f32> = (0..buffer.len()).map(value).collect();
-                self.machine
-                    .stream
-                    .write(self.memory.place(BufferId(number)).address, &values)?;
-            }
-        }
-        self.refresh_computing()
-    }
-
-    /// The computing copies of all parameters.
-    fn refresh_computing(&self) -> Result<(), EngineError> {
-        if let Some(computing) = &self.memory.computing {
-            let count = self.memory.trained_values;
-            let arguments = [
-                Argument::Address(self.memory.parameters.address()),
-                Argument::Address(computing.address()),
-                Argument::Long(count as i64),
-            ];
-            self.machine.each("convert", count, &arguments)?;
-        }
-        Ok(())
-    }
-
-    /// The bytes of an input in the slot that is being filled.
-    fn input_bytes(&mut self, id: BufferId, bytes: usize) -> &mut [u8] {
-        let offset = (self.memory.place(id).address - self.memory.inputs.address()) as usize;
-        &mut self.slots.filling()[offset..offset + bytes]
-    }
-
-    fn results(&mut self) -> Result<Results, EngineError> {
-        self.flush()?;
-        let mut results = [Results::default()];
-        self.machine.device.bind()?;
-        self.machine
-            .stream
-            .download(&mut results, self.memory.results.address())?;
-        Ok(results[0])
-    }
-
-    fn read_place(&mut self, id: BufferId, values: &mut [f32]) -> Result<(), EngineError> {
-        self.machine.device.bind()?;
-        self.flush()?;
-        let place = self.memory.place(id);
-        match (place.kind, self.machine.precision.number()) {
-            (Kind::F32, _) | (Kind::Real, Number::F32) => {
-                self.machine.stream.download(values, place.address)?
-            }
-            (Kind::Real, number) => {
-                let mut halves = vec![0u16; values.len()];
-                self.machine.stream.download(&mut halves, place.address)?;
-                for (value, half) in values.iter_mut().zip(halves) {
-                    *value = super::half::to_f32(half, number);
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
 }
 
 impl Session for CudaSession {
@@ -237,16 +155,7 @@ impl Session for CudaSession {
     }
 
     fn set(&mut self, name: &str, values: &[f32]) -> Result<(), EngineError> {
-        let id = self.find(name, DataType::Real, values.len())?;
-        let number = self.machine.precision.number();
-        let target = self.input_bytes(id, values.len() * number.bytes());
-        for (target, &value) in target.chunks_exact_mut(number.bytes()).zip(values) {
-            match number {
-                Number::F32 => target.copy_from_slice(&value.to_le_bytes()),
-                half => target.copy_from_slice(&super::half::from_f32(value, half).to_le_bytes()),
-            }
-        }
-        Ok(())
+        self.fill_input(name, values)
     }
 
     fn set_indices(&mut self, name: &str, values: &[i32]) -> Result<(), EngineError> {
@@ -347,17 +256,7 @@ impl Session for CudaSession {
     }
 
     fn gradient_norm(&mut self) -> f64 {
-        if self.flush().is_err() {
-            return f64::NAN;
-        }
-        if self.plan.optimizer().clip_norm.is_none() && self.precision() != Precision::F16 {
-            let (plan, memory) = (&self.plan, &self.memory);
-            let asked = optimizer::enqueue_norm(plan, &self.machine, memory, &self.norm_parts);
-            if asked.is_err() {
-                return f64::NAN;
-            }
-        }
-        self.results().map_or(f64::NAN, |results| f64::from(results.norm))
+        self.norm().unwrap_or(f64::NAN)
     }
 
     fn read(&mut self, name: &str, values: &mut [f32]) -> Result<(), EngineError> {
@@ -370,36 +269,11 @@ impl Session for CudaSession {
     }
 
     fn write(&mut self, name: &str, values: &[f32]) -> Result<(), EngineError> {
-        let id = self.find(name, DataType::Real, values.len())?;
-        if self.plan.buffer(id).role == Role::Input {
-            return self.set(name, values);
-        }
-        self.machine.device.bind()?;
-        self.flush()?;
-        self.machine.stream.write(self.memory.place(id).address, values)?;
-        self.refresh_computing()
+        self.write_place(name, values)
     }
 
     fn read_gradient(&mut self, name: &str, values: &mut [f32]) -> Result<(), EngineError> {
-        let id = self.plan.find(name)?;
-        let trained = self.plan.trained().iter().find(|trained| trained.parameter == id);
-        let unknown = || EngineError::UnknownName {
-            name: name.to_owned(),
-            nearest: None,
-        };
-        let gradient = trained.map(|trained| trained.gradient).ok_or_else(unknown)?;
-        let expected = self.plan.buffer(gradient).len();
-        if expected != values.len() {
-            return Err(EngineError::Length {
-                name: name.to_owned(),
-                expected,
-                found: values.len(),
-            });
-        }
-        self.read_place(gradient, values)?;
-        let scale = self.results()?.scale;
-        values.iter_mut().for_each(|value| *value /= scale);
-        Ok(())
+        self.read_unscaled(name, values)
     }
 
     fn position(&self) -> Position {

@@ -3,6 +3,7 @@
 use crate::cuda::driver::Stream;
 use crate::cuda::error::CudaError;
 use crate::cuda::libraries::{self, Found};
+use crate::cuda::turn::alone;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
@@ -189,13 +190,14 @@ impl Descriptor {
 impl Drop for Descriptor {
     fn drop(&mut self) {
         // SAFETY: made by this library, used by nobody else.
-        unsafe { (self.api.destroy_descriptor)(self.raw) };
+        alone(|| unsafe { (self.api.destroy_descriptor)(self.raw) });
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        // Closing the library waits for the whole card, which a recording does not survive.
         // SAFETY: as above.
-        unsafe { (self.api.destroy)(self.raw) };
+        alone(|| unsafe { (self.api.destroy)(self.raw) });
     }
 }

@@ -32,6 +32,12 @@ impl Module {
     }
 }
 
+impl Drop for Module {
+    fn drop(&mut self) {
+        let _ = alone(|| cuda!(cuModuleUnload(self.raw)));
+    }
+}
+
 /// One kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {

@@ -110,6 +110,13 @@ impl Stream {
     }
 }
 
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // The driver lets go of it when what is in it has run.
+        let _ = alone(|| cuda!(cuStreamDestroy_v2(self.raw)));
+    }
+}
+
 /// Recorded work that runs with one call.
 #[derive(Debug)]
 pub struct Graph {
