@@ -53,13 +53,12 @@ impl PhaseRun<'_> {
     }
 }
 
-/// What one epoch is measured by.
-struct EpochClock {
-    began: Instant,
+/// Signs of life: what was done since the last one. They do not follow the epochs, which may be much shorter.
+struct Pace {
+    since: Instant,
+    step: u64,
     /// What the device can do at most.
     peak_flops: Option<f64>,
-    first_step: u64,
-    shown: Instant,
 }
 
 impl Trainer<'_> {
@@ -70,9 +69,14 @@ impl Trainer<'_> {
         session: &mut dyn Session,
     ) -> Result<bool, TrainError> {
         (self.epoch_began, self.stopping) = (Instant::now(), false);
+        let mut pace = Pace {
+            since: Instant::now(),
+            step: self.progress.step,
+            peak_flops: session.peak_flops(),
+        };
         while self.progress.epoch < run.settings.epochs && !self.stopping {
             let samples_before = self.trained_samples;
-            if self.train_epoch(run, session)? {
+            if self.train_epoch(run, session, &mut pace)? {
                 self.catch_up(session)?;
                 self.trained_s += self.epoch_began.elapsed().as_secs_f64();
                 self.save(session, "last.safetensors")?;
@@ -84,17 +88,16 @@ impl Trainer<'_> {
     }
 
     /// True when it was interrupted; the position then names the next step.
-    fn train_epoch(&mut self, run: &PhaseRun, session: &mut dyn Session) -> Result<bool, TrainError> {
+    fn train_epoch(
+        &mut self,
+        run: &PhaseRun,
+        session: &mut dyn Session,
+        pace: &mut Pace,
+    ) -> Result<bool, TrainError> {
         let (settings, schedule) = (run.settings, run.schedule());
         let steps = run.order.batches_per_epoch();
         session.set_epoch(self.progress.epoch);
         let mut indices = BatchIndices::new(run.batch.effective, run.batch.micro, session.plan());
-        let mut clock = EpochClock {
-            began: Instant::now(),
-            peak_flops: session.peak_flops(),
-            first_step: self.progress.epoch_step,
-            shown: Instant::now(),
-        };
         while self.progress.epoch_step < steps {
             let began = Instant::now();
             let rate = run.rate(&schedule, &self.progress);
@@ -115,8 +118,8 @@ impl Trainer<'_> {
             self.recorder.step(samples, began.elapsed().as_secs_f64());
             let line =
                 settings.log_interval > 0 && self.progress.epoch_step.is_multiple_of(settings.log_interval);
-            if line || clock.shown.elapsed().as_secs_f64() > REPORT_S {
-                self.steps_line(run, &mut clock, line, session)?;
+            if line || pace.since.elapsed().as_secs_f64() > REPORT_S {
+                self.steps_line(run, pace, line, session)?;
             }
             if self.interrupted.load(Ordering::Relaxed) {
                 return Ok(true);
@@ -163,12 +166,13 @@ impl Trainer<'_> {
     fn steps_line(
         &mut self,
         run: &PhaseRun,
-        clock: &mut EpochClock,
+        pace: &mut Pace,
         line: bool,
         session: &mut dyn Session,
     ) -> Result<(), TrainError> {
         let (done, of) = (self.progress.epoch_step, run.order.batches_per_epoch());
-        let each = clock.began.elapsed().as_secs_f64() / (done - clock.first_step).max(1) as f64;
+        let seconds = pace.since.elapsed().as_secs_f64();
+        let each = seconds / (self.progress.step - pace.step).max(1) as f64;
         let left = ((run.settings.epochs - self.progress.epoch) * of).saturating_sub(done);
         let device = self.recorder.device();
         let report = Report::Steps {
@@ -180,7 +184,7 @@ impl Trainer<'_> {
             samples_s: run.batch.effective as f64 / each.max(1e-9),
             loss: None,
             busy_ratio: device.busy_ratio,
-            peak_ratio: clock
+            peak_ratio: pace
                 .peak_flops
                 .map(|peak| run.flops(session) / each.max(1e-9) / peak),
             memory_bytes: device.memory_bytes,
@@ -188,7 +192,9 @@ impl Trainer<'_> {
             seconds_left: each * left as f64,
             line,
         };
-        clock.shown = Instant::now();
+        if seconds > REPORT_S {
+            (pace.since, pace.step) = (Instant::now(), self.progress.step);
+        }
         self.ask_loss(session, Then::Show(Box::new(report)))
     }
 }

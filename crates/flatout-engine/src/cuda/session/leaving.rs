@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What one copy travels through; used again by the next one.
 pub(super) struct Carrier {
-    staging: Block,
+    /// `None`: the card has no room for a copy. Then the next steps wait until the values have left.
+    staging: Option<Block>,
     pinned: Pinned,
     copied: Event,
     arrived: Event,
@@ -20,13 +21,45 @@ pub(super) struct Carrier {
 
 impl Carrier {
     fn new(bytes: usize) -> Result<Self, CudaError> {
+        let staging = match Block::new(bytes) {
+            Ok(block) => Some(block),
+            Err(CudaError::OutOfMemory { .. }) => None,
+            Err(error) => return Err(error),
+        };
         Ok(Self {
-            staging: Block::new(bytes)?,
+            staging,
             pinned: Pinned::new(bytes)?,
             copied: Event::new()?,
             arrived: Event::new()?,
             queue: Stream::new(false)?,
         })
+    }
+
+    /// Brings stretches of the card's memory over, as they are behind what is in the queue now.
+    fn fetch(&self, stream: &Stream, stretches: &[(u64, usize)]) -> Result<(), CudaError> {
+        let mut offset = 0;
+        for (address, length) in stretches {
+            match &self.staging {
+                Some(staging) => stream.copy(staging.address() + offset as u64, *address, *length)?,
+                // SAFETY: the pinned memory has room for all of them and is read after `arrived`.
+                None => unsafe {
+                    let target = self.pinned.as_ptr().cast_mut().add(offset);
+                    stream.fetch(target, *address, *length)?
+                },
+            }
+            offset += length;
+        }
+        let Some(staging) = &self.staging else {
+            return self.arrived.record(stream);
+        };
+        self.copied.record(stream)?;
+        self.queue.wait_for(&self.copied)?;
+        // SAFETY: the pinned memory is read after `arrived`, and the carrier lives as long as somebody waits for it.
+        unsafe {
+            self.queue
+                .fetch(self.pinned.as_ptr().cast_mut(), staging.address(), offset)?
+        };
+        self.arrived.record(&self.queue)
     }
 }
 
@@ -93,22 +126,7 @@ impl CudaSession {
         let carrier = self.free_carrier(total)?;
         {
             let carrier = carrier.lock().unwrap_or_else(PoisonError::into_inner);
-            let (stream, mut offset) = (&self.machine.stream, 0);
-            for (address, length) in stretches {
-                stream.copy(carrier.staging.address() + offset as u64, address, length)?;
-                offset += length;
-            }
-            carrier.copied.record(stream)?;
-            carrier.queue.wait_for(&carrier.copied)?;
-            // SAFETY: the pinned memory is read after `arrived`, and the carrier lives as long as somebody waits for it.
-            unsafe {
-                carrier.queue.fetch(
-                    carrier.pinned.as_ptr().cast_mut(),
-                    carrier.staging.address(),
-                    total,
-                )?
-            };
-            carrier.arrived.record(&carrier.queue)?;
+            carrier.fetch(&self.machine.stream, &stretches)?;
         }
         let device = self.machine.device.clone();
         Ok(Box::new(OnTheWay {
