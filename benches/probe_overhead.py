@@ -282,7 +282,8 @@ def round_of(commands, own, blocks):
 
 def within(command, own, seconds, keep, peer="switch"):
     """The probe against none in one process, in triples of single steps, or of short blocks."""
-    own = dict(own, steps=1 if own["device"] == "cpu" and peer != "outside" else 40, peer=peer)
+    on_cpu = {"outside": 10}.get(peer, 1)
+    own = dict(own, steps=on_cpu if own["device"] == "cpu" else 40, peer=peer)
     arm = Arm("probe", command, own)
     arm.ready()
     told = arm.ask(seconds)

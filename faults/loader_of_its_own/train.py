@@ -20,7 +20,7 @@ def receive():
 
 
 threading.Thread(target=receive, daemon=True).start()
-model = nn.Sequential(nn.Linear(128, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1))
+model = nn.Sequential(nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 1))
 optimizer = torch.optim.Adam(model.parameters())
 begin = time.monotonic()
 while time.monotonic() - begin < 15:

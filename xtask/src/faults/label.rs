@@ -147,11 +147,18 @@ mod tests {
                 })
                 .map(|program| format!("`{}`", program.name))
                 .collect::<Vec<_>>();
-            assert!(!planted.is_empty(), "no program shows {}", info.id);
             let row = table
                 .lines()
                 .find(|line| line.starts_with(&format!("| `{}` |", info.id)));
             let row = row.unwrap_or_else(|| panic!("faults/README.md does not tell of {}", info.id));
+            if planted.is_empty() {
+                assert!(
+                    row.contains("| – unit tests: "),
+                    "no program shows {}, and no reason is given",
+                    info.id
+                );
+                continue;
+            }
             assert!(
                 row.ends_with(&format!("| {} |", planted.join(", "))),
                 "{row}\nshould end with {}",
