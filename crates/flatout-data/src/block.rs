@@ -134,6 +134,12 @@ impl<T> Deref for Block<T> {
     }
 }
 
+impl<T> AsRef<[T]> for Block<T> {
+    fn as_ref(&self) -> &[T] {
+        self
+    }
+}
+
 impl<T: fmt::Debug> fmt::Debug for Block<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self[..], f)

@@ -2,6 +2,7 @@
 
 mod wording;
 
+use crate::load::policies::in_flag;
 use crate::table::{BadRow, Problem};
 use flatout_core::error::FileError;
 use flatout_core::{Explain, Message, explained, message};
@@ -92,6 +93,11 @@ pub enum DataError {
     TooLarge {
         what: &'static str,
         count: u64,
+    },
+    /// A pattern of file names that cannot be understood.
+    Pattern {
+        pattern: String,
+        reason: Message,
     },
     /// A word that is no policy for reading.
     Policy {
@@ -217,6 +223,13 @@ impl Explain for DataError {
             Self::TooLarge { what, count } => {
                 message!(en: "{count} {what} are more than one data set can hold", zh: "{what} 数量 {count} 超出单个数据集的上限")
             }
+            Self::Pattern { pattern, reason } => {
+                let (en, zh) = (&reason.en, &reason.zh);
+                Message {
+                    en: format!("`{pattern}` is no pattern of file names: {en}"),
+                    zh: format!("`{pattern}` 不是有效的文件名模式：{zh}"),
+                }
+            }
             Self::Policy {
                 setting,
                 value,
@@ -245,10 +258,13 @@ impl Explain for DataError {
             Self::BadRow(BadRow {
                 problem: Problem::Value { column, .. },
                 ..
-            }) => Some(message!(
-                en: "mend the file, train with `--bad-rows skip` to leave such rows out, or read the column otherwise: `--column-type {column}=category` (or ignore)",
-                zh: "请修正文件；或训练时用 `--bad-rows skip` 跳过这样的行；或换一种方式读取该列：`--column-type {column}=category`（或 ignore）"
-            )),
+            }) => {
+                let category = in_flag(column, "category");
+                Some(message!(
+                    en: "mend the file, train with `--bad-rows skip` to leave such rows out, or read the column otherwise: `--column-type {category}` (or ignore)",
+                    zh: "请修正文件；或训练时用 `--bad-rows skip` 跳过这样的行；或换一种方式读取该列：`--column-type {category}`（或 ignore）"
+                ))
+            }
             Self::BadRow(_) => Some(message!(
                 en: "mend the file, or train with `--bad-rows skip` to leave such rows out",
                 zh: "请修正文件，或训练时用 `--bad-rows skip` 跳过这样的行"

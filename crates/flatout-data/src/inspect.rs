@@ -4,12 +4,12 @@ mod tables;
 
 use crate::formats::image::ImageDecoder;
 use crate::formats::npy::NpyFile;
-use crate::load::images::{ImageOptions, list_images};
+use crate::load::images::{ImageOptions, holds_pictures, list_images};
 use crate::load::join::JoinRecipe;
 use crate::split::{SplitRule, Splits, split_rows};
 use crate::table::{Array, BadRow, ColumnType};
 use crate::table_source::TableSource;
-use crate::{DataError, ImageTargets, Policies, Result};
+use crate::{DataError, ImageTargets, Policies, Result, parallel};
 use serde::Serialize;
 use std::path::Path;
 
@@ -73,12 +73,9 @@ pub fn inspect(path: &Path, limit: Option<usize>, policies: &Policies) -> Result
     if let Some(recipe) = JoinRecipe::find(path)? {
         return tables::joined(path, &recipe, limit, policies);
     }
-    // A folder of pictures with a table of labels is one of pictures.
-    if path.is_dir()
-        && path.join("labels.csv").is_file()
-        && let Ok(images) = inspect_images(path, limit)
-    {
-        return Ok(images);
+    // A folder of pictures with a table of labels is one of pictures; other folders may have a table of that name, too.
+    if path.is_dir() && path.join("labels.csv").is_file() && holds_pictures(path) {
+        return inspect_images(path, limit);
     }
     if let Some(array) = picture_array(path)? {
         return inspect_picture_array(path, array);
@@ -138,11 +135,17 @@ fn inspect_images(path: &Path, limit: Option<usize>) -> Result<Inspection> {
         ..ImageOptions::default()
     };
     let list = list_images(path, &options)?;
-    // A missing file or a broken header is found now, not at the tenth epoch.
-    for file in &list.files {
-        let bytes = std::fs::read(file).map_err(|error| DataError::reading(file, error))?;
-        ImageDecoder::size(&bytes, file)?;
-    }
+    // A file that is missing or damaged is found now, as training would.
+    let threads = parallel::threads(None);
+    let ranges = parallel::ranges(list.files.len(), threads * 8);
+    parallel::for_each(ranges.len(), threads, |index| {
+        let (mut decoder, mut pixels) = (ImageDecoder::default(), vec![0; list.shape.size_bytes()]);
+        for file in &list.files[ranges[index].clone()] {
+            let bytes = std::fs::read(file).map_err(|error| DataError::reading(file, error))?;
+            decoder.decode(&bytes, list.shape, file, &mut pixels)?;
+        }
+        Ok::<_, DataError>(())
+    })?;
     let split = split_rows(list.files.len(), None, &SplitRule::default())?;
     let (classes, columns) = describe_targets(&list.targets);
     Ok(Inspection {
@@ -169,19 +172,7 @@ fn sizes(split: &Splits) -> [u64; 3] {
 
 /// Pictures of each class, or the columns of targets.
 fn describe_targets(targets: &ImageTargets) -> (Vec<(String, u64)>, Vec<ColumnInfo>) {
-    let classes = match targets {
-        ImageTargets::Class { classes, names } => names
-            .iter()
-            .enumerate()
-            .map(|(index, name)| {
-                (
-                    name.clone(),
-                    classes.iter().filter(|class| **class == index as i32).count() as u64,
-                )
-            })
-            .collect(),
-        ImageTargets::Real { .. } => Vec::new(),
-    };
+    let classes = targets.counts(None);
     let columns = match targets {
         ImageTargets::Class { .. } => Vec::new(),
         ImageTargets::Real { values, names } => names

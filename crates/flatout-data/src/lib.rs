@@ -45,7 +45,7 @@
 //! | [`cache`] | a parsed data set in one mapped file: `Cache::new(Cache::default_folder()).panel(path, &options)` |
 //! | [`inspect`] | what the engine sees at a path |
 //! | [`generate`] | synthetic data with a known best score |
-//! | [`random`], [`parallel`], [`block`], [`paths`], [`time`] | the tools underneath |
+//! | [`random`], [`parallel`], [`block`], [`paths`], [`glob`], [`time`] | the tools underneath |
 
 pub mod batch;
 pub mod block;
@@ -56,6 +56,7 @@ pub mod file_source;
 pub mod formats;
 mod gather;
 pub mod generate;
+pub mod glob;
 mod image_source;
 pub mod inspect;
 pub mod load;

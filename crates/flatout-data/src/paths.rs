@@ -1,7 +1,9 @@
 //! Finding files: a file, a folder or a glob becomes a list in natural order (`part2` before `part10`).
 
-use crate::{DataError, Result};
+use crate::{DataError, Result, glob};
+use flatout_core::message;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Compares names as people do: runs of digits by their value.
@@ -43,27 +45,6 @@ fn take_digits(text: &[u8]) -> (&[u8], &[u8]) {
     (&text[zeros.min(end)..end], &text[end..])
 }
 
-/// Whether `name` fits a pattern of `*` and `?`.
-pub fn glob_matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    let (mut p, mut n) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while n < name.len() {
-        if p < pattern.len() && pattern[p] == '*' {
-            star = Some((p, n));
-            p += 1;
-        } else if p < pattern.len() && (pattern[p] == '?' || pattern[p] == name[n]) {
-            (p, n) = (p + 1, n + 1);
-        } else if let Some((star_p, star_n)) = star {
-            (p, n) = (star_p + 1, star_n + 1);
-            star = Some((star_p, star_n + 1));
-        } else {
-            return false;
-        }
-    }
-    pattern[p..].iter().all(|&c| c == '*')
-}
-
 /// The files of a folder that `wanted` accepts by name, in natural order. Hidden files are left out.
 pub fn list_folder(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).map_err(|source| DataError::reading(folder, source))?;
@@ -79,7 +60,7 @@ pub fn list_folder(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<P
     Ok(names.into_iter().map(|(_, path)| path).collect())
 }
 
-/// A file as it is, the matching files of a folder, or of a glob whose last part has `*` or `?`.
+/// A file as it is, the files of a folder with one of the endings, or all files of a glob.
 pub fn find_files(path: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     let has_extension = |name: &str| {
         let name = name.to_ascii_lowercase();
@@ -87,30 +68,45 @@ pub fn find_files(path: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
             .iter()
             .any(|extension| name.ends_with(&format!(".{extension}")))
     };
-    let name = path
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default();
     let files = if path.is_dir() {
         list_folder(path, has_extension)?
-    } else if name.contains(['*', '?']) && !path.exists() {
-        let folder = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        list_folder(folder, |file| glob_matches(&name, file))?
+    } else if glob::is_pattern(path) {
+        glob::find(path)?
     } else {
         std::fs::metadata(path).map_err(|source| DataError::reading(path, source))?;
         vec![path.to_owned()]
     };
     if files.is_empty() {
         let list = extensions.join(", ");
+        let wanted = if path.is_dir() {
+            message!(en: "files ending in {list}", zh: "以 {list} 结尾的文件")
+        } else {
+            message!(en: "file that fits the pattern", zh: "符合该模式的文件")
+        };
         return Err(DataError::NoFiles {
             path: path.to_owned(),
-            wanted: flatout_core::message!(en: "files ending in {list}", zh: "以 {list} 结尾的文件"),
+            wanted,
         });
     }
     Ok(files)
+}
+
+/// A name for each file's entity: that of the file without its ending, with as many folders in front as all need to be different.
+pub fn entity_names(files: &[PathBuf]) -> Vec<String> {
+    let names: Vec<String> = files.iter().map(|path| stem(path)).collect();
+    if names.iter().collect::<BTreeSet<_>>().len() == names.len() {
+        return names;
+    }
+    let shared = |folder: &Path| files.iter().all(|file| file.starts_with(folder));
+    let above = files.first().map_or(Path::new(""), PathBuf::as_path);
+    let above = above.ancestors().skip(1).find(|folder| shared(folder));
+    let below = |file: &PathBuf| {
+        let path = above
+            .and_then(|above| file.strip_prefix(above).ok())
+            .unwrap_or(file);
+        path.with_extension("").display().to_string()
+    };
+    files.iter().map(below).collect()
 }
 
 /// The file's name without folder and without its last extension.
@@ -149,11 +145,11 @@ mod tests {
     }
 
     #[test]
-    fn globs() {
-        assert!(glob_matches("*.parquet", "600000.parquet"));
-        assert!(glob_matches("log_*_4?.csv", "log_standard_4_22_41.csv"));
-        assert!(!glob_matches("*.csv", "a.csv.gz"));
-        assert!(glob_matches("**", ""));
-        assert!(!glob_matches("?", ""));
+    fn entities_of_one_name_are_told_apart_by_their_folders() {
+        let names = |files: &[&str]| entity_names(&files.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(names(&["d/x/a.parquet", "d/y/b.parquet"]), ["a", "b"]);
+        assert_eq!(names(&["d/x/a.parquet", "d/y/a.parquet"]), ["x/a", "y/a"]);
+        assert_eq!(names(&["a.parquet", "y/a.parquet"]), ["a", "y/a"]);
+        assert!(names(&[]).is_empty());
     }
 }

@@ -1,7 +1,8 @@
 //! Files that belong together: `name_part1.csv`, `name_part2.csv` … from `name.csv`, from the folder, or from a glob. A part
 //! that is missing in the middle or there twice is an error that names it.
 
-use crate::paths::{self, find_files, list_folder};
+use crate::glob::{self, Glob};
+use crate::paths::{find_files, list_folder};
 use crate::{DataError, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -78,7 +79,7 @@ pub fn find_tables(path: &Path) -> Result<Vec<PathBuf>> {
 fn parts_of(path: &Path) -> Result<Vec<PathBuf>> {
     let name = file_name(path);
     let base = without_ending(&name).to_owned();
-    if path.is_dir() || base == name || name.contains(['*', '?']) {
+    if path.is_dir() || base == name || glob::is_pattern(path) {
         return Ok(Vec::new());
     }
     let folder = path
@@ -132,10 +133,24 @@ fn missing(neighbour: &Path, number: u64, wanted: u64) -> DataError {
 
 /// Files of a folder that fit a pattern, as complete shards.
 pub fn find_pattern(folder: &Path, pattern: &str) -> Result<Vec<PathBuf>> {
-    let files = list_folder(folder, |name| {
-        let plain = part_of(name).map(|(base, _)| format!("{base}{}", &name[without_ending(name).len()..]));
-        paths::glob_matches(pattern, name) || plain.is_some_and(|plain| paths::glob_matches(pattern, &plain))
-    })?;
+    let files = match pattern.rsplit_once('/') {
+        Some((inner, name)) if !glob::has_signs(inner) => {
+            let folder = folder.join(inner);
+            if !folder.is_dir() {
+                return Ok(Vec::new());
+            }
+            return find_pattern(&folder, name);
+        }
+        Some(_) => Glob::parse(pattern)?.find_in(folder)?,
+        None => {
+            let glob = Glob::parse(pattern)?;
+            list_folder(folder, |name| {
+                let plain =
+                    part_of(name).map(|(base, _)| format!("{base}{}", &name[without_ending(name).len()..]));
+                glob.matches(name) || plain.is_some_and(|plain| glob.matches(&plain))
+            })?
+        }
+    };
     check_parts(&files)?;
     Ok(files)
 }
@@ -201,6 +216,20 @@ mod tests {
     fn patterns_see_parts_as_their_base() {
         let folder = folder(&["log_a_part1.csv", "log_a_part2.csv", "log_b.csv", "user.csv"]);
         assert_eq!(names(&find_pattern(folder.path(), "log_?.csv").unwrap()).len(), 3);
+        assert_eq!(
+            names(&find_pattern(folder.path(), "{log_b,user}.csv").unwrap()),
+            ["log_b.csv", "user.csv"]
+        );
+        std::fs::create_dir(folder.path().join("x")).unwrap();
+        std::fs::write(folder.path().join("x/log_part1.csv"), "a\n").unwrap();
+        for pattern in ["x/log.csv", "x/log_part[0-9].csv", "**/log_part?.csv"] {
+            assert_eq!(
+                names(&find_pattern(folder.path(), pattern).unwrap()),
+                ["log_part1.csv"],
+                "{pattern}"
+            );
+        }
+        assert!(find_pattern(folder.path(), "y/log.csv").unwrap().is_empty());
         assert_eq!(part_of("log_4_22_part10.csv.gz"), Some(("log_4_22", 10)));
         assert_eq!(part_of("log_4_22.csv"), None);
     }

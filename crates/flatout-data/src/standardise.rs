@@ -1,5 +1,7 @@
 //! Mean 0 and variance 1, fitted on the training split only: what validation looks like must not leak into training.
 
+use crate::load::policies::in_flag;
+use flatout_core::{Message, message};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -55,6 +57,30 @@ impl Standardiser {
             }
         }
     }
+}
+
+/// The columns of a `[rows, width]` block in which every value is missing (NaN).
+pub fn columns_without_values(block: &[f32], width: usize) -> Vec<usize> {
+    let mut empty: Vec<usize> = (0..width).collect();
+    for row in block.chunks_exact(width.max(1)) {
+        empty.retain(|&column| row[column].is_nan());
+        // After the first row in nearly all data.
+        if empty.is_empty() {
+            break;
+        }
+    }
+    empty
+}
+
+/// What a person should know of such columns.
+pub fn say_without_values(block: &[f32], names: &[String]) -> Option<Message> {
+    let empty = columns_without_values(block, names.len());
+    let list: Vec<&str> = empty.iter().map(|&column| names[column].as_str()).collect();
+    let (list, first) = (list.join(", "), in_flag(list.first()?, "ignore"));
+    Some(message!(
+        en: "no value at all in: {list}; nothing can be learnt from it, and `--column-type {first}` leaves it out",
+        zh: "以下列没有任何值：{list}；无法从中学到东西，可用 `--column-type {first}` 忽略"
+    ))
 }
 
 /// Sums around the first value seen, in f64: exact enough for prices of 10⁶ with a spread of 1.
@@ -122,5 +148,21 @@ mod tests {
         assert_eq!(standardiser.mean, [1e6 + 2.0]);
         assert!((standardiser.std[0] - 1.632_993).abs() < 1e-4);
         assert_eq!(Standardiser::fit(&[f32::NAN], 1, &[0]).std, [1.0]);
+    }
+
+    #[test]
+    fn columns_in_which_all_is_missing_are_named() {
+        let nan = f32::NAN;
+        assert_eq!(columns_without_values(&[nan, 1.0, nan, nan, nan, nan], 3), [0, 2]);
+        assert!(columns_without_values(&[1.0, 2.0, nan, nan], 2).is_empty());
+        assert!(columns_without_values(&[], 0).is_empty());
+        let names = ["a, b".to_owned(), "c".to_owned()];
+        let said = say_without_values(&[nan, 1.0], &names).unwrap();
+        assert!(
+            said.en.contains("`--column-type '\"a, b\"=ignore'`"),
+            "{}",
+            said.en
+        );
+        assert!(say_without_values(&[0.0, 1.0], &names).is_none());
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use flatout_data::dataset::images::{never_learnt, single_pictures};
 use flatout_data::formats::image::{ImageShape, write_png};
 use flatout_data::formats::parquet_write::{self, ColumnToWrite};
 use flatout_data::generate::{Recipe, stocks::Stocks};
@@ -122,6 +123,14 @@ fn a_class_with_one_picture_can_be_split_and_trained_on() {
     assert_eq!(classes.iter().filter(|class| **class == 1).count(), 1);
     let split = images.split(&SplitRule::default()).unwrap();
     assert_eq!(split.train.len() + split.validation.len(), 10);
+    let counts = images.targets.counts(None);
+    assert_eq!(counts, [("many".to_owned(), 9), ("one".to_owned(), 1)]);
+    let said = single_pictures(&counts).unwrap();
+    assert!(said.en.contains("one picture only in: one;"), "{}", said.en);
+    assert!(single_pictures(&counts[..1]).is_none());
+    let others: Vec<u32> = (0..9).collect();
+    let said = never_learnt(&images.targets.counts(Some(&others))).unwrap();
+    assert!(said.en.ends_with("never learnt: one"), "{}", said.en);
 }
 
 #[test]
@@ -294,4 +303,24 @@ fn a_folder_or_file_without_permission_is_named() {
         assert!(cause.contains("ermission denied"), "{error}: {cause}");
     }
     std::fs::set_permissions(&source, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_damaged_picture_is_found_by_inspecting() {
+    let folder = tempfile::tempdir().unwrap();
+    let shape = ImageShape {
+        height: 8,
+        width: 8,
+        channels: 1,
+    };
+    let picture = folder.path().join("0.png");
+    write_png(&picture, &[7; 64], shape).unwrap();
+    std::fs::write(folder.path().join("labels.csv"), "file,x\n0.png,3\n").unwrap();
+    let look = || inspect(folder.path(), None, &Policies::default());
+    assert_eq!(look().unwrap().kind, "images");
+    let bytes = std::fs::read(&picture).unwrap();
+    std::fs::write(&picture, &bytes[..bytes.len() - 20]).unwrap();
+    assert!(look().unwrap_err().to_string().contains("0.png"));
+    std::fs::remove_file(&picture).unwrap();
+    assert_eq!(look().unwrap().kind, "table", "a table of that name is a table");
 }

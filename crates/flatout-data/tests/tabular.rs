@@ -293,6 +293,13 @@ fn kuairand_archives_are_recognised_and_joined() {
         ..TabularOptions::default()
     };
     assert_eq!(recipe.load(&data, &long).unwrap().label_name, "is_like");
+    // A part that is missing is said, not taken for another kind of folder.
+    std::fs::remove_file(data.join("log_standard_4_08_to_4_21_27k_part1.csv")).unwrap();
+    let error = JoinRecipe::find(folder.path()).unwrap_err().to_string();
+    assert!(
+        error.contains("log_standard_4_08_to_4_21_27k_part1.csv` is missing"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -13,6 +13,7 @@ use flatout_data::formats::image::IMAGE_ENDINGS;
 use flatout_data::formats::npy::NpyFile;
 use flatout_data::formats::npy_table;
 use flatout_data::generate::Recipe;
+use flatout_data::glob;
 use flatout_data::table::Skipped;
 use flatout_data::{Cache, CacheUse, Category, DataError, JoinRecipe, SplitRule, Standardiser};
 use flatout_engine::Table;
@@ -247,6 +248,11 @@ impl Kind {
                 3 => Self::Panel,
                 _ => Self::Rows,
             });
+        }
+        if glob::is_pattern(path) {
+            let files = flatout_data::shards::find_tables(path)?;
+            let entities = files.len() > 1 && files.iter().all(|file| ends(file, &["parquet"]));
+            return Ok(if entities { Self::Panel } else { Self::Rows });
         }
         if !path.is_dir() || JoinRecipe::find(path)?.is_some() {
             return Ok(Self::Rows);

@@ -191,3 +191,61 @@ fn labels_beside_an_array_need_no_name() {
     let output = flatout(folder.path(), &train);
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
+
+#[test]
+fn globs_and_columns_with_commas_and_empty_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let generated = flatout(
+        folder.path(),
+        &["generate", "stocks", "--out", "stocks", "--size", "3"],
+    );
+    assert_eq!(generated.status.code(), Some(0));
+    let more = ["--sequence-length", "5", "--limit", "2"];
+    let panel = ["train", "--data", "stocks/*[0-9].parquet"];
+    let output = flatout(folder.path(), &[&panel[..], SMALL, &more].concat());
+    let said = text(&output.stderr);
+    assert!(
+        output.status.success() && said.contains("lstm"),
+        "files of one entity each: {said}"
+    );
+    let output = flatout(folder.path(), &["data", "inspect", "stocks/{6,7*.parquet"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("`{` is not closed"),
+        "{}",
+        text(&output.stderr)
+    );
+
+    let rows: String = (0..60)
+        .map(|row| format!("{},{row},,{row}\n", if row % 5 == 0 { "" } else { "1" }))
+        .collect();
+    fs::write(
+        folder.path().join("c.csv"),
+        format!("\"price, EUR\",b,none,y\n{rows}"),
+    )
+    .unwrap();
+    let train = |more: &[&str]| {
+        let output = flatout(
+            folder.path(),
+            &[&["train", "--data", "c.csv", "--label", "y"], SMALL, more].concat(),
+        );
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, said) = train(&[]);
+    assert!(
+        code == Some(2) && said.contains("`--missing '\"price, EUR\"=mean'`"),
+        "{said}"
+    );
+    let (code, said) = train(&["--missing", "\"price, EUR\"=zero", "--missing", "none=mean"]);
+    assert!(
+        code == Some(0) && said.contains("no value at all in: none;"),
+        "{said}"
+    );
+    fs::write(
+        folder.path().join("c.yaml"),
+        "missing:\n  price, EUR: drop\n  none: zero\n",
+    )
+    .unwrap();
+    let (code, said) = train(&["--config", "c.yaml"]);
+    assert!(code == Some(0) && said.contains("12 rows are left out"), "{said}");
+}

@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::block::Block;
 use crate::split::{SplitRule, Splits, split_rows};
+use flatout_core::{Message, message};
 
 #[derive(Debug, Default)]
 pub struct Images {
@@ -30,6 +31,62 @@ impl Default for ImageTargets {
             classes: Block::default(),
             names: Vec::new(),
         }
+    }
+}
+
+impl ImageTargets {
+    /// Pictures of each class, of all of them or of those that `samples` names; nothing where there are no classes.
+    pub fn counts(&self, samples: Option<&[u32]>) -> Vec<(String, u64)> {
+        let Self::Class { classes, names } = self else {
+            return Vec::new();
+        };
+        let mut counts = vec![0u64; names.len()];
+        let mut count = |class: Option<&i32>| {
+            let slot = class.and_then(|&class| counts.get_mut(usize::try_from(class).ok()?));
+            slot.into_iter().for_each(|count| *count += 1);
+        };
+        match samples {
+            None => classes.iter().for_each(|class| count(Some(class))),
+            Some(samples) => samples
+                .iter()
+                .for_each(|&sample| count(classes.get(sample as usize))),
+        }
+        names.iter().cloned().zip(counts).collect()
+    }
+}
+
+/// What a person should know of classes with a single picture.
+pub fn single_pictures(counts: &[(String, u64)]) -> Option<Message> {
+    let list = listed(counts, 1)?;
+    Some(message!(
+        en: "one picture only in: {list}; it cannot be both learnt from and validated on",
+        zh: "以下类别只有一张图像：{list}；它无法既用于训练又用于验证"
+    ))
+}
+
+/// What a person should know of classes that the training part has no picture of.
+pub fn never_learnt(training: &[(String, u64)]) -> Option<Message> {
+    let list = listed(training, 0)?;
+    Some(message!(
+        en: "no picture in the training part, so never learnt: {list}",
+        zh: "训练部分中没有以下类别的图像，因此不会被学到：{list}"
+    ))
+}
+
+/// The classes with so many pictures, the first ones by name.
+fn listed(counts: &[(String, u64)], wanted: u64) -> Option<String> {
+    const SHOWN: usize = 5;
+    let found: Vec<&str> = counts
+        .iter()
+        .filter(|(_, count)| *count == wanted)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let more = found.len().saturating_sub(SHOWN);
+    let list = found[..found.len() - more].join(", ");
+    match (found.len(), more) {
+        (0, _) => None,
+        (_, 0) => Some(list),
+        (_, more) => Some(format!("{list} (+{more})")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The longer sentences about bad data.
 
+use crate::load::policies::in_flag;
 use crate::table::{BadRow, Problem};
 use flatout_core::{Message, message};
 
@@ -10,15 +11,16 @@ pub(super) fn is_infinite(value: &str) -> bool {
 
 /// What to do about a missing or infinite value.
 pub(super) fn not_a_number(column: &str, value: &str) -> Message {
+    let mean = in_flag(column, "mean");
     if is_infinite(value) {
         return message!(
-            en: "`--infinite missing --missing {column}=mean` takes infinite values as missing ones (zero, forward or drop instead of mean); `--bad-rows skip` leaves their rows out",
-            zh: "`--infinite missing --missing {column}=mean` 把无穷值当作缺失值（mean 也可换成 zero、forward 或 drop）；`--bad-rows skip` 跳过这些行"
+            en: "`--infinite missing --missing {mean}` takes infinite values as missing ones (zero, forward or drop instead of mean); `--bad-rows skip` leaves their rows out",
+            zh: "`--infinite missing --missing {mean}` 把无穷值当作缺失值（mean 也可换成 zero、forward 或 drop）；`--bad-rows skip` 跳过这些行"
         );
     }
     message!(
-        en: "say what a missing value is to become: `--missing {column}=mean`, or zero, forward or drop; `--missing mean` for all columns",
-        zh: "请指定缺失值的处理方式：`--missing {column}=mean`，或 zero、forward、drop；`--missing mean` 对所有列生效"
+        en: "say what a missing value is to become: `--missing {mean}`, or zero, forward or drop; `--missing mean` for all columns",
+        zh: "请指定缺失值的处理方式：`--missing {mean}`，或 zero、forward、drop；`--missing mean` 对所有列生效"
     )
 }
 

@@ -126,6 +126,13 @@ fn is_image(name: &str) -> bool {
         .any(|ending| name.ends_with(&format!(".{ending}")))
 }
 
+/// Whether there are pictures in a folder or in the folders in it.
+pub(crate) fn holds_pictures(path: &Path) -> bool {
+    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let inside = |folder: &Path| entries(folder).any(|entry| is_image(&entry.file_name().to_string_lossy()));
+    inside(path) || entries(path).any(|entry| inside(&entry.path()))
+}
+
 fn by_folder(path: &Path, options: &ImageOptions) -> Result<(Vec<PathBuf>, ImageTargets)> {
     let entries = std::fs::read_dir(path).map_err(|source| DataError::reading(path, source))?;
     let mut names = Vec::new();

@@ -76,13 +76,15 @@ impl JoinRecipe {
                     reason: error.to_string(),
                 }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let known = super::kuairand::recipes();
-                Ok(known.into_iter().find(|recipe| {
-                    recipe
-                        .files(&data_folder(path))
-                        .is_ok_and(|files| !files.is_empty())
-                }))
+                for recipe in super::kuairand::recipes() {
+                    if !recipe.files(&data_folder(path))?.is_empty() {
+                        return Ok(Some(recipe));
+                    }
+                }
+                Ok(None)
             }
+            // Of a folder that may not be entered it is the folder that is to be named.
+            Err(error) if std::fs::read_dir(path).is_err() => Err(DataError::reading(path, error)),
             Err(error) => Err(DataError::reading(file, error)),
         }
     }

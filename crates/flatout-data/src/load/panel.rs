@@ -119,7 +119,7 @@ fn is_parquet(path: &Path) -> bool {
         path.extension()
             .is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"))
     };
-    if path.is_dir() {
+    if path.is_dir() || crate::glob::is_pattern(path) {
         return crate::shards::find_tables(path).map_or(true, |files| files.iter().any(|file| ends(file)));
     }
     ends(path) || !crate::shards::has_table_ending(path)
@@ -288,12 +288,12 @@ fn read_part(part: &mut Part<'_>, plan: &Plan, infinite_is_missing: bool) -> Res
 
 fn entities(files: &[PathBuf], row_counts: &[usize]) -> Vec<Entity> {
     let mut start = 0u32;
-    files
-        .iter()
+    paths::entity_names(files)
+        .into_iter()
         .zip(row_counts)
-        .map(|(path, &rows)| {
+        .map(|(name, &rows)| {
             let entity = Entity {
-                name: paths::stem(path),
+                name,
                 rows: start..start + rows as u32,
             };
             start = entity.rows.end;

@@ -204,7 +204,7 @@ fn group(source: &TableSource, columns: &Columns, read: &TableRead) -> (Vec<Stri
     let (Some(column), Some(crate::table::Array::Code(codes))) =
         (columns.entity, read.arrays.arrays.get(ENTITIES))
     else {
-        let names = source.files.iter().map(|path| paths::stem(path)).collect();
+        let names = paths::entity_names(&source.files);
         return (names, (0..rows).collect(), read.rows_per_file.clone());
     };
     let dictionary = &read.arrays.dictionaries[column];

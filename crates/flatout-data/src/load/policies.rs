@@ -22,7 +22,7 @@ pub struct Policies {
 /// The same as it is written in flags and files; nothing written is the default.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Written<'a> {
-    /// `mean`, `price=zero`, or several with commas between them.
+    /// `mean`, `price=zero`, or several with commas between them; a name with a comma stands in quotes ([`quoted`]).
     pub missing: &'a str,
     /// `error` or `skip`.
     pub bad_rows: &'a str,
@@ -48,10 +48,6 @@ impl Policies {
             ..Self::default()
         };
         for word in words(written.missing) {
-            let (column, name) = match word.rsplit_once('=') {
-                Some((column, name)) => (Some(column.trim()), name.trim()),
-                None => (None, word),
-            };
             let refused = || {
                 refuse(
                     "missing",
@@ -62,10 +58,10 @@ impl Policies {
                     ),
                 )
             };
+            let (column, name) = column_and_word(word).ok_or_else(refused)?;
             let policy = name.parse().map_err(|()| refused())?;
             match column {
-                Some("") => return Err(refused()),
-                Some(column) => policies.missing_by_column.push((column.to_owned(), policy)),
+                Some(column) => policies.missing_by_column.push((column, policy)),
                 None => policies.missing = Some(policy),
             }
         }
@@ -80,11 +76,9 @@ impl Policies {
                     ),
                 )
             };
-            let (column, kind) = word.rsplit_once('=').ok_or_else(refused)?;
-            let (column, kind) = (column.trim().to_owned(), kind.trim());
-            if column.is_empty() {
+            let (Some(column), kind) = column_and_word(word).ok_or_else(refused)? else {
                 return Err(refused());
-            }
+            };
             if kind == IGNORE {
                 policies.ignored.push(column);
             } else {
@@ -135,8 +129,48 @@ impl Policies {
     }
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(',').map(str::trim).filter(|word| !word.is_empty())
+/// A column's name as `Written` takes it: in quotes where it has signs of the writing itself.
+pub fn quoted(column: &str) -> String {
+    let plain = column.trim() == column && !column.contains([',', '"']);
+    if plain {
+        column.to_owned()
+    } else {
+        format!("\"{}\"", column.replace('"', "\"\""))
+    }
+}
+
+/// What is said of a column as it is typed after a flag: in the shell's quotes where the name needs them.
+pub fn in_flag(column: &str, word: &str) -> String {
+    let text = format!("{}={word}", quoted(column));
+    let plain = |char: char| char.is_alphanumeric() || "_-.=:/@%+".contains(char);
+    if text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+/// The words between commas that are not within quotes. A word is a column, where it names one, and what is said of it.
+fn words(text: &str) -> Vec<&str> {
+    let mut within = false;
+    let parts = text.split(|char| {
+        within ^= char == '"';
+        char == ',' && !within
+    });
+    parts.map(str::trim).filter(|word| !word.is_empty()).collect()
+}
+
+/// `price=zero`, `"price, EUR"=zero` (a quote within quotes is doubled), or `zero` of no column.
+fn column_and_word(word: &str) -> Option<(Option<String>, &str)> {
+    let Some((column, word)) = word.rsplit_once('=') else {
+        return Some((None, word.trim()));
+    };
+    let column = column.trim();
+    let name = match column.strip_prefix('"') {
+        Some(rest) => rest.strip_suffix('"')?.replace("\"\"", "\""),
+        None => column.to_owned(),
+    };
+    (!name.is_empty()).then(|| (Some(name), word.trim()))
 }
 
 fn choice(setting: &'static str, text: &str, allowed: &[&'static str]) -> Result<&'static str> {
@@ -171,6 +205,7 @@ fn refuse(setting: &'static str, value: &str, expected: Message) -> DataError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn what_is_written_is_what_is_meant() {
@@ -197,6 +232,29 @@ mod tests {
         assert_eq!(nothing.missing_of("x"), Missing::Error);
     }
 
+    proptest! {
+        #[test]
+        fn any_name_of_a_column_can_be_written(names in prop::collection::vec("[ab,=\"' ]{1,6}", 1..4)) {
+            let words: Vec<String> = names.iter().map(|name| format!("{}=zero", quoted(name))).collect();
+            let policies = Policies::of(&Written { missing: &words.join(","), ..Written::default() }).unwrap();
+            let read: Vec<&String> = policies.missing_by_column.iter().map(|(name, _)| name).collect();
+            prop_assert_eq!(read, names.iter().collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "[ab,=\" ]{0,20}") {
+            let _ = Policies::of(&Written { missing: &text, column_type: &text, ..Written::default() });
+        }
+    }
+
+    #[test]
+    fn hints_can_be_typed_as_they_stand() {
+        assert_eq!(in_flag("price", "mean"), "price=mean");
+        assert_eq!(in_flag("收盘价", "mean"), "收盘价=mean");
+        assert_eq!(in_flag("price, EUR", "zero"), "'\"price, EUR\"=zero'");
+        assert_eq!(in_flag("it's", "drop"), "'it'\\''s=drop'");
+    }
+
     #[test]
     fn what_is_no_policy_is_refused_with_the_choices() {
         let says = |written: Written<'_>| Policies::of(&written).unwrap_err().to_string();
@@ -210,6 +268,7 @@ mod tests {
         };
         assert!(says(missing("average")).contains("`missing` is `average`; expected error, mean"));
         assert!(says(missing("=mean")).contains("`=mean`"));
+        assert!(says(missing("\"a,b=mean")).contains("`\"a,b=mean`"));
         assert!(says(kind("user")).contains("COLUMN=category"));
         assert!(says(kind("user=colour")).contains("`user=colour`"));
         let bad_rows = Written {

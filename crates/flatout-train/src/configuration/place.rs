@@ -2,7 +2,8 @@
 
 use super::entries::Entry;
 use crate::TrainError;
-use crate::settings::{self, Values};
+use crate::settings::{self, Kind, Setting, Values};
+use flatout_data::load::policies::quoted;
 use std::path::Path;
 
 /// Headings whose keys are settings of the whole run.
@@ -27,10 +28,18 @@ pub fn place(
     values: &mut Values,
     phases: &mut Vec<(String, Values)>,
 ) -> Result<(), TrainError> {
-    let (group, key) = match entry.path.as_slice() {
-        [key] => (None, key),
-        [group, key] => (Some(group.as_str()), key),
-        longer => (Some(""), &longer[longer.len() - 1]),
+    let (keys, text) = match entry.path.as_slice() {
+        // `missing: {price: zero}` says of a column what `missing: [price=zero]` says.
+        [keys @ .., column] if keys.last().is_some_and(|key| is_list(key)) => {
+            (keys, format!("{}={}", quoted(column), entry.text))
+        }
+        keys => (keys, entry.text.clone()),
+    };
+    let (group, key) = match keys {
+        [] => (Some(""), ""),
+        [key] => (None, key.as_str()),
+        [group, key] => (Some(group.as_str()), key.as_str()),
+        [.., key] => (Some(""), key.as_str()),
     };
     let unknown = || TrainError::UnknownKey {
         key: entry.path.join("."),
@@ -38,7 +47,7 @@ pub fn place(
         nearest: settings::nearest(key),
     };
     // `model: lstm` is a setting, `model: {…}` a heading; `name` under a heading says which.
-    let known = match (group, key.as_str()) {
+    let known = match (group, key) {
         (Some("model" | "dataset" | "data" | "optimizer"), "name" | "type") => {
             group.and_then(|group| match group {
                 "dataset" | "data" => settings::find("data"),
@@ -49,21 +58,34 @@ pub fn place(
     };
     let setting = known.ok_or_else(unknown)?;
     match group {
-        None => {
-            values.insert(setting.name, entry.text.clone());
-        }
-        Some(group) if GROUPS.contains(&group) => {
-            values.insert(setting.name, entry.text.clone());
-        }
+        None => put(values, setting, text),
+        Some(group) if GROUPS.contains(&group) => put(values, setting, text),
         Some(group) if PHASES.contains(&group) => {
             if !phases.iter().any(|(name, _)| name == group) {
                 phases.push((group.to_owned(), Values::new()));
             }
             if let Some((_, own)) = phases.iter_mut().find(|(name, _)| name == group) {
-                own.insert(setting.name, entry.text.clone());
+                put(own, setting, text);
             }
         }
         Some(_) => return Err(unknown()),
     }
     Ok(())
+}
+
+fn is_list(key: &str) -> bool {
+    settings::find(key).is_some_and(|setting| matches!(setting.kind, Kind::List(_)))
+}
+
+/// The last word counts; a list has them all.
+fn put(values: &mut Values, setting: &Setting, text: String) {
+    match values.get_mut(setting.name) {
+        Some(list) if matches!(setting.kind, Kind::List(_)) => {
+            list.push(',');
+            list.push_str(&text);
+        }
+        _ => {
+            values.insert(setting.name, text);
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::settings::Amp;
+use flatout_data::Missing;
+use flatout_data::table::ColumnType;
 
 fn read(text: &str) -> Result<Configuration, TrainError> {
     let folder = tempfile::tempdir().unwrap();
@@ -40,6 +42,33 @@ fn the_captcha_users_file_loads_as_it_stands() {
     assert!((settings.learning_rate - 6e-4).abs() < 1e-12);
     assert_eq!(settings.input_size, Some((512, 256)));
     assert_eq!(configuration.notes.len(), 7);
+}
+
+#[test]
+fn what_is_said_of_columns_may_be_a_mapping() {
+    let text = "missing:\n  price: zero\n  'a, b': drop\ncolumn_type: {hour: category, 'x\"y': ignore}\n";
+    let read = |text: &str| Configuration::of(Path::new("c.yaml"), text, &Values::new());
+    let configuration = read(text).unwrap();
+    let policies = &configuration.settings.policies;
+    assert_eq!(policies.missing_of("price"), Missing::Zero);
+    assert_eq!(policies.missing_of("a, b"), Missing::Drop);
+    assert_eq!(policies.missing_of("other"), Missing::Error);
+    assert_eq!(policies.type_of("hour", ColumnType::Real), ColumnType::Category);
+    assert!(policies.is_ignored("x\"y"));
+    let again = read(&configuration.yaml()).unwrap();
+    assert_eq!(
+        &again.settings.policies, policies,
+        "the resolved file says the same"
+    );
+    let grouped = read("dataset:\n  missing: [mean, {price: zero}]\n  label: y\n").unwrap();
+    let policies = &grouped.settings.policies;
+    assert_eq!(
+        (policies.missing_of("x"), policies.missing_of("price")),
+        (Missing::Mean, Missing::Zero)
+    );
+    let refused = read("missing: {price: average}\n").unwrap_err().to_string();
+    assert!(refused.contains("`price=average`"), "{refused}");
+    assert!(read("label: {price: zero}\n").is_err());
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::{Preparation, Shape, TrainingData, cached, label_of, label_table, lef
 use crate::target::RealLabels;
 use crate::{Settings, TrainError};
 use flatout_core::message;
+use flatout_data::standardise::say_without_values;
 use flatout_data::{Panel, PanelOptions, PanelSplit, Standardiser, load_panel};
 use flatout_engine::Table;
 use std::ops::Range;
@@ -35,10 +36,11 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     let mut panel: Panel = cached(settings, &mut notes, load, |cache| cache.panel(path, &options))?;
     notes.extend(left_out(&panel.skipped, panel.rows_dropped));
     let parts = panel.split(&split_rule(settings))?;
+    notes.extend(say_without_values(&panel.features, &panel.feature_names));
     let standardiser = panel.standardise(&parts.train);
     let loaded = Arc::new(Loaded {
         bytes: panel.size_bytes(),
-        features: Table::F32(Arc::new(std::mem::take(&mut panel.features).into_vec())),
+        features: Table::F32(Arc::new(std::mem::take(&mut panel.features))),
         entity_of_row: Arc::new(std::mem::take(&mut panel.entity_of_row).into_vec()),
         parts,
         standardiser,

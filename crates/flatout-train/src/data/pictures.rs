@@ -4,6 +4,7 @@ use super::{Preparation, Shape, TrainingData, cached, label_of, label_table, spl
 use crate::target::{RealLabels, Task, decide_classes};
 use crate::{Settings, TrainError};
 use flatout_core::message;
+use flatout_data::dataset::images::{never_learnt, single_pictures};
 use flatout_data::{ImageOptions, ImageTargets, Images, load_images};
 use flatout_engine::Table;
 use std::path::Path;
@@ -37,6 +38,9 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     let images: Images = cached(settings, &mut notes, load, |cache| cache.images(path, &options))?;
     let splits = images.split(&split_rule(settings))?;
     let (scale, shift) = normalisation(&images, &splits.train);
+    let targets = &images.targets;
+    notes.extend(single_pictures(&targets.counts(None)));
+    notes.extend(never_learnt(&targets.counts(Some(&splits.train))));
     let bytes = images.size_bytes();
     let mut images = images;
     let (target, labels) = match std::mem::take(&mut images.targets) {

@@ -3,8 +3,9 @@
 use super::{Codes, Preparation, Shape, TrainingData, cached, label_of, label_table, left_out, split_rule};
 use crate::target::{RealLabels, decide_classes};
 use crate::{Settings, TrainError};
+use flatout_data::standardise::say_without_values;
 use flatout_data::table_source::TableSource;
-use flatout_data::{Category, JoinRecipe, LabelKind, Labels, Tabular, TabularOptions, load_tabular};
+use flatout_data::{Block, Category, JoinRecipe, LabelKind, Labels, Tabular, TabularOptions, load_tabular};
 use flatout_engine::Table;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     let mut table: Tabular = cached(settings, &mut notes, load, |cache| cache.tabular(path, &options))?;
     notes.extend(left_out(&table.skipped, table.rows_dropped));
     let splits = table.split(&split_rule(settings))?;
+    notes.extend(say_without_values(&table.features, &table.feature_names));
     let standardiser = table.standardise(&splits.train);
     let bytes = table.size_bytes();
     if table.categories.len() > CODES.len() {
@@ -65,11 +67,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         entities: Vec::new(),
         target,
     };
-    let mut tables = tables(
-        table.features.into_vec(),
-        &table.codes.into_vec(),
-        table.categories.len(),
-    );
+    let mut tables = tables(table.features, &table.codes, table.categories.len());
     tables.push(("labels", label_table(&preparation.target, &labels)));
     Ok(TrainingData {
         tables,
@@ -105,7 +103,7 @@ fn values_of(category: &Category) -> Codes {
 }
 
 /// One table of features, and one a category: the engine gathers single codes.
-pub fn tables(features: Vec<f32>, codes: &[i32], categories: usize) -> Vec<(&'static str, Table)> {
+pub fn tables(features: Block<f32>, codes: &[i32], categories: usize) -> Vec<(&'static str, Table)> {
     let mut tables: Vec<(&'static str, Table)> = vec![("features", Table::F32(Arc::new(features)))];
     for (position, name) in CODES.iter().enumerate().take(categories) {
         let column: Vec<i32> = codes.iter().skip(position).step_by(categories).copied().collect();

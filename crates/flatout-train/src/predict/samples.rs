@@ -119,7 +119,7 @@ fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         columns.push(("time".to_owned(), Column::Text(times.collect())));
     }
     Ok(Samples {
-        tables: vec![("features", Table::F32(Arc::new(panel.features.into_vec())))],
+        tables: vec![("features", Table::F32(Arc::new(panel.features)))],
         starts,
         entities,
         columns,
@@ -199,7 +199,7 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
     let numbers = (1..=table.rows as i32).collect();
     Ok(Samples {
         starts: (0..table.rows as u32).collect(),
-        tables: rows::tables(table.features.into_vec(), &recoded.codes, known.len()),
+        tables: rows::tables(table.features, &recoded.codes, known.len()),
         entities: Vec::new(),
         columns: vec![("row".to_owned(), Column::Whole(numbers))],
         notes: unseen(&known, &recoded.unseen),

@@ -4,6 +4,7 @@ use crate::context::Context;
 use clap::{Args, Subcommand};
 use flatout_core::{Explain, Message, Result, message, units};
 use flatout_data::inspect::{ColumnInfo, Inspection, inspect};
+use flatout_data::load::policies::in_flag;
 use flatout_data::{DataError, Policies, Written};
 use flatout_tune::machine::Machine;
 use std::path::PathBuf;
@@ -121,6 +122,7 @@ fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> Str
     for (name, count) in &inspection.classes {
         say(message!(en: "  class {name}: {count}", zh: "  类别 {name}：{count}"));
     }
+    flatout_data::dataset::images::single_pictures(&inspection.classes).into_iter().for_each(&mut say);
     columns(inspection, &mut say);
     let [train, validation, test] = inspection.split;
     say(message!(
@@ -144,10 +146,10 @@ fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> Str
     }
     let stops = |column: &&ColumnInfo| column.missing > 0 && column.missing_policy == Some("error");
     if let Some(column) = inspection.columns.iter().find(stops) {
-        let name = &column.name;
+        let mean = in_flag(&column.name, "mean");
         say(message!(
-            en: "training stops at missing values of features unless told what they become: --missing {name}=mean (zero, forward, drop), or --missing mean for all",
-            zh: "特征列有缺失值时训练会停止，除非说明处理方式：--missing {name}=mean（或 zero、forward、drop），--missing mean 对所有列生效"
+            en: "training stops at missing values of features unless told what they become: --missing {mean} (zero, forward, drop), or --missing mean for all",
+            zh: "特征列有缺失值时训练会停止，除非说明处理方式：--missing {mean}（或 zero、forward、drop），--missing mean 对所有列生效"
         ));
     }
     memory(inspection, gpu, &mut say);
