@@ -1,6 +1,7 @@
 """`flatout run --profile`: a few steps under torch's own profiler, once; its trace goes into the record's folder.
 
-The time that starting the profiler and writing the trace takes belongs to no phase: the program would not have spent it.
+The time that starting the profiler and writing the trace takes belongs to no phase, and is told by itself: the program would not
+have spent it.
 """
 
 import os
@@ -17,6 +18,7 @@ _torch = None
 _profiler = None
 _first = 0
 _left = STEPS
+_paused = _spent = 0
 _target = os.environ.get("FLATOUT_PROFILE")
 
 
@@ -92,12 +94,17 @@ def quietly(function):
 
 def pause():
     """No phase is under way."""
+    global _paused
+    _paused = perf_counter_ns()
     clock.words[clock.W_SINCE] = 0
 
 
 def not_the_programs():
     """What passed since the step ended is charged to nobody, and the next step is no measure."""
+    global _spent
     now = perf_counter_ns()
+    _spent += now - _paused
+    clock.fact("profile.seconds", _spent / 1e9)
     clock.words[clock.W_SINCE] = clock.since = now
     clock.no_measure()
 

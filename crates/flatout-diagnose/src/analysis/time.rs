@@ -14,7 +14,7 @@ pub struct TimeTable {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimeRow {
-    /// `start-up`, a phase's name, `after-last-step`, `unexplained`.
+    /// `start-up`, a phase's name, `profiling`, `after-last-step`, `unexplained`.
     pub key: String,
     pub name: Message,
     pub seconds: f64,
@@ -40,16 +40,27 @@ impl TimeTable {
                 .iter()
                 .filter(|tick| !tick.phases.is_empty() || tick.steps > 0)
         };
+        // Nothing is told before there are steps: the first of those ticks may hold all that the program did until then.
+        let before_s = ticks
+            .first()
+            .filter(|tick| tick.steps > 0)
+            .and_then(|tick| tick.phases.get(&Phase::Other));
+        let before_s = before_s.map_or(0.0, |time| time.ms / 1e3);
+        if let Some(other) = phases.get_mut(&Phase::Other) {
+            *other = (*other - before_s).max(0.0);
+        }
         let begin = stepping()
             .next()
-            .map_or(total_s, |tick| (tick.t - tick.dt).clamp(0.0, total_s));
+            .map_or(total_s, |tick| (tick.t - tick.dt + before_s).clamp(0.0, total_s));
         let end = stepping()
             .next_back()
             .map_or(total_s, |tick| tick.t.clamp(begin, total_s));
         let in_phases: f64 = phases.values().sum();
         // The first phases begin before the tick they are written in: what they hold beyond the ticks is taken from the start.
         let begin = (begin - (in_phases - (end - begin)).max(0.0)).max(0.0);
-        let unexplained = (end - begin - in_phases).max(0.0);
+        let outside = (end - begin - in_phases).max(0.0);
+        let profiling = profiling_s(data).min(outside);
+        let unexplained = outside - profiling;
         let mut seconds = vec![("start-up".to_owned(), start_up(), begin)];
         for phase in Phase::ALL {
             seconds.push((
@@ -58,6 +69,7 @@ impl TimeTable {
                 phases.get(&phase).copied().unwrap_or(0.0),
             ));
         }
+        seconds.push(("profiling".to_owned(), profiling_row(), profiling));
         seconds.push(("after-last-step".to_owned(), after(), total_s - end));
         seconds.push(("unexplained".to_owned(), unexplained_row(), unexplained));
         let whole = seconds
@@ -88,6 +100,12 @@ impl TimeTable {
     }
 }
 
+/// What `flatout run --profile` itself took: starting the profiler, writing its trace. No phase holds it.
+fn profiling_s(data: &RunData) -> f64 {
+    let told = data.facts.iter().filter(|fact| fact.key == "profile.seconds");
+    told.filter_map(|fact| fact.value.as_f64()).fold(0.0, f64::max)
+}
+
 /// The run's length: its exit, else the last thing known of it.
 fn length(data: &RunData) -> Option<f64> {
     let last = [
@@ -103,6 +121,10 @@ fn length(data: &RunData) -> Option<f64> {
 
 fn start_up() -> Message {
     message!(en: "start-up, before the first step", zh: "启动，第一步之前")
+}
+
+fn profiling_row() -> Message {
+    message!(en: "flatout's own profiling", zh: "flatout 自身的 profile")
 }
 
 fn after() -> Message {
@@ -177,6 +199,22 @@ mod tests {
         );
         let seconds: f64 = table.rows.iter().map(|row| row.seconds).sum();
         assert!((seconds - table.total_s).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_profiling_takes_is_not_the_programs() {
+        let steady = || Build::steady(20).phase(Phase::Compute, 0.6);
+        let table = TimeTable::new(&steady().fact("profile.seconds", 3.0).done());
+        let row = |key: &str| {
+            table
+                .rows
+                .iter()
+                .find(|row| row.key == key)
+                .map_or(0.0, |row| row.seconds)
+        };
+        assert!((row("profiling") - 3.0).abs() < 1e-9);
+        let before = TimeTable::new(&steady().done());
+        assert!((row("unexplained") + 3.0 - before.share("unexplained") * before.total_s).abs() < 1e-6);
     }
 
     #[test]

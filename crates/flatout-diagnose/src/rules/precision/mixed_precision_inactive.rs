@@ -43,6 +43,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     if analysis.device() != Device::Cuda || !asked || analysis.facts.text("amp.dtype").as_deref() != Some("off") {
         return None;
     }
+    // A model whose own weights are half as wide needs no autocast.
+    if analysis.facts.text("model.dtype").is_some_and(|dtype| !dtype.contains("float32")) {
+        return None;
+    }
     let place = analysis.facts.place("amp.asked");
     let busy = analysis.device_busy_share();
     let mut candidate = Candidate::new(
@@ -96,13 +100,14 @@ mod tests {
 
     #[test]
     fn fires() {
-        assert!(run(check, asked("off")).is_some());
+        assert!(run(check, asked("off").fact("model.dtype", "float32")).is_some());
         assert_eq!(causes(asked("off")), [ID]);
     }
 
     #[test]
     fn quiet() {
         assert!(run(check, asked("fp16")).is_none());
+        assert!(run(check, asked("off").fact("model.dtype", "bfloat16")).is_none());
     }
 
     #[test]
