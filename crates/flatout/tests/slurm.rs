@@ -102,6 +102,23 @@ impl Home<'_> {
     }
 }
 
+/// It would become the program that the job runs.
+#[test]
+fn an_unknown_option_is_refused() {
+    for command in [["slurm", "script"], ["slurm", "submit"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_flatout"))
+            .args(command)
+            .args(["--cpus", "4", "--", "python3", "train.py"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.code() == Some(2) && said.contains("--cpus"),
+            "{said}"
+        );
+    }
+}
+
 #[test]
 fn jobs_are_sent_followed_and_analysed() {
     let cluster = match cluster::start() {

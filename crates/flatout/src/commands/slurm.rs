@@ -96,7 +96,7 @@ struct Job {
     #[arg(long, value_name = "OPTION")]
     sbatch: Vec<String>,
     /// The program and its arguments, as you would type them
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 

@@ -85,7 +85,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     /// The program and its arguments, as you would type them
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
