@@ -29,6 +29,7 @@ use flatout_telemetry::slurm::JobAccount;
 use flatout_telemetry::training_log::{EpochTime, Measured, TrainingLog};
 use serde::Serialize;
 use sniff::Kind;
+use std::io;
 use std::path::{Path, PathBuf};
 use timeline::Timeline;
 
@@ -140,14 +141,14 @@ pub struct Read {
 
 /// A log of whatever kind.
 pub fn log(path: &Path, options: &Options) -> Result<Read> {
-    match sniff::kind(path, &options.import)? {
-        Kind::Gpu => gpu_log::read(path, options),
-        Kind::Training => training_log(path, options),
+    let (kind, reader) = sniff::open(path, &options.import, options.progress)?;
+    match kind {
+        Kind::Gpu => gpu_log::read(reader, path, options),
+        Kind::Training => Ok(training_log(reader, path)),
     }
 }
 
-fn training_log(path: &Path, options: &Options) -> Result<Read> {
-    let reader = files::open(path, options.progress)?;
+fn training_log(reader: Box<dyn io::Read + Send>, path: &Path) -> Read {
     let mut log = TrainingLog::from_reader(reader);
     let mut section = Section::new("training-log", path);
     let foreign = log.foreign_lines;
@@ -171,7 +172,7 @@ fn training_log(path: &Path, options: &Options) -> Result<Read> {
     }
     section.epochs = Epochs::of(std::mem::take(&mut log.times.epochs));
     section.training = Some(log);
-    Ok(Read { section, data: None })
+    Read { section, data: None }
 }
 
 /// A run's record.

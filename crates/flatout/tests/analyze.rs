@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn flatout(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_flatout"))
@@ -189,4 +189,45 @@ fn a_log_of_mixed_encodings_as_text_page_and_picture() {
     );
     let picture = fs::read(folder.path().join("train.png")).unwrap();
     assert!(picture.starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn a_pipe_is_read_from_its_beginning() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("gpu.csv");
+    let mut text = String::from("timestamp, index, utilization.gpu [%]\n");
+    // More than what is looked at to find out what it is.
+    for second in 0..6000 {
+        text += &format!(
+            "2024/05/21 {:02}:{:02}:{:02}.000, 0, 50 %\n",
+            second / 3600,
+            second / 60 % 60,
+            second % 60
+        );
+    }
+    fs::write(&log, text).unwrap();
+    let mut cat = Command::new("cat")
+        .arg(&log)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_flatout"))
+        .args(["analyze", "/dev/stdin", "--json"])
+        .stdin(cat.stdout.take().unwrap())
+        .output()
+        .unwrap();
+    cat.wait().unwrap();
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["sections"][0]["verdict"]["ticks"], 6000);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_called_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = flatout(folder.path(), &["analyze", "gpu.log"]);
+    let said = words(&output.stderr);
+    assert!(
+        output.status.code() == Some(2) && said.contains("failed to read `gpu.log`"),
+        "{said}"
+    );
 }

@@ -1,16 +1,16 @@
 //! A GPU log of another tool: the importer's threads read it, this one counts, with memory that does not grow.
 
 use super::timeline::Timeline;
-use super::{Options, Read, Section, files};
+use super::{Options, Read, Section};
 use flatout_core::{Result, message};
 use flatout_diagnose::verdict::Gatherer;
 use flatout_telemetry::import::{Importer, Report};
 use flatout_telemetry::record::{RunData, SCHEMA};
 use flatout_telemetry::{RunInfo, Sample};
+use std::io;
 use std::path::Path;
 
-pub fn read(path: &Path, options: &Options) -> Result<Read> {
-    let reader = files::open(path, options.progress)?;
+pub fn read(reader: Box<dyn io::Read + Send>, path: &Path, options: &Options) -> Result<Read> {
     let importer = Importer::from_reader(reader, path, &options.import)?;
     let format = importer.format();
     let mut counted = Counted::new(options.keep_samples);

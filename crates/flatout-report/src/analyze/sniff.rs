@@ -4,7 +4,6 @@ use super::files;
 use flatout_core::Result;
 use flatout_core::error::FileError;
 use flatout_telemetry::import::{ImportError, ImportOptions, Importer};
-use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
 
@@ -16,19 +15,28 @@ pub enum Kind {
 
 const BEGINNING_BYTES: u64 = 64 << 10;
 
-pub fn kind(path: &Path, options: &ImportOptions) -> Result<Kind> {
+/// What it is, and all of it again from its beginning: a pipe cannot be opened twice.
+pub fn open(path: &Path, options: &ImportOptions, progress: bool) -> Result<(Kind, Box<dyn Read + Send>)> {
+    let mut reader = files::open(path, progress)?;
     let mut start = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(BEGINNING_BYTES).read_to_end(&mut start))
+    reader
+        .by_ref()
+        .take(BEGINNING_BYTES)
+        .read_to_end(&mut start)
         .map_err(|source| FileError::reading(path, source))?;
+    let kind = kind(path, &start, options)?;
+    Ok((kind, Box::new(Cursor::new(start).chain(reader))))
+}
+
+fn kind(path: &Path, start: &[u8], options: &ImportOptions) -> Result<Kind> {
     if start.trim_ascii().is_empty() {
         return Err(files::empty(path));
     }
     // Both gpustat and training programs print JSON; only one of them speaks of GPUs.
-    if start.trim_ascii_start().starts_with(b"{") && memchr::memmem::find(&start, b"\"gpus\"").is_none() {
+    if start.trim_ascii_start().starts_with(b"{") && memchr::memmem::find(start, b"\"gpus\"").is_none() {
         return Ok(Kind::Training);
     }
-    match Importer::from_reader(Box::new(Cursor::new(start.clone())), path, options) {
+    match Importer::from_reader(Box::new(Cursor::new(start.to_vec())), path, options) {
         Ok(_) => Ok(Kind::Gpu),
         // Python's logging writes a comma into its time stamps: that is no row of values.
         Err(ImportError::NoHeader { .. })

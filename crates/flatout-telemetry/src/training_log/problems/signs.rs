@@ -4,6 +4,9 @@ use super::{Found, ProblemKind};
 use std::hash::Hasher;
 
 pub fn kind(line: &[u8], found: Found) -> Option<ProblemKind> {
+    if said_by_flatout(line) {
+        return None;
+    }
     if found.error() && is_out_of_memory(line) {
         return Some(ProblemKind::OutOfMemory);
     }
@@ -14,6 +17,14 @@ pub fn kind(line: &[u8], found: Found) -> Option<ProblemKind> {
         return Some(ProblemKind::Warning);
     }
     (found.nan() && has_nan(line)).then_some(ProblemKind::NotANumber)
+}
+
+/// What `flatout run` found stands in the log of its program, and in the record: no need to tell it twice.
+fn said_by_flatout(line: &[u8]) -> bool {
+    ["! WARNING  ", "✗ CRITICAL  "]
+        .iter()
+        .any(|sign| line.starts_with(sign.as_bytes()))
+        && line.ends_with(b"]")
 }
 
 /// `[rank0]: Traceback …`, as PyTorch prefixes lines of a rank.
@@ -221,6 +232,24 @@ mod tests {
             "Killed",
         ] {
             assert!(is_error(line.as_bytes()), "{line}");
+        }
+    }
+
+    #[test]
+    fn findings_of_flatout_are_not_the_programs() {
+        for (line, own) in [
+            (
+                "! WARNING  Others take 99% of the 2 CPUs this run may use  [cpu-stolen]",
+                true,
+            ),
+            (
+                "✗ CRITICAL  The loader has no workers  [loader-without-workers]",
+                true,
+            ),
+            ("! WARNING  the disk is full", false),
+            ("WARNING: this is the end [1]", false),
+        ] {
+            assert_eq!(said_by_flatout(line.as_bytes()), own, "{line}");
         }
     }
 
