@@ -131,7 +131,8 @@ def measure(flatout, path):
     seconds = time.monotonic() - began
     assert status == 0, output
     section = json.loads(output)["sections"][0]
-    return os.path.getsize(path) / 1e6 / seconds, usage.ru_maxrss / 1024, section
+    megabytes = os.path.getsize(path) / 1e6
+    return megabytes / seconds, megabytes / (usage.ru_utime + usage.ru_stime), usage.ru_maxrss / 1024, section
 
 
 def main():
@@ -154,9 +155,11 @@ def main():
             if not os.path.exists(path):
                 write(path, header, lines, options.megabytes * 1_000_000)
             for _ in range(3):
-                speed, memory, section = measure(options.flatout, path)
+                speed, by_cpu, memory, section = measure(options.flatout, path)
                 seen = section.get("verdict", {}).get("ticks") or section["training"]["lines"]
-                print(f"{name}: {speed:.0f} MB/s, peak memory {memory:.0f} MiB, {seen} ticks or lines", flush=True)
+                print(
+                    f"{name}: {speed:.0f} MB/s, {by_cpu:.0f} MB a CPU second, peak memory {memory:.0f} MiB, {seen} ticks or lines", flush=True
+                )
 
 
 if __name__ == "__main__":
