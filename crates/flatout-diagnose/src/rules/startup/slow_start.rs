@@ -32,6 +32,8 @@ use crate::analysis::Analysis;
 use crate::analysis::stacks::hot_lines;
 use crate::candidate::{Candidate, severity_of};
 use flatout_core::{Evidence, Gain, Severity, message, units};
+use flatout_telemetry::Phase;
+use flatout_telemetry::record::StackCount;
 
 pub const ID: &str = "slow-start";
 pub const WORST: Severity = Severity::Warning;
@@ -50,13 +52,17 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     if first_s < USUAL_S || share < SHARE {
         return None;
     }
+    // What can go is what lies beyond the usual: in a short run that is little, however large the whole.
+    let beyond = (first_s - USUAL_S) / total_s.max(first_s);
     let (shown, of) = (units::duration(first_s), units::percent(share));
-    let lines = hot_lines(analysis.data, (0.0, (first_s - 60.0).max(0.0)), |stack| !stack.worker);
+    // Stacks are told up to a minute later, with those of the first steps: these have a phase by which they are told apart.
+    let early = |stack: &StackCount| !stack.worker && matches!(stack.phase, None | Some(Phase::Other));
+    let lines = hot_lines(analysis.data, (0.0, (first_s - 60.0).max(0.0)), early);
     let hot = lines.first().filter(|line| line.share >= LINE_SHARE);
     Some(
         Candidate::new(
             ID,
-            severity_of(share).min(WORST),
+            severity_of(beyond).min(WORST),
             message!(
                 en: "The first step came after {shown}, {of} of the run",
                 zh: "第一步在 {shown} 之后才开始，占整个运行的 {of}"
@@ -69,7 +75,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         )
         .evidence(Evidence::new(message!(en: "of the run", zh: "占整个运行"), share * 100.0, "%").against(SHARE * 100.0))
         .place(hot.map(|line| &line.place))
-        .gain(Gain::from_removed_shares(0.0, (first_s - USUAL_S) / total_s.max(first_s)))
+        .gain(Gain::from_removed_shares(0.0, beyond))
         .code(
             hot.map(|line| &line.place),
             message!(
@@ -101,8 +107,24 @@ mod tests {
     }
 
     #[test]
+    fn the_line_is_one_of_the_start() {
+        let build = Build::steady(20)
+            .stack(&["<module> (train.py:3)"], 300)
+            .stack_of(&["<module> (train.py:90)"], 900, Some(Phase::Compute), false);
+        let mut data = build.done();
+        for tick in &mut data.steps {
+            tick.t += 40.0;
+        }
+        let found = check(&Analysis::new(&data)).map(|candidate| format!("{candidate:?}")).unwrap_or_default();
+        assert!(found.contains("line: 3") && !found.contains("line: 90"), "{found}");
+    }
+
+    #[test]
     fn quiet() {
         assert!(check(&Analysis::new(&after(4.0))).is_none());
+        // A little beyond the usual in a short run: worth a note.
+        let short = check(&Analysis::new(&after(14.0))).unwrap();
+        assert_eq!(short.finding.severity, Severity::Information);
         assert!(causes(Build::steady(20)).is_empty());
     }
 
