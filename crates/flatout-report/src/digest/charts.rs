@@ -161,6 +161,13 @@ fn gpus(sample: &Sample, value: impl Fn(u32, &GpuSample) -> Option<f64>) -> Opti
     (count > 0.0).then(|| sum / count)
 }
 
+/// What the phases tell of, or the whole tick where they tell nothing: what a program does behind its last step is of no batch.
+fn told_ms(tick: &StepTick) -> f64 {
+    let told: f64 = tick.phases.values().map(|time| time.ms).sum();
+    let whole = tick.dt * 1e3;
+    if told > 0.0 { told.min(whole) } else { whole }
+}
+
 /// Weighed by steps, so that a stretch's mean is its time by its steps.
 fn per_step(tick: &StepTick, ms: f64) -> Option<(f64, f64)> {
     let steps = tick.steps as f64;
@@ -211,7 +218,7 @@ fn plans(tick_s: f64) -> Vec<Plan> {
             scale: Scale::Milliseconds,
             curves: vec![
                 steps(message!(en: "whole", zh: "全部"), |tick| {
-                    per_step(tick, tick.dt * 1e3)
+                    per_step(tick, told_ms(tick))
                 }),
                 steps(message!(en: "waiting for data", zh: "等待数据"), |tick| {
                     per_step(tick, tick.phase_ms(Phase::Data))
@@ -324,5 +331,16 @@ mod tests {
         assert_eq!(keys, ["busy", "rate", "wait", "loss", "power", "cpu"]);
         let power = charts.iter().find(|chart| chart.key == "power").unwrap();
         assert!(power.curves[1].limit);
+    }
+
+    #[test]
+    fn time_behind_the_last_step_is_of_no_batch() {
+        let mut tick = testing::training(1, 0.25).steps.remove(0);
+        (tick.dt, tick.steps) = (1.0, 1);
+        let told: f64 = tick.phases.values().map(|time| time.ms).sum();
+        tick.phases.values_mut().for_each(|time| time.ms *= 50.0 / told);
+        assert!((told_ms(&tick) - 50.0).abs() < 1e-9);
+        tick.phases.clear();
+        assert_eq!(told_ms(&tick), 1000.0);
     }
 }
