@@ -2,6 +2,7 @@
 
 mod data;
 mod machine;
+mod program;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -25,15 +26,18 @@ pub struct Before<'a> {
     pub data: Option<&'a Path>,
     /// Where it will write.
     pub folder: &'a Path,
+    /// The program that is to be started, where a command was given.
+    pub program: Option<&'a str>,
 }
 
 pub fn before(known: &Before, limits: &Limits) -> Vec<Item> {
-    let mut items = vec![
+    let mut items: Vec<Item> = known.program.map(program::there).into_iter().collect();
+    items.extend([
         settings::precision(known),
         settings::workers(known, limits),
         settings::batch(known, limits),
         settings::pinning(known),
-    ];
+    ]);
     items.extend(settings::unread(known));
     items.extend(data::data(known, limits));
     items.extend(machine::gpus(known, limits));

@@ -75,7 +75,7 @@ fn before(arguments: &Arguments, config: Option<&Path>, limits: &Limits) -> Resu
     let data = arguments.data.clone().or_else(|| data_in(config.as_deref(), &flags));
     let source = source(config.as_deref(), &arguments.command)?;
     let sample = sample();
-    let known = Before { given: &given, machine: &Machine::here(), sample: &sample, source: &source, data: data.as_deref(), folder: Path::new(".") };
+    let known = Before { given: &given, machine: &Machine::here(), sample: &sample, source: &source, data: data.as_deref(), folder: Path::new("."), program: arguments.command.first().map(String::as_str) };
     Ok(check::before(&known, limits))
 }
 
@@ -95,13 +95,20 @@ fn flags(command: &[String]) -> Vec<(String, String)> {
 }
 
 const DATA_NAMES: [&str; 6] = ["data", "data_dir", "data_path", "dataset_path", "data_root", "train_data"];
+/// In a section of these names, such a value is the data as well.
+const DATA_SECTIONS: [&str; 2] = ["data", "dataset"];
+const PLACE_NAMES: [&str; 5] = ["path", "dir", "root", "folder", "file"];
 
 fn data_in(config: Option<&Path>, flags: &[(String, String)]) -> Option<PathBuf> {
     let is_data = |name: &str| DATA_NAMES.contains(&name.replace('-', "_").as_str());
     let flag = flags.iter().find(|(name, _)| is_data(name)).map(|(_, value)| PathBuf::from(value));
     flag.or_else(|| {
         let file = ConfigFile::read(config?).ok()?;
-        file.values.iter().find(|value| is_data(value.name())).map(|value| PathBuf::from(&value.text))
+        let in_section = |path: &str| {
+            let (section, name) = path.rsplit_once('.').unwrap_or_default();
+            DATA_SECTIONS.contains(&section.rsplit('.').next().unwrap_or_default()) && PLACE_NAMES.contains(&name)
+        };
+        file.values.iter().find(|value| is_data(value.name()) || in_section(&value.path)).map(|value| PathBuf::from(&value.text))
     })
 }
 

@@ -99,3 +99,24 @@ fn limits_are_the_users() {
     place.script("flatout.toml", "[check]\ncolour = 1\n");
     assert_eq!(check().status.code(), Some(2));
 }
+
+/// A job script must not start what is not there.
+#[test]
+fn a_program_and_data_that_are_missing_fail() {
+    let place = Try::new();
+    place.script("train.yaml", "data:\n  path: no/such/folder\n");
+    let output = place
+        .command(&["check", "train.yaml", "--json", "--", "no-such-program"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", words(&output));
+    let report = json(&output);
+    let failed: Vec<&str> = report["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|item| item["status"] == "fail")
+        .map(|item| item["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(failed, ["program", "data"], "{}", words(&output));
+}

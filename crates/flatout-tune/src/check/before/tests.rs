@@ -18,6 +18,7 @@ fn run(given: &[(&str, &str)], gpu: Option<GpuSample>) -> Vec<Item> {
         source: &[],
         data: None,
         folder: Path::new("/"),
+        program: None,
     };
     before(
         &known,
@@ -76,4 +77,16 @@ fn a_full_or_hot_gpu_fails() {
         (Status::Fail, Status::Fail)
     );
     assert_eq!(state(&items, "workers"), Status::Skipped);
+}
+
+#[test]
+fn a_program_that_is_not_there_fails() {
+    for (name, status) in [
+        ("sh", Status::Pass),
+        ("/bin/sh", Status::Pass),
+        ("no-such-program", Status::Fail),
+        ("/etc/passwd", Status::Fail),
+    ] {
+        assert_eq!(program::there(name).status, status, "{name}");
+    }
 }

@@ -1,0 +1,29 @@
+//! The program: there, and allowed to run.
+
+use super::super::{Item, Status};
+use flatout_core::message;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// By its path, or by the name that a shell would find.
+pub(super) fn there(name: &str) -> Item {
+    let what = message!(en: "the program", zh: "程序");
+    let found = if name.contains('/') {
+        Some(PathBuf::from(name)).filter(|path| runs(path))
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path)
+            .map(|folder| folder.join(name))
+            .find(|path| runs(path))
+    };
+    match found {
+        Some(path) => Item::new("program", what, Status::Pass).found(path.display().to_string(), ""),
+        None => Item::new("program", what, Status::Fail)
+            .found(name.to_owned(), "")
+            .because(message!(en: "there is no such program to run", zh: "没有可运行的这个程序")),
+    }
+}
+
+fn runs(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
