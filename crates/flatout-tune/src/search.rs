@@ -131,12 +131,21 @@ impl Search<'_> {
             return Err(TuneError::Interrupted.into());
         };
         let baseline = (first.settings.clone(), first.measured.clone(), first.score());
+        let own_workers = Analysis::new(&first.data)
+            .train_loader()
+            .and_then(|loader| loader.num_workers);
         let mut best = first;
         while let Some(proposal) = self.next(&best, self.kept_for_the_end(&best)) {
             self.attempt(&proposal, &baseline.1, &mut best)?;
         }
         self.shrink(&baseline.1, &mut best)?;
         let (start, start_score) = self.confirm(&baseline, &mut best)?;
+        if let Some(workers) = own_workers {
+            // Turned away and back again: that is no change.
+            best.settings.0.retain(|key, value| {
+                key != "loader.num_workers" || start.get(key).is_some() || *value != workers.to_string()
+            });
+        }
         let score = best.score();
         let findings = flatout_diagnose::diagnose(&best.data).findings;
         Ok(Found {

@@ -181,3 +181,32 @@ fn what_nothing_tells_is_not_predicted() {
     assert!(tried[0].predicted.is_none() && tried[0].gain.unwrap() > 1.5);
     assert!(tried[1].predicted.is_some());
 }
+
+/// Workers that were tried with a smaller batch and given up with a larger one are as the program had them: nothing to write down.
+#[test]
+fn what_was_turned_back_is_no_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Simulated {
+        fixed_ms: 20.0,
+        compute_ms: 0.01,
+        load_ms: 0.2,
+        workers_hurt_from: 256,
+        ..Simulated::new(folder.path())
+    };
+    let options = Options {
+        limits: Limits::parse(&["num_workers=0..4".into(), "batch_size=32..2048".into()]).unwrap(),
+        ..options()
+    };
+    let found = tune(&mut program, &options).unwrap();
+    assert!(found.rows.iter().any(|row| {
+        row.settings
+            .get("loader.num_workers")
+            .is_some_and(|count| count != "0")
+    }));
+    assert_eq!(
+        found.settings.get("loader.num_workers"),
+        None,
+        "{}",
+        found.settings
+    );
+}

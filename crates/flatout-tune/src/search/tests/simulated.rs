@@ -22,6 +22,8 @@ pub struct Simulated {
     /// Runs in which it fails.
     pub fails_from: usize,
     pub hurts: bool,
+    /// From this batch on, workers make a step three times as long.
+    pub workers_hurt_from: u64,
     /// Takes steps of other sizes.
     pub tells_sizes: bool,
 }
@@ -39,6 +41,7 @@ impl Simulated {
             largest_batch: u64::MAX,
             fails_from: usize::MAX,
             hurts: false,
+            workers_hurt_from: u64::MAX,
             tells_sizes: true,
         }
     }
@@ -56,6 +59,7 @@ impl Simulated {
         let load_ms = self.load_ms * batch as f64;
         match workers {
             0 => compute_ms + load_ms,
+            _ if batch >= self.workers_hurt_from => 3.0 * (compute_ms + load_ms),
             8 => {
                 let step_ms = compute_ms.max((compute_ms + load_ms) / 8.0);
                 step_ms + compute_ms / 8.0

@@ -128,7 +128,7 @@ fn result(found: &Found, options: &Options, route: &Route, context: &Context) ->
     let time = units::duration(found.seconds);
     if !found.changed {
         let words = message!(
-            en: "Keep your settings: nothing tried was measurably better ({trials} trials in {time}).",
+            en: "Keep your settings: nothing tried was measurably better (trials: {trials}, in {time}).",
             zh: "保持现有设置：没有测到更好的（{time} 内 {trials} 次试验）。"
         );
         return format!("{}\n", context.say(&words));
@@ -212,7 +212,7 @@ fn unmended(findings: &[Finding], context: &Context) -> String {
     if causes.is_empty() {
         return String::new();
     }
-    let mut text = format!("\n{}\n", context.say(&message!(en: "What is left, and no setting mends:", zh: "设置无法解决的剩余问题：")));
+    let mut text = format!("\n{}\n", context.say(&message!(en: "What the best run still suffers from:", zh: "最好的一次运行仍有的问题：")));
     for finding in causes {
         let place = finding.places.first().map(|place| format!(" ({place})")).unwrap_or_default();
         let _ = writeln!(text, "  {}{place} [flatout explain {}]", width::printable(context.say(&finding.title)), finding.rule);
