@@ -20,7 +20,7 @@ struct Tolerance {
 
 /// Where training has led, a gradient may be the small rest of large parts. What rounding the weights alone does to it on the CPU says
 /// how well it is determined; the card rounds at every product besides.
-const ROUNDINGS: f64 = 4.0;
+const ROUNDINGS: f64 = 10.0;
 
 /// Compared after so many steps on the card.
 const AFTER: [usize; 3] = [0, 20, 60];
