@@ -1,24 +1,23 @@
 //! Files to tables and samples: what stays in one place (tables), what names a sample in them (indices), and everything that
 //! turns a raw value into what the model saw, so that a checkpoint can be used on other files.
 
+mod kind;
 pub mod panel;
 pub mod pictures;
 pub mod rows;
+
+pub use kind::Kind;
 
 use crate::metrics::Label;
 use crate::target::{Labels, Target, Task};
 use crate::{Settings, TrainError};
 use flatout_core::{Explain, Message, message};
-use flatout_data::formats::image::IMAGE_ENDINGS;
-use flatout_data::formats::npy::NpyFile;
 use flatout_data::formats::npy_table;
 use flatout_data::generate::Recipe;
-use flatout_data::glob;
 use flatout_data::table::Skipped;
-use flatout_data::{Cache, CacheUse, Category, DataError, JoinRecipe, SplitRule, Standardiser};
+use flatout_data::{Cache, CacheUse, Category, DataError, SplitRule, Standardiser};
 use flatout_engine::Table;
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -219,56 +218,6 @@ fn label_table(target: &Target, labels: &Labels) -> Table {
             Table::F32(Arc::new(scaled.collect::<Vec<f32>>()))
         }
         Labels::Real { values, .. } => Table::F32(values.clone()),
-    }
-}
-
-/// What lies at a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A folder of Parquet files, one an entity; a table with a column of entities; an `.npy` with three axes.
-    Panel,
-    Rows,
-    /// A folder of pictures: with a table of labels, or with one sub-folder a class; or an `.npy` of pixels.
-    Pictures,
-}
-
-impl Kind {
-    pub fn of(path: &Path) -> Result<Self, TrainError> {
-        let ends = |path: &Path, endings: &[&str]| {
-            let ending = path.extension().map(|end| end.to_ascii_lowercase());
-            ending.is_some_and(|end| endings.iter().any(|known| end == *known))
-        };
-        if ends(path, &IMAGE_ENDINGS) {
-            return Ok(Self::Pictures);
-        }
-        if ends(path, &["npy"]) && path.is_file() {
-            let array = NpyFile::open(path)?;
-            return Ok(match array.shape.len() {
-                _ if array.holds_pictures() => Self::Pictures,
-                3 => Self::Panel,
-                _ => Self::Rows,
-            });
-        }
-        if glob::is_pattern(path) {
-            let files = flatout_data::shards::find_tables(path)?;
-            let entities = files.len() > 1 && files.iter().all(|file| ends(file, &["parquet"]));
-            return Ok(if entities { Self::Panel } else { Self::Rows });
-        }
-        if !path.is_dir() || JoinRecipe::find(path)?.is_some() {
-            return Ok(Self::Rows);
-        }
-        let inside = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
-        let picture = |folder: &Path| inside(folder).any(|entry| ends(&entry.path(), &IMAGE_ENDINGS));
-        let mut folders = inside(path).filter(|entry| entry.path().is_dir());
-        if picture(path) || folders.any(|folder| picture(&folder.path())) {
-            return Ok(Self::Pictures);
-        }
-        let tables = inside(path).filter(|entry| ends(&entry.path(), &["parquet"]));
-        Ok(if tables.take(2).count() == 2 {
-            Self::Panel
-        } else {
-            Self::Rows
-        })
     }
 }
 
