@@ -161,11 +161,18 @@ fn gpus(sample: &Sample, value: impl Fn(u32, &GpuSample) -> Option<f64>) -> Opti
     (count > 0.0).then(|| sum / count)
 }
 
-/// What the phases tell of, or the whole tick where they tell nothing: what a program does behind its last step is of no batch.
-fn told_ms(tick: &StepTick) -> f64 {
-    let told: f64 = tick.phases.values().map(|time| time.ms).sum();
+/// What the phases tell of batches, or the whole tick where they tell nothing: evaluation, checkpoints and what a program does behind
+/// its last step are of no batch, and one of them in a tick of one step would dwarf all others.
+fn batches_ms(tick: &StepTick) -> f64 {
     let whole = tick.dt * 1e3;
-    if told > 0.0 { told.min(whole) } else { whole }
+    if tick.phases.is_empty() {
+        return whole;
+    }
+    let of_batches = tick
+        .phases
+        .iter()
+        .filter(|(phase, _)| !matches!(phase, Phase::Eval | Phase::Checkpoint));
+    of_batches.map(|(_, time)| time.ms).sum::<f64>().min(whole)
 }
 
 /// Weighed by steps, so that a stretch's mean is its time by its steps.
@@ -218,7 +225,7 @@ fn plans(tick_s: f64) -> Vec<Plan> {
             scale: Scale::Milliseconds,
             curves: vec![
                 steps(message!(en: "whole", zh: "全部"), |tick| {
-                    per_step(tick, told_ms(tick))
+                    per_step(tick, batches_ms(tick))
                 }),
                 steps(message!(en: "waiting for data", zh: "等待数据"), |tick| {
                     per_step(tick, tick.phase_ms(Phase::Data))
@@ -231,7 +238,8 @@ fn plans(tick_s: f64) -> Vec<Plan> {
             of_gpus: false,
             scale: Scale::Free,
             curves: vec![steps(message!(en: "loss", zh: "损失"), |tick| {
-                Some((tick.loss?, 1.0))
+                // The last tick may hold a single step, whose loss says little.
+                Some((tick.loss?, tick.steps.max(1) as f64))
             })],
         },
         Plan {
@@ -315,32 +323,4 @@ fn hundred(share: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing;
-
-    #[test]
-    fn charts_without_values_are_left_out() {
-        assert!(Builder::new(&RunInfo::default()).done().is_empty());
-        let data = testing::training(40, 0.25);
-        let mut builder = Builder::new(&data.info);
-        data.samples.iter().for_each(|sample| builder.sample(sample));
-        data.steps.iter().for_each(|tick| builder.step(tick));
-        let charts = builder.done();
-        let keys: Vec<&str> = charts.iter().map(|chart| chart.key).collect();
-        assert_eq!(keys, ["busy", "rate", "wait", "loss", "power", "cpu"]);
-        let power = charts.iter().find(|chart| chart.key == "power").unwrap();
-        assert!(power.curves[1].limit);
-    }
-
-    #[test]
-    fn time_behind_the_last_step_is_of_no_batch() {
-        let mut tick = testing::training(1, 0.25).steps.remove(0);
-        (tick.dt, tick.steps) = (1.0, 1);
-        let told: f64 = tick.phases.values().map(|time| time.ms).sum();
-        tick.phases.values_mut().for_each(|time| time.ms *= 50.0 / told);
-        assert!((told_ms(&tick) - 50.0).abs() < 1e-9);
-        tick.phases.clear();
-        assert_eq!(told_ms(&tick), 1000.0);
-    }
-}
+mod tests;
