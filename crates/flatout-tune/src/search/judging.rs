@@ -5,7 +5,7 @@ use super::report::{self, Verdict};
 use super::{Best, Search, WORTHWHILE};
 use crate::guard::{self, Guarded};
 use crate::knobs::Proposal;
-use crate::trial::{Measurement, Outcome, Rate};
+use crate::trial::{Measurement, Outcome, Rate, Settings};
 use flatout_core::{Message, Result, message};
 
 impl Search<'_> {
@@ -59,7 +59,17 @@ impl Search<'_> {
         }
         let verdict = match verdict {
             Some(hurts) => hurts,
-            None => self.faster(best, score, proposal.changes_numbers)?,
+            None => match self.faster(best, score, proposal.changes_numbers)? {
+                // Not to be told apart: then what asks less of the machine is taken.
+                Verdict::Refused { .. }
+                    if fewer_workers(proposal, best) && score.mean >= best.score().mean =>
+                {
+                    Verdict::Kept {
+                        gain: score.mean / best.score().mean,
+                    }
+                }
+                verdict => verdict,
+            },
         };
         Ok((Some(eager(proposal, verdict)), Some(measured)))
     }
@@ -102,6 +112,15 @@ impl Search<'_> {
             false => refused(score, best.score()),
         })
     }
+}
+
+/// Whether it is the best so far, but for fewer workers.
+fn fewer_workers(proposal: &Proposal, best: &Best) -> bool {
+    const KEY: &str = "loader.num_workers";
+    let count = |settings: &Settings| settings.get(KEY).and_then(|value| value.parse::<u64>().ok());
+    let only = proposal.changes.0.len() == 1;
+    let fewer = count(&proposal.changes).zip(count(&best.settings));
+    only && fewer.is_some_and(|(then, now)| then < now)
 }
 
 /// Compiling that failed or gained nothing: the model runs as it did, and that is said.

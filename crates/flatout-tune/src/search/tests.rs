@@ -210,3 +210,58 @@ fn what_was_turned_back_is_no_change() {
         found.settings
     );
 }
+
+/// One worker feeds the steps as well as two, and a bit better, within the noise: then one is enough.
+#[test]
+fn of_what_cannot_be_told_apart_fewer_workers_are_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let rate = |mean: f64| Rate {
+        mean,
+        low: mean * 0.8,
+        high: mean * 1.2,
+    };
+    for (mean, kept) in [(104.0, true), (96.0, false)] {
+        let mut trial = Simulated::new(folder.path());
+        let options = options();
+        let machine = Machine::here();
+        let mut search = Search {
+            options: &options,
+            machine: &machine,
+            trial: &mut trial,
+            tell: &mut |_| {},
+            began: Instant::now(),
+            rows: Vec::new(),
+            done: Vec::new(),
+            dead: Vec::new(),
+            refused: Vec::new(),
+            failures: 0,
+            hurtful_batch: None,
+            interrupted: true,
+        };
+        let mut best = Best {
+            settings: knobs::one("loader.num_workers", 2),
+            measured: Measurement::default(),
+            scores: vec![rate(100.0)],
+            data: RunData::default(),
+        };
+        let proposal = Proposal {
+            knob: "loader",
+            changes: knobs::one("loader.num_workers", 1),
+            gain: None,
+            worth: 1.1,
+            why: flatout_core::Message::default(),
+            changes_numbers: false,
+        };
+        let measured = Measurement {
+            rate: rate(mean),
+            steps: 40,
+            seconds: 1.0,
+            ..Measurement::default()
+        };
+        let outcome = Outcome::Measured(measured);
+        let (verdict, _) = search
+            .judge(&proposal, &Measurement::default(), &mut best, outcome)
+            .unwrap();
+        assert_eq!(matches!(verdict, Some(Verdict::Kept { .. })), kept, "{mean}");
+    }
+}
