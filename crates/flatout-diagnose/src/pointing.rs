@@ -5,7 +5,7 @@
 use crate::analysis::Analysis;
 use crate::analysis::stacks::{HotLine, hottest_within};
 use crate::candidate::{Candidate, Stretch};
-use flatout_core::{Evidence, Message, message};
+use flatout_core::{Evidence, Fix, Message, message};
 use flatout_telemetry::Phase;
 use flatout_telemetry::record::StackCount;
 
@@ -29,6 +29,16 @@ pub fn to_the_line(analysis: &Analysis, candidate: Candidate) -> Candidate {
     let Some((line, name)) = found else {
         return candidate;
     };
+    let mut candidate = candidate;
+    for fix in &mut candidate.finding.fixes {
+        // What to do has a line now.
+        if let Fix::Code {
+            place: place @ None, ..
+        } = fix
+        {
+            *place = Some(line.place.clone());
+        }
+    }
     candidate
         .evidence(analysis.in_window(Evidence::new(name, line.share * 100.0, "%")))
         .place(Some(&line.place))

@@ -38,8 +38,10 @@ use flatout_telemetry::{EventKind, Phase, StepTick};
 pub const ID: &str = "periodic-dips";
 pub const WORST: Severity = Severity::Warning;
 
-/// A tick with fewer steps than this part of the usual is a dip.
+/// A tick with fewer steps than this part of the usual is a dip; so are neighbours that together lack as much of one.
 const DIP: f64 = 0.6;
+/// A stall falls between two ticks as often as into one: then each lacks less. Rates vary by so much without any.
+const SHALLOW: f64 = 0.85;
 /// As many make a rhythm; with fewer it may be chance, and is said with less confidence.
 const DIPS: usize = 4;
 /// Fewer are no rhythm, and so many only when they fill the window: a beginning and an end without one speak against it.
@@ -65,7 +67,24 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let mut rates: Vec<f64> = ticks.iter().map(|tick| rate(tick)).collect();
     rates.sort_by(f64::total_cmp);
     let usual = quantile(&rates, 0.5);
-    let (dips, rest): (Vec<&StepTick>, Vec<&StepTick>) = ticks.iter().partition(|tick| rate(tick) < usual * DIP);
+    let lacking = |tick: &&StepTick| 1.0 - rate(tick) / usual;
+    let deep = ticks.iter().copied().filter(|tick| lacking(tick) > 1.0 - DIP).collect();
+    let mut wide: Vec<&StepTick> = Vec::new();
+    for run in ticks.chunk_by(|a, b| (lacking(a) > 1.0 - SHALLOW) == (lacking(b) > 1.0 - SHALLOW)) {
+        let shallow = run.first().is_some_and(|tick| lacking(tick) > 1.0 - SHALLOW);
+        if shallow && run.iter().map(lacking).sum::<f64>() > 1.0 - DIP {
+            wide.extend(run);
+        }
+    }
+    rhythm(analysis, &ticks, wide, usual).or_else(|| rhythm(analysis, &ticks, deep, usual))
+}
+
+/// The finding, where these dips have one.
+fn rhythm(analysis: &Analysis, ticks: &[&StepTick], dips: Vec<&StepTick>, usual: f64) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let (start_s, end_s) = window.range();
+    let rate = |tick: &StepTick| tick.steps as f64 / tick.dt;
+    let rest: Vec<&StepTick> = ticks.iter().copied().filter(|tick| !dips.iter().any(|dip| dip.t == tick.t)).collect();
     // Half of the ticks being dips is no rhythm but a rate of two values.
     if usual < STEPS_A_TICK || dips.len() * 3 > ticks.len() || dips.iter().any(|tick| explained(analysis, tick)) {
         return None;
@@ -207,6 +226,26 @@ mod tests {
     fn fires() {
         assert!(check(&Analysis::new(&dipping())).is_some());
         assert_eq!(crate::diagnose(&dipping()).findings[0].rule, ID);
+    }
+
+    #[test]
+    fn a_stall_between_two_ticks_is_one_too() {
+        let mut data = Build::steady(40).done();
+        for (index, tick) in data.steps.iter_mut().enumerate() {
+            // 0.8 s of every 5, half in one second and half in the next, or all in one.
+            tick.steps = match index % 10 {
+                3 | 4 => 60,
+                8 => 20,
+                _ => tick.steps,
+            };
+        }
+        let found = check(&Analysis::new(&data)).map(|candidate| format!("{:?}", candidate.finding.title));
+        assert!(found.is_some_and(|title| title.contains("8 times")));
+        // The same seconds without a rhythm.
+        for (index, tick) in data.steps.iter_mut().enumerate() {
+            tick.steps = if [3, 4, 6, 17, 18, 31].contains(&index) { 60 } else { 100 };
+        }
+        assert!(check(&Analysis::new(&data)).is_none());
     }
 
     #[test]
