@@ -59,8 +59,9 @@ const ENDED: f64 = 0.8;
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let (start_s, end_s) = window.range();
+    // By their middles: an edge may lie a rounding beyond the window's.
     let mut ticks: Vec<&StepTick> =
-        analysis.data.steps.iter().filter(|tick| tick.t > start_s && tick.t <= end_s && tick.dt > 0.0).collect();
+        analysis.data.steps.iter().filter(|tick| tick.t - tick.dt / 2.0 > start_s && tick.t <= end_s && tick.dt > 0.0).collect();
     // The program ended in the last tick: fewer steps there are no dip.
     ticks.pop_if(|tick| ended_within(tick));
     let rate = |tick: &StepTick| tick.steps as f64 / tick.dt;
@@ -173,14 +174,19 @@ fn starts(dips: &[&StepTick]) -> Vec<f64> {
     starts
 }
 
-/// The phase whose share grows most in the dips.
+/// Less growth of a phase is none.
+const GROWTH: f64 = 0.02;
+
+/// The phase whose share grows most in the dips; where none does (a loop without a loader is all computing), the one that fills them.
 fn grown_phase(dips: &[&StepTick], rest: &[&StepTick]) -> Option<Phase> {
     let share = |ticks: &[&StepTick], phase: Phase| {
         let wall: f64 = ticks.iter().map(|tick| tick.dt).sum();
         ticks.iter().map(|tick| tick.phase_ms(phase) / 1e3).sum::<f64>() / wall.max(1e-9)
     };
     let growth = |phase: &Phase| share(dips, *phase) - share(rest, *phase);
-    Phase::ALL.into_iter().max_by(|a, b| growth(a).total_cmp(&growth(b)))
+    let most = Phase::ALL.into_iter().max_by(|a, b| growth(a).total_cmp(&growth(b)));
+    let filling = || Phase::ALL.into_iter().max_by(|a, b| share(dips, *a).total_cmp(&share(dips, *b)));
+    most.filter(|phase| growth(phase) >= GROWTH).or_else(filling)
 }
 
 fn stretch(phase: Phase) -> Stretch {
