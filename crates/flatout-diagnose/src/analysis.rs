@@ -63,6 +63,8 @@ pub enum Device {
 
 /// See [`Starved::overloaded`].
 pub const OVERLOAD: f64 = 0.8;
+/// Share of a GPU's processors below which a kernel is over before most of them had anything to do.
+pub const FEW_PROCESSORS: f64 = 0.25;
 
 /// A training that waits for loader workers.
 pub struct Starved<'a> {
@@ -186,6 +188,13 @@ impl<'a> Analysis<'a> {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
+    }
+
+    /// Share of the GPU's processors that work while it reads busy: some kernel runs, on how much of the chip? `None` where
+    /// the card does not tell.
+    pub fn processors_at_work(&self) -> Option<f64> {
+        let busy = self.device_busy_share().filter(|busy| *busy > 0.0)?;
+        Some(self.busiest_gpu()?.sm_activity? / busy)
     }
 
     /// Seconds in which the device waited for the host to launch work: its idle time less the phases that explain it.

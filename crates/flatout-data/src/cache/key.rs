@@ -8,10 +8,12 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Raised whenever the format or the meaning of loading changes: old files are then simply not found.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 const SAMPLE_BYTES: u64 = 4096;
 /// Files whose blocks are sampled; of more, so many evenly spread ones.
 const SAMPLED_FILES: usize = 256;
+/// Fewer files are looked at sooner than a second thread is there.
+const FILES_A_THREAD: usize = 64;
 const MAXIMUM_DEPTH: usize = 4;
 
 /// A fast hash for telling damage and change, not for security: four lanes of multiply and rotate.
@@ -70,11 +72,9 @@ pub fn of_sources(source: &Path, kind: &str, options: &str) -> Result<u64> {
     let mut state = mix(VERSION);
     add(&mut state, kind.as_bytes());
     add(&mut state, options.as_bytes());
-    let step = files.len().div_ceil(SAMPLED_FILES).max(1);
     // Files of one folder share its absolute path: asking the system for each would take longer than all the rest.
     let mut folder: Option<(&Path, PathBuf)> = None;
-    for (index, path) in files.iter().enumerate() {
-        let metadata = std::fs::metadata(path).map_err(|error| DataError::reading(path, error))?;
+    for (path, stamp) in files.iter().zip(stamps(&files)?) {
         let parent = path.parent().unwrap_or(Path::new(""));
         if folder.as_ref().is_none_or(|(known, _)| *known != parent) {
             let named = if parent.as_os_str().is_empty() {
@@ -90,17 +90,35 @@ pub fn of_sources(source: &Path, kind: &str, options: &str) -> Result<u64> {
             &mut state,
             path.file_name().unwrap_or_default().as_encoded_bytes(),
         );
+        add(&mut state, &stamp.to_le_bytes());
+    }
+    Ok(state)
+}
+
+/// Size, time of change and samples of each file, as one number each.
+fn stamps(files: &[PathBuf]) -> Result<Vec<u64>> {
+    let step = files.len().div_ceil(SAMPLED_FILES).max(1);
+    let stamp = |index: usize| -> Result<u64> {
+        let path = &files[index];
+        let metadata = std::fs::metadata(path).map_err(|error| DataError::reading(path, error))?;
+        let mut state = 0;
         let facts = [
             metadata.len(),
             metadata.mtime() as u64,
             metadata.mtime_nsec() as u64,
         ];
         facts.iter().for_each(|fact| add(&mut state, &fact.to_le_bytes()));
-        if index % step == 0 {
+        if index.is_multiple_of(step) {
             add(&mut state, &sample(path, metadata.len())?);
         }
-    }
-    Ok(state)
+        Ok(state)
+    };
+    let threads = parallel::threads(None).min(files.len() / FILES_A_THREAD).max(1);
+    let parts = parallel::ranges(files.len(), threads);
+    let all = parallel::map(parts.len(), threads, |part| {
+        parts[part].clone().map(stamp).collect::<Result<Vec<u64>>>()
+    })?;
+    Ok(all.concat())
 }
 
 /// Every byte of every source file, as one number.
@@ -171,7 +189,11 @@ fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<()> {
         if entry.file_name().as_encoded_bytes().starts_with(b".") {
             continue;
         }
-        if path.is_dir() {
+        // The listing mostly knows; only a link has to be followed.
+        let kind = entry
+            .file_type()
+            .map_err(|error| DataError::reading(&path, error))?;
+        if kind.is_dir() || kind.is_symlink() && path.is_dir() {
             if depth > 1 {
                 walk(&path, depth - 1, files)?;
             }
@@ -212,6 +234,19 @@ mod tests {
         assert_ne!(first, second);
         std::fs::write(folder.path().join("b.csv"), "x\n2\n").unwrap();
         assert_ne!(second, key("o"));
+        // So many that several threads look at them: any one counts.
+        for number in 0..300 {
+            std::fs::write(folder.path().join(format!("c{number}.csv")), "x\n1\n").unwrap();
+        }
+        let many = key("o");
+        assert_eq!(many, key("o"));
+        for number in [0, 149, 150, 299] {
+            let path = folder.path().join(format!("c{number}.csv"));
+            std::fs::write(&path, "x\n10\n").unwrap();
+            assert_ne!(many, key("o"), "{number}");
+            std::fs::remove_file(path).unwrap();
+            assert_ne!(many, key("o"), "{number}");
+        }
         let bytes = of_all_bytes(folder.path()).unwrap();
         assert_eq!(bytes, of_all_bytes(folder.path()).unwrap());
         std::fs::write(folder.path().join("b.csv"), "x\n3\n").unwrap();

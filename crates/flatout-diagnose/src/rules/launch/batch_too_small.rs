@@ -6,7 +6,8 @@
 //! A step pays once for starting each operation and for the optimizer, and in a Python program for Python, whatever the batch.
 //! With few samples in it, the device (or the CPU's vector units) waits for that most of the time.
 //! ## Evidence
-//! On a GPU: its busy share, beside the samples in a step and the memory left. On the CPU: the time that the step's
+//! On a GPU: its busy share, or how many of its processors work while it reads busy (where the card tells), beside the samples
+//! in a step. On the CPU: the time that the step's
 //! arithmetic needs at a modest speed (at the speed this machine was measured to have, where the record knows it), against
 //! the time it took.
 //! ## Fix
@@ -25,7 +26,7 @@
 //! ## 为什么慢
 //! 无论 batch 多大，每步都要为下发每个算子和优化器各付一次代价，Python 程序还要加上 Python 本身的开销。样本太少时，设备（或 CPU 的向量单元）大部分时间都在等。
 //! ## 证据
-//! GPU 上：忙碌占比，以及每步样本数和剩余显存。CPU 上：按保守速度（记录中有本机实测速度时用实测值）估算的计算时间，对比实际用时。
+//! GPU 上：忙碌占比，或者显示忙碌时实际工作的 SM 占比（显卡能给出时），以及每步样本数。CPU 上：按保守速度（记录中有本机实测速度时用实测值）估算的计算时间，对比实际用时。
 //! ## 怎么改
 //! 只要每秒样本数还在上升就增大 batch，并相应缩放学习率。batch 不能改时：编译模型，或用 CUDA graph。
 //! ## 何时不成立
@@ -33,7 +34,7 @@
 //! ## 参考
 //! 一个 LSTM 在 H200 上：batch 64 时每秒 4.9k 样本，512 时 37.7k，4096 时 268k。SageMaker：CPU、GPU 和内存都低于 70% 即为 batch 太小。
 
-use crate::analysis::{Analysis, Device};
+use crate::analysis::{Analysis, Device, FEW_PROCESSORS};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
 use flatout_telemetry::Phase;
@@ -49,7 +50,7 @@ const ARITHMETIC_SHARE: f64 = 0.2;
 const CORE_FLOPS: f64 = 10e9;
 /// Busy share of a GPU below which it waits for its host (gpuprof and SageMaker call <70% low; NVML reads high).
 const GPU_BUSY: f64 = 0.6;
-/// Share of the window in which the host launches work.
+/// Share of the window in which the host launches work or waits for it.
 const COMPUTE_SHARE: f64 = 0.4;
 /// What forward, backward and optimizer of one parameter tensor cost at most, however small: some twenty operations of 10
 /// to 25 µs on a CPU.
@@ -64,12 +65,12 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let samples = window.samples_per_step().filter(|samples| *samples <= SMALL)?;
     // A batch that was chosen by measuring is as large as helps.
     let measured = analysis.facts.get("batch.measured").is_some_and(|fact| fact.value == true);
-    if measured || window.share(Phase::Compute) < COMPUTE_SHARE {
+    let compute_s = window.seconds(Phase::Compute);
+    if measured || compute_s + window.seconds(Phase::Sync) < COMPUTE_SHARE * window.wall_s() {
         return None;
     }
-    let compute_s = window.seconds(Phase::Compute);
-    let (wasted_s, evidence, confidence) = match analysis.device() {
-        Device::Cuda => on_gpu(analysis)?,
+    let Waste { seconds: wasted_s, stretch, evidence, confidence } = match analysis.device() {
+        Device::Cuda => idle_gpu(analysis).or_else(|| narrow_gpu(analysis))?,
         _ => on_cpu(analysis, compute_s)?,
     };
     let share = wasted_s / window.wall_s();
@@ -107,9 +108,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ))
         .evidence(evidence)
         .place(place.as_ref())
-        .evidence(analysis.phase_evidence(Phase::Compute, COMPUTE_SHARE))
         // With GROWTH × the samples a step, all but 1/GROWTH of the fixed cost goes.
-        .claims(Stretch::Dispatch, Reach::Specific, wasted_s * 0.3, wasted_s * (1.0 - 1.0 / GROWTH));
+        .claims(stretch, Reach::Specific, wasted_s * 0.3, wasted_s * (1.0 - 1.0 / GROWTH));
     if own {
         let say = message!(
             en: "--batch-size auto measures and takes the smallest that is nearly the fastest; the learning rate goes with it",
@@ -136,17 +136,50 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     )
 }
 
+/// Seconds that a larger batch would share, where they lie, and what shows them.
+struct Waste {
+    seconds: f64,
+    stretch: Stretch,
+    evidence: Evidence,
+    confidence: Confidence,
+}
+
 /// The compute time in which the GPU waits.
-fn on_gpu(analysis: &Analysis) -> Option<(f64, Evidence, Confidence)> {
+fn idle_gpu(analysis: &Analysis) -> Option<Waste> {
+    let window = analysis.window.as_ref()?;
+    if window.share(Phase::Compute) < COMPUTE_SHARE {
+        return None;
+    }
     let busy = analysis.device_busy_share().filter(|busy| *busy < GPU_BUSY)?;
     let what = message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间");
-    let evidence = analysis.in_window(Evidence::new(what, busy * 100.0, "%").against(GPU_BUSY * 100.0));
-    Some((analysis.dispatch_idle_s()?, evidence, Confidence::High))
+    Some(Waste {
+        seconds: analysis.dispatch_idle_s()?,
+        stretch: Stretch::Dispatch,
+        evidence: analysis.in_window(Evidence::new(what, busy * 100.0, "%").against(GPU_BUSY * 100.0)),
+        confidence: Confidence::High,
+    })
+}
+
+/// The time in which some kernel runs, so that the GPU reads busy, on a few of its processors.
+fn narrow_gpu(analysis: &Analysis) -> Option<Waste> {
+    let window = analysis.window.as_ref()?;
+    let busy = analysis.device_busy_share().filter(|busy| *busy >= GPU_BUSY)?;
+    let working = analysis.processors_at_work().filter(|working| *working < FEW_PROCESSORS)?;
+    let what = message!(en: "processors at work while the GPU reads busy", zh: "GPU 显示忙碌时实际工作的 SM");
+    Some(Waste {
+        seconds: busy * window.wall_s() * (1.0 - working),
+        stretch: Stretch::Device,
+        evidence: analysis.in_window(Evidence::new(what, working * 100.0, "%").against(FEW_PROCESSORS * 100.0)),
+        confidence: Confidence::Medium,
+    })
 }
 
 /// The compute time beyond what the arithmetic needs at [`CORE_FLOPS`] a usable core.
-fn on_cpu(analysis: &Analysis, compute_s: f64) -> Option<(f64, Evidence, Confidence)> {
+fn on_cpu(analysis: &Analysis, compute_s: f64) -> Option<Waste> {
     let window = analysis.window.as_ref()?;
+    if window.share(Phase::Compute) < COMPUTE_SHARE {
+        return None;
+    }
     let counted = analysis.facts.number("step.flops");
     let flops = counted.or_else(|| flops_per_step(analysis, window.samples_per_step()?))?;
     let cores = analysis.facts.number("threads.torch").unwrap_or(1.0).max(1.0);
@@ -160,7 +193,12 @@ fn on_cpu(analysis: &Analysis, compute_s: f64) -> Option<(f64, Evidence, Confide
     }
     let what = message!(en: "the step's arithmetic, of its compute time", zh: "一步的算术量占其计算时间");
     let evidence = Evidence::new(what, needed_ms / took_ms * 100.0, "%").against(ARITHMETIC_SHARE * 100.0);
-    Some((compute_s * (1.0 - needed_ms / took_ms), analysis.in_window(evidence), Confidence::Medium))
+    Some(Waste {
+        seconds: compute_s * (1.0 - needed_ms / took_ms),
+        stretch: Stretch::Dispatch,
+        evidence: analysis.in_window(evidence),
+        confidence: Confidence::Medium,
+    })
 }
 
 /// Two operations a parameter forward and four backward, at every position the input has.
@@ -200,12 +238,22 @@ mod tests {
             .fact("input.shape", json!([4, 128]))
     }
 
+    fn narrow(working: f64) -> Build {
+        Build::steady(20).batch(4).gpu(|gpu| {
+            gpu.util = Some(0.9);
+            gpu.sm_activity = Some(working);
+        })
+    }
+
     #[test]
     fn fires() {
         assert!(run(check, small(20_000)).is_some());
         assert_eq!(causes(small(20_000)), [ID]);
         let gpu = || Build::steady(20).batch(16).gpu(|gpu| gpu.util = Some(0.2));
         assert!(run(check, gpu()).is_some());
+        // It reads busy, but most of it has nothing to do; faster arithmetic would not help.
+        assert!(run(check, narrow(0.06)).is_some());
+        assert_eq!(causes(narrow(0.06).fact("amp.dtype", "off")), [ID]);
     }
 
     #[test]
@@ -215,6 +263,7 @@ mod tests {
         assert!(run(check, small(2_000_000)).is_none());
         assert!(run(check, small(20_000).batch(512)).is_none());
         assert!(run(check, Build::steady(20).batch(16).gpu(|gpu| gpu.util = Some(0.95))).is_none());
+        assert!(run(check, narrow(0.7)).is_none());
         assert!(run(check, small(20_000).fact("input.shape", json!([4, 3, 128, 128]))).is_none());
     }
 

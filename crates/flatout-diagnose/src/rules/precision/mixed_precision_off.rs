@@ -29,7 +29,7 @@
 //! ## 参考
 //! alloc 从计算能力 7 起推荐 AMP。DLProf 的用户：已开启仍被推荐 AMP；这里只看各步真正使用的精度。H200 上的 LSTM：TF32 每秒 208k 样本，autocast 302k。
 
-use crate::analysis::{Analysis, Device};
+use crate::analysis::{Analysis, Device, FEW_PROCESSORS};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
 use flatout_core::{Confidence, Evidence, Severity, message};
 
@@ -58,6 +58,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     }
     let (major, _) = analysis.busiest_gpu()?.info.compute_capability.filter(|(major, _)| *major >= CAPABILITY)?;
     let busy = analysis.device_busy_share().filter(|busy| *busy >= GPU_BUSY)?;
+    // Where a kernel keeps few of the processors busy, faster arithmetic hardly shortens it.
+    if analysis.processors_at_work().is_some_and(|working| working < FEW_PROCESSORS) {
+        return None;
+    }
     let possible_s = busy * window.wall_s() * GOES;
     let place = analysis.loop_place();
     let dtype = if major >= BF16_CAPABILITY { "bf16" } else { "fp16" };
@@ -121,6 +125,7 @@ mod tests {
     fn quiet() {
         assert!(run(check, full("bf16")).is_none());
         assert!(run(check, full("off").gpu(|gpu| gpu.util = Some(0.2))).is_none());
+        assert!(run(check, full("off").gpu(|gpu| gpu.sm_activity = Some(0.05))).is_none());
         assert!(run(check, full("off").fact("model.dtype", "torch.bfloat16")).is_none());
     }
 
