@@ -2,10 +2,12 @@
 //!
 //! A file is named by a key of everything it depends on: the options, and of each source file the path, size, time of change and sampled
 //! blocks. With `verify_sources` all bytes of the sources must be those it was made from, too. It is written beside its place and renamed, so it is whole or absent; its
-//! length, header and every block are checked when it is read. A file that fails the check is made again.
+//! length and header are checked when it is read, and every block unless nobody has written to it since that was done (`mark.rs`). A file that
+//! fails the check is made again.
 
 pub mod file;
 pub mod key;
+mod mark;
 pub mod prepared;
 
 use crate::dataset::{Images, Panel, Tabular};
@@ -91,11 +93,10 @@ impl Cache {
         let before = identity()?;
         let (key, source_bytes) = before;
         let path = self.folder.join(format!("{key:016x}.{ENDING}"));
-        if let Ok(file) = CacheFile::open(&path)
+        if let Ok(file) = CacheFile::open(&path, self.verify_sources)
             && (source_bytes.is_none() || source_bytes == file.header.source_bytes)
             && let Some(value) = T::restore(&file)
         {
-            touch(&path);
             return Ok((value, CacheUse::Hit(path)));
         }
         let value = load()?;
@@ -162,13 +163,6 @@ impl Cache {
             std::fs::remove_file(&entry.path).map_err(|error| DataError::writing(&entry.path, error))?;
         }
         Ok(removed)
-    }
-}
-
-/// The time of change says when an entry was last used.
-fn touch(path: &Path) {
-    if let Ok(file) = std::fs::File::options().append(true).open(path) {
-        let _ = file.set_modified(SystemTime::now());
     }
 }
 

@@ -2,6 +2,7 @@
 //! the beginning of a page.
 
 use super::key::{hash_block, hash_bytes};
+use super::mark;
 use super::prepared::Prepared;
 use crate::block::{Block, Plain};
 use crate::mapping::Mapping;
@@ -52,20 +53,24 @@ fn damaged(reason: &str) -> io::Error {
 }
 
 impl CacheFile {
-    /// Maps the file and checks all of it.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let header = Self::read_header(path)?;
-        let mapping = Mapping::new(&File::open(path)?)?;
+    /// Maps the file and checks it: all of it where it has no mark, or where that is asked for.
+    pub fn open(path: &Path, whole: bool) -> io::Result<Self> {
+        let (header, checksum) = Self::read_checked(path)?;
+        let file = File::open(path)?;
+        let known = !whole && mark::is_set(&file.metadata()?, checksum);
+        let mapping = Mapping::new(&file)?;
         for block in &header.blocks {
             let range = block.offset as usize..block.offset.saturating_add(block.bytes) as usize;
             let bytes = mapping
                 .bytes()
                 .get(range)
                 .ok_or_else(|| damaged("a block lies outside the file"))?;
-            if hash_block(bytes) != block.checksum {
+            if !known && hash_block(bytes) != block.checksum {
                 return Err(damaged("a block has changed"));
             }
         }
+        // Also says when it was last used. Nothing is lost where it cannot be set.
+        let _ = mark::set(&file, checksum);
         Ok(Self {
             mapping: Arc::new(mapping),
             header,
@@ -74,6 +79,11 @@ impl CacheFile {
 
     /// The header alone, with the file's length checked against it.
     pub fn read_header(path: &Path) -> io::Result<Header> {
+        Self::read_checked(path).map(|(header, _)| header)
+    }
+
+    /// The header with its checksum.
+    fn read_checked(path: &Path) -> io::Result<(Header, u64)> {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
         let mut prefix = [0; PREFIX_BYTES];
@@ -92,7 +102,7 @@ impl CacheFile {
         if header.file_bytes != length {
             return Err(damaged("it is cut short"));
         }
-        Ok(header)
+        Ok((header, checksum))
     }
 
     /// A block by name; `None` when it is not there or does not fit the type.
@@ -164,7 +174,8 @@ fn write_new<T: Prepared>(
     let mut file = io::BufWriter::with_capacity(1 << 20, File::create(path)?);
     file.write_all(MAGIC)?;
     file.write_all(&(text.len() as u64).to_le_bytes())?;
-    file.write_all(&hash_bytes(&text).to_le_bytes())?;
+    let checksum = hash_bytes(&text);
+    file.write_all(&checksum.to_le_bytes())?;
     file.write_all(&text)?;
     let mut written = PREFIX_BYTES + text.len();
     let padding = [0; PAGE_BYTES];
@@ -174,7 +185,8 @@ fn write_new<T: Prepared>(
         written = written.next_multiple_of(PAGE_BYTES) + bytes.len();
     }
     file.write_all(&padding[..written.next_multiple_of(PAGE_BYTES) - written])?;
-    file.into_inner()
-        .map_err(io::IntoInnerError::into_error)?
-        .sync_data()
+    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.sync_data()?;
+    let _ = mark::set(&file, checksum);
+    Ok(())
 }
