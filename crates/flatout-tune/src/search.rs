@@ -108,24 +108,32 @@ pub fn search(
     trial: &mut dyn Trial,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Found> {
-    let mut search = Search {
-        options,
-        machine,
-        trial,
-        tell,
-        began: Instant::now(),
-        rows: Vec::new(),
-        done: Vec::new(),
-        dead: Vec::new(),
-        refused: Vec::new(),
-        failures: 0,
-        hurtful_batch: None,
-        interrupted: false,
-    };
-    search.run()
+    Search::new(options, machine, trial, tell).run()
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(
+        options: &'a Options,
+        machine: &'a Machine,
+        trial: &'a mut dyn Trial,
+        tell: &'a mut dyn FnMut(Progress),
+    ) -> Self {
+        Self {
+            options,
+            machine,
+            trial,
+            tell,
+            began: Instant::now(),
+            rows: Vec::new(),
+            done: Vec::new(),
+            dead: Vec::new(),
+            refused: Vec::new(),
+            failures: 0,
+            hurtful_batch: None,
+            interrupted: false,
+        }
+    }
+
     fn run(&mut self) -> Result<Found> {
         let Some(first) = self.baseline()? else {
             return Err(TuneError::Interrupted.into());

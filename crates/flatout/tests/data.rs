@@ -41,17 +41,20 @@ const SMALL: &[&str] = &[
     "--plain",
 ];
 
+/// A small training of `y` by a table: its exit code and what it said.
+fn train(folder: &Path, table: &str, more: &[&str]) -> (Option<i32>, String) {
+    let output = flatout(
+        folder,
+        &[&["train", "--data", table, "--label", "y"], SMALL, more].concat(),
+    );
+    (output.status.code(), text(&output.stderr))
+}
+
 #[test]
 fn training_says_what_it_cannot_read_and_how_to_go_on() {
     let folder = tempfile::tempdir().unwrap();
     table(folder.path());
-    let train = |more: &[&str]| {
-        let output = flatout(
-            folder.path(),
-            &[&["train", "--data", "t.csv", "--label", "y"], SMALL, more].concat(),
-        );
-        (output.status.code(), text(&output.stderr))
-    };
+    let train = |more: &[&str]| train(folder.path(), "t.csv", more);
     let (code, said) = train(&[]);
     assert_eq!(code, Some(2));
     assert!(
@@ -224,13 +227,7 @@ fn globs_and_columns_with_commas_and_empty_ones() {
         format!("\"price, EUR\",b,none,y\n{rows}"),
     )
     .unwrap();
-    let train = |more: &[&str]| {
-        let output = flatout(
-            folder.path(),
-            &[&["train", "--data", "c.csv", "--label", "y"], SMALL, more].concat(),
-        );
-        (output.status.code(), text(&output.stderr))
-    };
+    let train = |more: &[&str]| train(folder.path(), "c.csv", more);
     let (code, said) = train(&[]);
     assert!(
         code == Some(2) && said.contains("`--missing '\"price, EUR\"=mean'`"),

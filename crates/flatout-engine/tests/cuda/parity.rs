@@ -64,7 +64,7 @@ fn parity_of(case: &Case, precision: Precision, within: &Tolerance) -> Vec<Strin
         hand_over(&mut card, &mut rounded, digits(precision));
         let of_rounded = gradients(&mut rounded, case, after, &names);
         rounded.update(0.0).unwrap();
-        let off = step_of_both(&mut card, &mut cpu, case, after, &of_rounded);
+        let off = step_of_both(&mut card, &mut cpu, case, after, &names, &of_rounded);
         let found = off.beyond(within, case.slack, after > 0);
         wrong.extend(
             found
@@ -179,20 +179,20 @@ fn step_of_both(
     cpu: &mut CpuSession<f32>,
     case: &Case,
     step: usize,
+    names: &[String],
     of_rounded: &[Vec<f32>],
 ) -> Off {
-    let names: Vec<String> = cpu.plan().names(Role::Parameter).map(str::to_owned).collect();
-    let before = all(cpu, &names, Session::read);
+    let before = all(cpu, names, Session::read);
     let (mut evaluations, mut losses, mut both, mut after) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for session in [card as &mut dyn Session, cpu] {
         session.set_valid_rows(21);
         fill(session, case, 99);
         session.evaluate().unwrap();
-        both.push(gradients(session, case, step, &names));
+        both.push(gradients(session, case, step, names));
         evaluations.push(session.take_evaluation_loss().unwrap());
         session.update(1e-3).unwrap();
         losses.push(session.take_loss().unwrap());
-        after.push(all(session, &names, Session::read));
+        after.push(all(session, names, Session::read));
     }
     let least = least_that_counts(both[1].iter().map(|gradient| norm(gradient)));
     // An update divides by the gradient's own size: where that is rounding, so is the update.

@@ -224,20 +224,9 @@ fn of_what_cannot_be_told_apart_fewer_workers_are_taken() {
         let mut trial = Simulated::new(folder.path());
         let options = options();
         let machine = Machine::here();
-        let mut search = Search {
-            options: &options,
-            machine: &machine,
-            trial: &mut trial,
-            tell: &mut |_| {},
-            began: Instant::now(),
-            rows: Vec::new(),
-            done: Vec::new(),
-            dead: Vec::new(),
-            refused: Vec::new(),
-            failures: 0,
-            hurtful_batch: None,
-            interrupted: true,
-        };
+        let mut tell = |_: Progress| {};
+        let mut search = Search::new(&options, &machine, &mut trial, &mut tell);
+        search.interrupted = true;
         let mut best = Best {
             settings: knobs::one("loader.num_workers", 2),
             measured: Measurement::default(),
