@@ -76,23 +76,29 @@ impl Change {
                 let sign = if self.difference < 0.0 { "−" } else { "+" };
                 format!("{sign}{}", unit.show(self.difference.abs()))
             },
-            factor,
+            |factor| shown(factor, is_small(factor)),
         )
     }
 
+    /// In the form of the change itself, percent or factor.
     pub fn show_interval(&self, unit: Unit) -> Option<String> {
         if unit == Unit::Share {
             let (low, high) = self.difference_interval?;
             return Some(format!("{:+.1} – {:+.1}", low * 100.0, high * 100.0));
         }
         let (low, high) = self.factor_interval?;
-        Some(format!("{} – {}", factor(low), factor(high)))
+        let percent = self.factor.is_some_and(is_small);
+        Some(format!("{} – {}", shown(low, percent), shown(high, percent)))
     }
 }
 
-/// Small changes in percent, large ones as a factor.
-fn factor(factor: f64) -> String {
-    if (0.5..2.0).contains(&factor) {
+/// Small changes are told in percent, large ones as a factor.
+fn is_small(factor: f64) -> bool {
+    (0.5..2.0).contains(&factor)
+}
+
+fn shown(factor: f64, percent: bool) -> String {
+    if percent {
         format!("{:+.1}%", (factor - 1.0) * 100.0)
     } else if factor >= 100.0 {
         format!("{factor:.0}×")
@@ -161,6 +167,11 @@ mod tests {
         assert_eq!(change.show(Unit::PerSecond), "4.90×");
         let (low, high) = change.factor_interval.unwrap();
         assert!(low < 4.9 && high > 4.9 && high - low < 0.3);
+        // Both ends as the change, though one of them alone would be a factor.
+        let halved = Change::between(&figure(100.0, Some(2.0)), &figure(52.0, Some(5.0)));
+        assert!(halved.factor_interval.unwrap().0 < 0.5);
+        let interval = halved.show_interval(Unit::PerSecond).unwrap();
+        assert!(!interval.contains('×'), "{interval}");
         assert_eq!(
             Change::between(&figure(100.0, None), &figure(97.0, None)).show(Unit::PerSecond),
             "-3.0%"

@@ -47,14 +47,14 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         Action::List => {
             let entries = cache.list()?;
             let (count, folder) = (entries.len(), cache.folder().display());
-            let title = message!(en: "{count} prepared data sets in {folder}", zh: "{folder} 中有 {count} 个已预处理的数据集");
+            let title = message!(en: "prepared data sets in {folder}: {count}", zh: "{folder} 中有 {count} 个已预处理的数据集");
             (entries, title)
         }
         Action::Clean { older_than } => {
             let entries = cache.clean(older_than * 86_400)?;
             let count = entries.len();
             let size = units::bytes(entries.iter().map(|entry| entry.size_bytes).sum::<u64>() as f64);
-            let title = message!(en: "removed {count} prepared data sets, {size}", zh: "已删除 {count} 个已预处理的数据集，共 {size}");
+            let title = message!(en: "prepared data sets removed: {count}, {size}", zh: "已删除 {count} 个已预处理的数据集，共 {size}");
             (entries, title)
         }
     };
