@@ -63,10 +63,19 @@ fn f16_leaves_out_updates_that_overflow() {
     assert_ne!(before, after);
 }
 
-/// Every kernel once and no more: what compute-sanitizer looks at, which takes its time.
+/// Every kernel once and no more: what compute-sanitizer looks at, which takes its time. `FLATOUT_TEST_CASE` names the only case to look at;
+/// one that does not exist makes it name them all.
 fn one_step(precision: Precision) {
     cuda::force_recurrence(Some(Way::Persistent));
-    for case in CASES {
+    let only = std::env::var("FLATOUT_TEST_CASE").ok();
+    let chosen = |case: &&Case| only.as_ref().is_none_or(|name| case.name == name);
+    let names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+    assert!(
+        CASES.iter().any(|case| chosen(&case)),
+        "there are\ncase: {}",
+        names.join("\ncase: ")
+    );
+    for case in CASES.iter().filter(chosen) {
         let mut session = CudaSession::new((case.plan)().unwrap(), 0, precision, 3).unwrap();
         prepare(&mut session);
         fill(&mut session, case, 0);
