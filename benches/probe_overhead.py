@@ -13,7 +13,8 @@ step, as its guide asks for). The width is chosen so that a step alone takes 2 m
 On a machine with neighbours that still leaves more noise than the probe costs. `--within SECONDS` therefore measures the probe alone
 inside one process under `flatout run`, in one long epoch: what runs at every step (`__next__`, the hook after the optimizer) is in
 place at six steps of eight and away at two, in random order, so that nothing differs but the probe and whatever lasts longer than
-that hits all of them. On a GPU, which runs behind, blocks of 40 steps take the place of single ones, with every patch. Told are
+that hits all of them. On a GPU, which runs behind, blocks of 70 steps take the place of single ones, with every patch, after enough steps
+for the probe to find the loop steady. Told are
 medians of the differences in wall time and in the thread's CPU time. What the probe reckons up now and then hits few steps, so
 that no median shows it: it is timed where it runs and told by itself, to be added. `nothing` is the difference of the two without the
 probe: what this machine shows where there is none.
@@ -46,6 +47,8 @@ import tempfile
 import time
 
 WARM_STEPS = 3
+# Until the probe coasts: what it does before that is no steady step's.
+WARM_GPU_STEPS = 15
 
 
 def probe_switch(torch, every):
@@ -205,7 +208,7 @@ def worker(device, width, steps, peer, pipes, cpu):
             if switch is None:
                 print(json.dumps(block()[0]), file=answers, flush=True)
                 continue
-            warm = 0 if single else WARM_STEPS
+            warm = 0 if single else WARM_GPU_STEPS if device == "cuda" else WARM_STEPS
             block(steps=200)
             triples, end = [], time.perf_counter() + float(line)
             while time.perf_counter() < end:
@@ -283,7 +286,7 @@ def round_of(commands, own, blocks):
 def within(command, own, seconds, keep, peer="switch"):
     """The probe against none in one process, in triples of single steps, or of short blocks."""
     on_cpu = {"outside": 10}.get(peer, 1)
-    own = dict(own, steps=on_cpu if own["device"] == "cpu" else 40, peer=peer)
+    own = dict(own, steps=on_cpu if own["device"] == "cpu" else 70, peer=peer)
     arm = Arm("probe", command, own)
     arm.ready()
     told = arm.ask(seconds)

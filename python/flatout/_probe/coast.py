@@ -27,6 +27,8 @@ LONGEST_NS = 250_000_000
 GRACE_NS = 100_000_000
 # So many steps in a row must have been plain ones.
 STEADY = 8
+# A stretch in which the host waited for the device.
+READ = bytes((BEGUN, SYNC))
 # Fewer entries than this until a loader's last batch are not worth it.
 FEWEST = 6
 
@@ -152,19 +154,23 @@ def count_batches(counters, batches, wait, came):
 
 
 def alike(counters, sums):
-    """Steps that are all of one kind, one batch each, reckoned up column by column; gives how many entries those are."""
-    kinds = bytes([entry & 7 for entry in log])
-    width = kinds.find(OTHER) + 1
-    count = len(kinds) // width if width else 0
-    pattern = kinds[:width]
+    """Steps that are all of one kind, one batch each, reckoned up column by column; gives how many entries those are. Reads of the
+    device now and then, as of a loss that is told every ten steps, are taken out first and put in afterwards."""
+    entries, kinds, reads = log, bytes([entry & 7 for entry in log]), ()
+    width, count = run(kinds)
+    if not count and READ in kinds:
+        entries, kinds, reads = without_reads(kinds)
+        width, count = run(kinds)
     resting = clock.phase == OTHER and clock.resting >= 0 and clock.last_step == clock.since and not clock.batch_samples
-    if count < 2 or not resting or pattern[0] != DATA or pattern.count(COMPUTE) != 1 or kinds[: count * width] != pattern * count:
+    if not count or not resting:
         return 0
-    times = [entry >> 3 for entry in log[: count * width]]
+    pattern, whole = kinds[:width], count * width
+    times = [entry >> 3 for entry in entries[:whole]]
     ends = times[width - 1 :: width]
-    before, phase, spent = [clock.since] + ends[:-1], OTHER, {}
+    before, phase, spent, phases = [clock.since] + ends[:-1], OTHER, {}, []
     for place, kind in enumerate(pattern):
         column = times[place::width]
+        phases.append(phase)
         # The time up to an entry is the phase's under way, but for a stretch that ends with it.
         whose = kind if kind in (TRANSFER, SYNC) else phase
         taken = list(map(sub, column, before))
@@ -172,6 +178,14 @@ def alike(counters, sums):
         before = column
         if kind == DATA or kind == COMPUTE:
             phase = kind
+    reads = [(at, taken) for at, taken in reads if at < whole]
+    for at, taken in reads:
+        step, place = divmod(at, width)
+        spent[phases[place]][step] -= taken
+        spent.setdefault(SYNC, [0] * count)[step] += taken
+    if any(min(taken) < 0 for taken in spent.values()):
+        # Stretches that lie within each other.
+        return 0
     for whose, taken in spent.items():
         sums[whose] += sum(taken)
         count_all(counters, W_HIST + whose * BUCKETS, taken)
@@ -180,7 +194,25 @@ def alike(counters, sums):
     counters[W_SAMPLES] += sum(_sizes[:count]) if _measure else _samples * count
     clock.last_sums, clock.last_step, clock.since, clock.resting = sums[:], ends[-1], ends[-1], sums[OTHER]
     count_batches(counters, count, sum(spent[DATA]), times[-width + pattern.index(COMPUTE)])
-    return count * width
+    return whole + 2 * len(reads)
+
+
+def run(kinds):
+    """Entries of a step, and how many steps of one batch each follow one another that are of one kind; none where not all are."""
+    width = kinds.find(OTHER) + 1
+    count, pattern = len(kinds) // width if width else 0, kinds[:width]
+    plain = count > 1 and pattern[0] == DATA and pattern.count(COMPUTE) == 1 and kinds[: count * width] == pattern * count
+    return width, count if plain else 0
+
+
+def without_reads(kinds):
+    """What was written down but for reads of the device, its kinds, and those: the place of the entry each came before, and its time."""
+    entries, reads, done, at = [], [], 0, kinds.find(READ)
+    while at >= 0:
+        entries += log[done:at]
+        reads.append((len(entries), (log[at + 1] >> 3) - (log[at] >> 3)))
+        done, at = at + 2, kinds.find(READ, at + 2)
+    return entries + log[done:], kinds.replace(READ, b""), reads
 
 
 def count_all(counters, at, taken):
