@@ -68,6 +68,7 @@ record() { # name, CPU list
     run=$(ls -d "$home"/runs/*/ 2>/dev/null | head -1)
     if [ -n "$run" ] && [ -s "$run/steps.jsonl" ]; then
         mkdir -p "$target" && rm -rf "${target:?}"/* && cp -r "$run"/* "$target"/
+        rm -f "$target/trace.json" # megabytes; what was read from it lies in profile.json
         anonymous "$target"
         echo "recorded $1 (exit $code)"
     else
