@@ -3,9 +3,11 @@
 On a CUDA tensor the host waits there for the device; on a CPU tensor it does not, and the event says which it was.
 """
 
+from threading import get_ident
 from time import perf_counter_ns
 
 from .. import clock, guard, places
+from ..clock import BEGUN, TRANSFER
 from ..ring import W_LOSS, W_LOSSES, W_STEPS
 
 _sites = {}
@@ -79,7 +81,7 @@ def seen(tensor, what, begin, end):
     """One read. On the device the wait belongs to `sync`; on the host it is a part of the computing."""
     frame = places._getframe(2)
     if tensor.is_cuda:
-        if clock.get_ident() == clock.thread:
+        if get_ident() == clock.thread:
             clock.span(clock.SYNC, begin, end)
         count(what, "cuda", end - begin, places.outside_torch(frame))
     elif places.kind_of(frame.f_code) > places.TORCH:
@@ -119,7 +121,11 @@ def _patch_copy(cls, name):
         result = original(self, *args, **kwargs)
         try:
             if self.is_cuda is not result.is_cuda:
-                copied(self, result, begin)
+                if clock.coasting and result.is_cuda and get_ident() == clock.thread:
+                    # As `clock.span`, without the way there: a steady step has some of these.
+                    clock.log.extend((begin * 8 + BEGUN, perf_counter_ns() * 8 + TRANSFER))
+                else:
+                    copied(self, result, begin)
         except Exception as error:
             guard.failed(error, name)
         return result
@@ -129,11 +135,10 @@ def _patch_copy(cls, name):
 
 def copied(source, result, begin):
     end = perf_counter_ns()
-    if result.is_cuda:
-        if clock.get_ident() == clock.thread:
-            clock.span(clock.TRANSFER, begin, end)
-    else:
+    if not result.is_cuda:
         seen(source, "to-cpu", begin, end)
+    elif get_ident() == clock.thread:
+        clock.span(TRANSFER, begin, end)
 
 
 def _patch_wait(owner, name):
@@ -149,7 +154,7 @@ def _patch_wait(owner, name):
         result = original(*args, **kwargs)
         try:
             end = perf_counter_ns()
-            if clock.get_ident() == clock.thread:
+            if get_ident() == clock.thread:
                 clock.span(clock.SYNC, begin, end)
             count("synchronize", "cuda", end - begin, places.calling_frame(1))
         except Exception as error:

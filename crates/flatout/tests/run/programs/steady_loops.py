@@ -9,6 +9,7 @@ from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from flatout._probe import clock, coast, guard
+from flatout._probe.patches import sync
 from flatout._probe.ring import private_words, W_BATCHES, W_EVAL_BATCHES, W_HIST, W_SAMPLES, W_STEPS, W_SUMS, BUCKETS
 
 torch.manual_seed(0)
@@ -134,6 +135,33 @@ for seed in range(200):
     assert not guard.off, guard.told
     assert found[0] == found[1], seed
 assert sum(map(bool, in_columns)) > 100, in_columns
+
+
+class Card:
+    """Stands for a tensor: it only says where it is."""
+
+    is_cuda = False
+
+    def to(self, device):
+        moved = Card()
+        moved.is_cuda = device == "cuda"
+        return moved
+
+
+# A copy to the device is the same stretch whether the loop coasts or not.
+sync._patch_copy(Card, "to")
+coast.alike = columns
+for coasting in (False, True):
+    clock.phase, clock.since = clock.COMPUTE, clock.perf_counter_ns()
+    before = words[W_SUMS + clock.TRANSFER]
+    if coasting:
+        coast.begin(1, 2, [Info, 0, 5, 0, False], 7, None, None)
+    Card().to("cuda").to("cuda")
+    assert len(clock.log) == 2 * coasting
+    assert (words[W_SUMS + clock.TRANSFER] > before) is not coasting
+    clock.settle()
+    assert words[W_SUMS + clock.TRANSFER] > before
+assert not guard.off, guard.told
 print("exact")
 sys.stdout.flush()
 # The clock stands in a made-up time now: nothing of it may go into the record.
