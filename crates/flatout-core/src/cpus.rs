@@ -1,9 +1,10 @@
 //! How many CPUs this process may really use: affinity ∩ cgroup quota. Advice that counts the machine's cores instead is
 //! what drowns jobs on shared machines.
 
+use crate::cgroup::{self, Version};
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UsableCpus {
@@ -63,33 +64,12 @@ pub fn allowed() -> Vec<usize> {
 
 /// The tightest CPU quota of this process's cgroup and its ancestors, v2 or v1. `root` is `/` but in tests.
 fn quota(root: &Path) -> Option<f64> {
-    let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
-    let mut tightest: Option<f64> = None;
-    for line in groups.lines() {
-        let mut fields = line.splitn(3, ':');
-        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let (mount, read): (PathBuf, fn(&Path) -> Option<f64>) = if controllers.is_empty() {
-            (root.join("sys/fs/cgroup"), quota_v2)
-        } else if controllers.split(',').any(|name| name == "cpu") {
-            let joined = root.join("sys/fs/cgroup").join(controllers);
-            (
-                if joined.is_dir() {
-                    joined
-                } else {
-                    root.join("sys/fs/cgroup/cpu")
-                },
-                quota_v1,
-            )
-        } else {
-            continue;
-        };
-        for relative in Path::new(path.trim_start_matches('/')).ancestors() {
-            if let Some(cpus) = read(&mount.join(relative)) {
-                tightest = Some(tightest.map_or(cpus, |known| known.min(cpus)));
-            }
-        }
-    }
-    tightest
+    let groups = cgroup::groups(root, "cpu");
+    let quotas = groups.iter().filter_map(|group| match group.version {
+        Version::Two => quota_v2(&group.folder),
+        Version::One => quota_v1(&group.folder),
+    });
+    quotas.reduce(f64::min)
 }
 
 fn quota_v2(group: &Path) -> Option<f64> {
@@ -116,16 +96,7 @@ fn ratio(quota: f64, period: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        folder
-    }
+    use crate::cgroup::tree;
 
     #[test]
     fn the_tightest_ancestor_of_v2_counts() {

@@ -1,11 +1,13 @@
 //! The words every part of flatout shares. Nothing here reads a GPU, a record or a Python file.
 
+mod cgroup;
 pub mod cpus;
 pub mod error;
 pub mod files;
 pub mod finding;
 pub mod histogram;
 pub mod language;
+pub mod memory;
 pub mod nvidia;
 pub mod rule;
 pub mod spelling;

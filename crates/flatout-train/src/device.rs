@@ -3,6 +3,7 @@
 use crate::settings::{Amp, Settings};
 use crate::{TrainError, memory};
 use flatout_core::cpus::UsableCpus;
+use flatout_core::memory::UsableMemory;
 use flatout_core::{Message, message};
 use flatout_engine::cuda::{CudaSession, Found, Precision};
 use flatout_engine::{CpuSession, EngineError, Plan, Session};
@@ -86,7 +87,7 @@ fn precision(amp: Amp) -> Precision {
 fn cpu(settings: &Settings, plan: Plan, notes: Vec<Message>) -> Result<Opened, TrainError> {
     // Linux promises memory it does not have and kills whoever uses it: what is free is asked for before it is taken.
     let free =
-        || memory::of_machine().map(|room| (room.free_bytes as f64 * (1.0 - memory::FREE_RATIO)) as u64);
+        || UsableMemory::here().map(|room| (room.free_bytes as f64 * (1.0 - memory::FREE_RATIO)) as u64);
     let limit = settings.memory_limit.or_else(free);
     within_limit(limit, memory::plan_bytes(&plan))?;
     let session = CpuSession::<f32>::new(plan, threads(settings), settings.seed)?;

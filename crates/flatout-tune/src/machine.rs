@@ -3,6 +3,7 @@
 use crate::TuneError;
 use crate::gpus::{self, Figures};
 use flatout_core::cpus::UsableCpus;
+use flatout_core::memory::UsableMemory;
 use flatout_telemetry::record::{GpuInfo, RunInfo};
 use flatout_telemetry::{Sampler, SamplerOptions};
 use std::time::Duration;
@@ -31,7 +32,7 @@ impl Machine {
         }
         Self {
             cpus: UsableCpus::here(),
-            memory_bytes: info.host.as_ref().and_then(|host| host.memory_bytes),
+            memory_bytes: UsableMemory::here().map(|memory| memory.total_bytes),
             gpus: info.gpus.into_values().collect(),
             cpu_bf16: cpu_bf16(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
         }

@@ -130,7 +130,7 @@ impl Probe<'_> {
             other => other?,
         };
         let room = memory::beside(&*opened.session, settings);
-        if !self.sizes.is_empty() && room.is_some_and(|room| !room.leaves_enough()) {
+        if !self.sizes.is_empty() && room.is_some_and(|room| !memory::leaves_enough(room)) {
             return Ok(None);
         }
         let mut samples_s = speed.best;

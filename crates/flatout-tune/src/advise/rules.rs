@@ -211,7 +211,7 @@ fn switches(machine: &Machine, question: &Question) -> Vec<Advice> {
 }
 
 fn intervals() -> [Advice; 2] {
-    let reason = message!(en: "epochs between evaluations: each one empties the GPU's queue", zh: "每隔几轮评估：每次评估都会让 GPU 队列变空");
+    let reason = message!(en: "epochs between evaluations: during each one no step is trained", zh: "每隔几轮评估：评估期间不训练");
     let saving = message!(en: "epochs between checkpoints", zh: "每隔几轮保存检查点");
     [
         advice("eval_interval", 5, reason),
