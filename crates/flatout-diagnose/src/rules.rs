@@ -105,6 +105,7 @@ rules! {
         data_parallel,
     }
     startup {
+        slow_end,
         slow_start,
     }
 }

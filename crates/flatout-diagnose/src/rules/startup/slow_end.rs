@@ -1,0 +1,124 @@
+//! # slow-end
+//!
+//! ## What it detects
+//! A program that is done and does not end: PyTorch waits five seconds for each worker of a loader.
+//! ## Why it is slow
+//! A loader with workers that stay and with pinned memory is looked after when Python ends: each of its workers is waited for, up to five
+//! seconds, one after the other, and nobody has told them to end. The GPU idles, a job holds its place in the queue, and a search pays it
+//! at every trial.
+//! ## Evidence
+//! The stacks of the main thread that stood in PyTorch's waiting for a worker, as a time; the run's time after its last step.
+//! ## Fix
+//! Let the loader go before Python ends: train inside a function (its variables go when it returns), or write `del loader`. Then the workers
+//! are told to end, and do so at once.
+//! ## When it is wrong
+//! In a long run it is nothing: it comes once, at the end.
+//! ## References
+//! `_MultiProcessingDataLoaderIter._clean_up_worker` in PyTorch's `torch/utils/data/dataloader.py`.
+//!
+//! ---
+//! ## 检测什么
+//! 程序已经做完，却迟迟不退出：PyTorch 要为 DataLoader 的每个 worker 各等 5 秒。
+//! ## 为什么慢
+//! 使用常驻 worker 和锁页内存的 DataLoader 会在 Python 退出时被清理：逐个等待每个 worker，每个最多 5 秒，而没有人通知它们结束。这段时间
+//! GPU 空闲，作业占着队列的位置，参数搜索的每次试验都要付一次。
+//! ## 证据
+//! 主线程停在 PyTorch 等待 worker 处的栈，折算成时间；最后一步之后的时间。
+//! ## 怎么改
+//! 在 Python 退出之前释放 DataLoader：把训练放进函数里（返回时变量随之释放），或写 `del loader`。这样 worker 会收到结束通知，立即退出。
+//! ## 何时不成立
+//! 对长时间的运行可以忽略：它只在结束时发生一次。
+//! ## 参考
+//! PyTorch 的 `torch/utils/data/dataloader.py` 中的 `_MultiProcessingDataLoaderIter._clean_up_worker`。
+
+use crate::analysis::Analysis;
+use crate::candidate::Candidate;
+use flatout_core::{Evidence, Severity, message, units};
+
+pub const ID: &str = "slow-end";
+/// The longer a run, the less it matters.
+pub const WORST: Severity = Severity::Information;
+
+/// PyTorch's patience with one worker.
+const WAITED_S: f64 = 5.0;
+/// Of the whole run.
+const SHARE: f64 = 0.02;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let data = analysis.data;
+    let total_s = analysis.time.total_s;
+    let last_step_s = data.steps.iter().rev().find(|tick| tick.steps > 0)?.t;
+    let stacks = || data.stacks.iter().flat_map(|tick| &tick.stacks).filter(|stack| !stack.worker);
+    let waiting = stacks().filter(|stack| stack.frames.iter().any(|frame| frame.contains("._clean_up_worker (")));
+    let (waiting, all): (u64, u64) = (waiting.map(|stack| stack.count).sum(), stacks().map(|stack| stack.count).sum());
+    let after_s = (total_s - last_step_s).max(0.0);
+    // Stacks come at even intervals.
+    let waited_s = (waiting as f64 / all.max(1) as f64 * total_s).min(after_s);
+    let share = waited_s / total_s.max(f64::MIN_POSITIVE);
+    if waited_s < WAITED_S * 0.8 || share < SHARE {
+        return None;
+    }
+    let shown = units::duration(waited_s);
+    Some(
+        Candidate::new(
+            ID,
+            WORST,
+            message!(
+                en: "The program was done, and PyTorch waited {shown} for the loader's workers to end",
+                zh: "程序已经做完，PyTorch 又花了 {shown} 等待 DataLoader 的 worker 退出"
+            ),
+        )
+        .evidence(
+            Evidence::new(message!(en: "waiting for workers at the end", zh: "结束时等待 worker"), waited_s, "s")
+                .against(WAITED_S)
+                .over(last_step_s, total_s),
+        )
+        .evidence(Evidence::new(message!(en: "time after the last step", zh: "最后一步之后的时间"), after_s, "s"))
+        .code(
+            None,
+            message!(
+                en: "Train inside a function, or write `del loader` at the end: then the workers are told to end, and do so at once",
+                zh: "把训练放进函数里，或在结尾写 `del loader`：worker 会收到结束通知并立即退出"
+            ),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, check_empty};
+    use flatout_telemetry::record::{ExitInfo, RunData};
+
+    const END: &str = "_MultiProcessingDataLoaderIter._clean_up_worker (/site-packages/torch/utils/data/dataloader.py:1703)";
+
+    fn ending(seconds: f64, waiting: u64) -> RunData {
+        let build = Build::steady(20).stack(&["<module> (train.py:3)"], 400).stack(&[END, "wait (x.py:3)"], waiting);
+        let mut data = build.done();
+        data.info.exit = Some(ExitInfo {
+            t: 22.0 + seconds,
+            code: Some(0),
+            signal: None,
+        });
+        data
+    }
+
+    #[test]
+    fn fires() {
+        let found = check(&Analysis::new(&ending(20.0, 400))).unwrap().finding;
+        assert!((found.evidence[0].value - 20.0).abs() < 1.0, "{:?}", found.evidence);
+        assert_eq!(found.severity, Severity::Information);
+    }
+
+    #[test]
+    fn quiet() {
+        // Something else took the time, or it was short.
+        assert!(check(&Analysis::new(&ending(20.0, 0))).is_none());
+        assert!(check(&Analysis::new(&ending(1.0, 20))).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}
