@@ -29,12 +29,20 @@ pub fn open(
     batch: &mut Batch,
     say: &mut dyn FnMut(Message),
 ) -> Result<Opened, TrainError> {
+    let (first, mut refused) = (*batch, None);
     loop {
         match opener(settings, data, batch.micro) {
             Err(TrainError::Engine(EngineError::OutOfMemory { wanted_bytes })) => {
-                *batch = make_smaller(settings, data, *batch, wanted_bytes, say)?;
+                refused.get_or_insert(wanted_bytes);
+                *batch = halved(settings, data, *batch, wanted_bytes)?;
             }
-            other => return other,
+            opened => {
+                // Once, whatever it took to find the size.
+                if let (Ok(_), Some(wanted_bytes)) = (&opened, refused) {
+                    say(in_parts(first, *batch, wanted_bytes));
+                }
+                return opened;
+            }
         }
     }
 }
@@ -47,24 +55,30 @@ pub fn make_smaller(
     wanted_bytes: u64,
     say: &mut dyn FnMut(Message),
 ) -> Result<Batch, TrainError> {
-    let Some(smaller) = batch.halved() else {
-        return Err(TrainError::DoesNotFit {
-            wanted_bytes,
-            smaller: smaller_model(settings, data),
-        });
-    };
-    let (before, now, parts, wanted) = (
-        batch.micro,
-        smaller.micro,
-        smaller.parts(),
-        units::bytes(wanted_bytes as f64),
-    );
-    let effective = batch.effective;
-    say(message!(
+    let smaller = halved(settings, data, batch, wanted_bytes)?;
+    say(in_parts(batch, smaller, wanted_bytes));
+    Ok(smaller)
+}
+
+fn halved(
+    settings: &Settings,
+    data: &TrainingData,
+    batch: Batch,
+    wanted_bytes: u64,
+) -> Result<Batch, TrainError> {
+    batch.halved().ok_or_else(|| TrainError::DoesNotFit {
+        wanted_bytes,
+        smaller: smaller_model(settings, data),
+    })
+}
+
+fn in_parts(before: Batch, now: Batch, wanted_bytes: u64) -> Message {
+    let (effective, parts, wanted) = (before.effective, now.parts(), units::bytes(wanted_bytes as f64));
+    let (before, now) = (before.micro, now.micro);
+    message!(
         en: "{before} samples at once do not fit ({wanted} wanted): going on with {now} at once, {parts} times an update; an update is still of {effective} samples",
         zh: "一次 {before} 个样本放不下（需要 {wanted}）：改为一次 {now} 个、每次更新累积 {parts} 次；每次更新仍为 {effective} 个样本"
-    ));
-    Ok(smaller)
+    )
 }
 
 /// A model of the same kind that fits with one sample at a time: narrower by halves, then with a single layer.
