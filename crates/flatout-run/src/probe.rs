@@ -27,6 +27,7 @@ files![
     "_probe/clock.py",
     "_probe/coast.py",
     "_probe/device.py",
+    "_probe/feeding.py",
     "_probe/guard.py",
     "_probe/hook.py",
     "_probe/making.py",

@@ -222,7 +222,7 @@ impl ProgramTrial<'_> {
         };
         measured.not_in_force = self.route.not_in_force(settings, data, &measured);
         measured.record = record.to_owned();
-        Outcome::Measured(measured)
+        Outcome::Measured(Box::new(measured))
     }
 }
 
@@ -255,6 +255,7 @@ fn probe_plan(plan: &Plan, folder: &Path, saved: &Path) -> String {
         "settle": plan.settle_s,
         "best": plan.best.map(|best| (best.low, best.high)),
         "sizes": plan.sizes,
+        "workers": plan.workers,
         "variants": plan.variants,
         "folder": folder,
         "saved": saved,

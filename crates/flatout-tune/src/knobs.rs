@@ -12,6 +12,10 @@ mod switches;
 mod threads;
 
 pub use batch_size::AS_GOOD;
+pub use loader::feeding;
+
+/// The knob that turns only what feeds the steps.
+pub const LOADER: &str = loader::KNOB.name;
 
 use crate::limits::Limits;
 use crate::machine::Machine;
@@ -29,13 +33,14 @@ pub struct Knob {
     pub variants: fn(&Machine) -> Vec<(&'static str, String)>,
 }
 
+/// In the order in which their values are tried on some steps: threads fit every program, others may end it.
 pub const KNOBS: &[Knob] = &[
     loader::KNOB,
     batch_size::KNOB,
+    threads::KNOB,
     precision::KNOB,
     switches::KNOB,
     compile::KNOB,
-    threads::KNOB,
 ];
 
 /// Something to try.

@@ -34,8 +34,8 @@ const FAILURES: usize = 3;
 const CUT: f64 = 0.8;
 /// A noise above this asks for a second measurement of start and best at the end, and trials are kept for it.
 const NOISY: f64 = 0.05;
-/// How many times its batch a trial of another batch takes steps of, for what comes after it.
-const NEXT_SIZES: u64 = 4;
+/// How many times its batch a trial takes steps of, where the batch may change.
+const LARGEST: u64 = 8;
 const BATCH: &str = "loader.batch_size";
 
 #[derive(Clone, Debug)]
@@ -177,8 +177,13 @@ impl<'a> Search<'a> {
         let plan = Plan {
             beat: (!energy).then_some(best.measured.rate.mean * CUT),
             best: (!energy).then_some(best.measured.rate),
-            // What comes next goes on from this batch.
-            sizes: if other_batch { NEXT_SIZES } else { 0 },
+            // What comes next goes on from this step; other workers alone change nothing in it.
+            sizes: if proposal.knob == knobs::LOADER {
+                0
+            } else {
+                self.sizes(&settings)
+            },
+            workers: knobs::feeding(&self.options.limits, self.machine),
             variants: self.variants(&settings, other_batch),
             ..self.options.plan.clone()
         };
@@ -206,6 +211,19 @@ impl<'a> Search<'a> {
             self.take(best, settings, measured);
         }
         Ok(())
+    }
+
+    /// How many times its batch a trial takes steps of: as far as it may grow.
+    fn sizes(&self, settings: &Settings) -> u64 {
+        let limits = &self.options.limits;
+        let batch: Option<u64> = settings.get(BATCH).and_then(|batch| batch.parse().ok());
+        let within = limits.highest(BATCH).zip(batch);
+        let most = within.map_or(LARGEST, |(highest, batch)| highest / batch.max(1));
+        if limits.allows(BATCH) {
+            most.clamp(1, LARGEST)
+        } else {
+            1
+        }
     }
 
     /// What a trial may try on some of its steps; nothing where it is not asked to.

@@ -142,6 +142,7 @@ mod tests {
         settle_s: 1.0,
         best: None,
         sizes: 0,
+        workers: Vec::new(),
         variants: Vec::new(),
         beat: None,
         patience_s: 1.0,

@@ -78,6 +78,8 @@ pub struct Plan {
     pub best: Option<Rate>,
     /// Take some steps of other sizes as well, up to so many times the batch; 0 takes none.
     pub sizes: u64,
+    /// After those, some fed by so many workers, each with the most threads for the steps beside them.
+    pub workers: Vec<(u64, Option<u64>)>,
     /// After those, some steps with one of these changed, as `--apply` wants them.
     pub variants: Vec<String>,
     /// Give up when it is clearly below this rate.
@@ -103,6 +105,9 @@ pub struct Measurement {
     /// Steps of other sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<Size>,
+    /// Steps fed by other workers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fed: Vec<Fed>,
     /// Steps with one setting changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<Variant>,
@@ -136,6 +141,17 @@ pub struct Size {
     pub wait_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+}
+
+/// Steps whose batches real workers made, on a CPU that both share: the whole step but for evaluating and saving. All of a trial were
+/// taken in turn, so that they can be held against each other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fed {
+    pub workers: u64,
+    /// PyTorch's, for the steps.
+    pub threads: u64,
+    pub samples: u64,
+    pub step_s: f64,
 }
 
 /// Some steps with one setting changed, in turn with plain ones.
@@ -226,7 +242,7 @@ impl Rate {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "ended")]
 pub enum Outcome {
-    Measured(Measurement),
+    Measured(Box<Measurement>),
     OutOfMemory {
         message: String,
         /// The batch that did not fit.

@@ -25,6 +25,8 @@ SATURATED = 1.96
 class Sizes:
     """`most`: the largest factor on the batch."""
 
+    done = False
+
     def __init__(self, torch, most, samples, result):
         self.torch, self.most, self.samples, self.result = torch, most, samples, result
         self.cuda = torch.cuda.is_initialized()

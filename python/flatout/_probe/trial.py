@@ -1,6 +1,6 @@
 """One trial of `flatout tune`: some steps to warm up, then steps timed over the whole loop until their rate is known well enough,
 then the program is stopped. Where it is asked for, some steps of other sizes come in between (`sizes`), for what larger batches would
-take, and some with one setting changed (`variants`).
+take, some fed by other workers (`feeding`), and some with one setting changed (`variants`).
 
 Nothing is read from the device in between: the losses stay there until the end. What the program saves goes to the trial's own
 folder, so that a trial never overwrites a checkpoint.
@@ -29,6 +29,7 @@ _sums = None
 _longest_ns = 0
 _look_again = 0
 _more = None
+_stages = []
 _result = None
 
 
@@ -146,15 +147,21 @@ def finish(cut):
     wait()
     _times[-1] = perf_counter_ns()
     _result = told(cut, False)
-    samples = _samples[-1] // len(_samples)
+    # An epoch's last batch may be smaller.
+    samples = sorted(later - sooner for later, sooner in zip(_samples, [0] + _samples))[len(_samples) // 2]
     if _plan.get("sizes") and not cut and _torch is not None and _result["world"] == 1 and samples and promising():
-        from . import sizes
+        _stages.extend(stages(samples))
+    go_on()
 
-        # What was measured is safe, whatever these steps do to the program.
-        save(".early")
-        _more = sizes.Sizes(_torch, _plan["sizes"], samples, _result)
-    else:
-        end()
+
+def stages(samples):
+    """What more a trial may tell, in this order; each is made when its turn comes."""
+    from . import feeding, sizes, variants
+
+    yield lambda: sizes.Sizes(_torch, _plan["sizes"], samples, _result)
+    yield lambda: feeding.Feeding(_torch, _plan.get("workers") or [], samples, _result)
+    if _plan.get("variants"):
+        yield lambda: variants.Variants(_torch, _plan["variants"], _result, lambda: save(".early"))
 
 
 def promising():
@@ -163,14 +170,11 @@ def promising():
 
 
 def go_on():
-    """After the sizes come the variants."""
+    """The next stage that has something to do. What was measured is safe, whatever its steps do to the program."""
     global _more
-    from . import variants
-
-    wishes = _plan.get("variants")
-    if wishes and not isinstance(_more, variants.Variants):
+    while _stages:
         save(".early")
-        _more = variants.Variants(_torch, wishes, _result, lambda: save(".early"))
+        _more = _stages.pop(0)()
         if not _more.done:
             return
     end()

@@ -3,7 +3,7 @@
 use crate::collect::Clock;
 use flatout_telemetry::Record;
 use flatout_telemetry::record::RunData;
-use flatout_tune::trial::{Measurement, Plan, Rate, Settings, Size, Variant};
+use flatout_tune::trial::{Fed, Measurement, Plan, Rate, Settings, Size, Variant};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,8 @@ struct File {
     #[serde(default)]
     sizes: Vec<Size>,
     #[serde(default)]
+    fed: Vec<Fed>,
+    #[serde(default)]
     variants: Vec<Variant>,
     losses: Vec<(u64, Option<f64>)>,
     cut: bool,
@@ -44,6 +46,7 @@ pub struct Told {
     wait_s: Option<f64>,
     aside_s: Option<f64>,
     sizes: Vec<Size>,
+    fed: Vec<Fed>,
     variants: Vec<Variant>,
     /// The record's second in which a complete measurement ended.
     pub until_s: Option<f64>,
@@ -84,6 +87,7 @@ impl Told {
             wait_s: self.wait_s,
             aside_s: self.aside_s,
             sizes: self.sizes,
+            fed: self.fed,
             variants: self.variants,
             until_s: self.until_s,
             memory_bytes: self.memory_bytes,
@@ -125,6 +129,7 @@ pub fn from_probe(folder: &Path, data: &RunData, clock: &Clock) -> Told {
         wait_s: file.data_ns.map(|waited| waited as f64 / 1e9),
         aside_s: file.aside_ns.map(|aside| aside as f64 / 1e9),
         sizes: file.sizes,
+        fed: file.fed,
         variants: file.variants,
         until_s: (!file.ended).then_some(window.1),
         losses: file.losses,

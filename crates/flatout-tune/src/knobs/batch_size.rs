@@ -41,7 +41,7 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     let sizes = std::iter::successors(now.checked_mul(2), |batch| batch.checked_mul(2))
         .take_while(|batch| *batch <= highest)
         .filter(|batch| situation.limits.within(KEY, *batch));
-    let workers = [vec![situation.workers()], loader::counts(situation)].concat();
+    let workers = [vec![situation.workers()], loader::counts(situation, &cost)].concat();
     let choices: Vec<(u64, u64, f64)> = sizes.map(|batch| fed(&cost, batch, &workers)).collect();
     let Some(best) = choices.iter().map(|(_, _, gain)| *gain).reduce(f64::max) else {
         return Vec::new();

@@ -1,9 +1,10 @@
 //! What a step would take with another batch or with other workers. Its own part is a curve over its samples, measured for several
 //! sizes; making its batch is a line: beside the step where there are workers, in between where there are none. Evaluating and
-//! saving go with the samples.
+//! saving go with the samples. Where a trial had some steps fed by other workers, what is reckoned meets those.
 
 mod crew;
 mod curve;
+mod fed;
 mod guess;
 mod points;
 
@@ -13,6 +14,7 @@ pub use points::points;
 use super::Situation;
 use crew::{Crew, threads, tried};
 use curve::Curve;
+use fed::Feeding;
 use flatout_telemetry::Phase;
 use guess::{device_s, guessed};
 use points::{curve, loading, samples_a_step};
@@ -40,6 +42,7 @@ pub struct Cost {
     usable: f64,
     workers: u64,
     crew: Crew,
+    fed: Feeding,
     /// Nothing that was measured tells how a step grows with its samples.
     blind: bool,
     batch: f64,
@@ -114,7 +117,7 @@ impl Cost {
             may_change: !on_gpu && situation.allows("threads.torch"),
             tried: if on_gpu { Vec::new() } else { tried(situation) },
         };
-        Some(Self {
+        let mut cost = Self {
             own,
             device_s: device_s(situation).unwrap_or(0.0),
             aside_s: aside_s / batch,
@@ -138,11 +141,26 @@ impl Cost {
             usable,
             workers,
             crew,
+            fed: Feeding::default(),
             blind,
             batch,
             step_s,
             wait_s,
-        })
+        };
+        cost.fed = Feeding::of(situation, |one| {
+            cost.reckoned_s(one.samples as f64, one.workers, one.threads as f64)
+        });
+        Some(cost)
+    }
+
+    /// Some steps were fed by other workers, but not by so many: then nothing tells their worth as well.
+    pub fn is_unknown(&self, workers: u64) -> bool {
+        !self.fed.is_empty() && !self.fed.knows(workers)
+    }
+
+    /// Steps fed by other workers were measured.
+    pub fn is_fed(&self) -> bool {
+        !self.fed.is_empty()
     }
 
     /// Nothing that was measured tells how a step grows with its samples.
@@ -191,12 +209,17 @@ impl Cost {
     }
 
     pub fn step_with(&self, batch: f64, workers: u64, threads: f64) -> f64 {
+        let reckoned_s = self.reckoned_s(batch, workers, threads);
+        reckoned_s * self.fed.factor(batch, workers, threads) + self.aside_s * batch
+    }
+
+    /// A step but for evaluating and saving, by its parts.
+    fn reckoned_s(&self, batch: f64, workers: u64, threads: f64) -> f64 {
         let crew = &self.crew;
         let alone_s = self.own.at(batch).max(self.device_s * batch) * crew.pace(threads);
         let load_s = self.load.at(batch);
-        let aside_s = self.aside_s * batch;
         if workers == 0 {
-            return alone_s + load_s + aside_s;
+            return alone_s + load_s;
         }
         let same = workers == self.workers && threads >= crew.threads;
         let own_s = if same { alone_s * crew.disturbed } else { alone_s };
@@ -205,15 +228,15 @@ impl Cost {
         let beside_s = (own_s + self.handover_s).max(made_s).max(shared_s);
         let wanting = threads + workers as f64;
         if same || wanting <= self.usable {
-            return beside_s + aside_s;
+            return beside_s;
         }
         if threads > 1.0 {
             // Threads that wait for each other stand still with the first of them: as good as nothing is done beside the step.
-            return (own_s + self.handover_s + load_s).max(beside_s) + aside_s;
+            return (own_s + self.handover_s + load_s).max(beside_s);
         }
         // All that want a CPU share those there are; the step wants one while it computes.
         let at_once = (workers as f64).min(self.usable) + own_s / beside_s;
-        beside_s * (at_once / self.usable).max(1.0) + aside_s
+        beside_s * (at_once / self.usable).max(1.0)
     }
 
     /// What it is worth to compute a step so many times faster.
@@ -236,18 +259,26 @@ impl Cost {
 
     /// The factor that other threads are worth.
     pub fn gain_by_threads(&self, threads: f64) -> f64 {
-        self.step_with(self.batch, self.workers, self.crew.threads)
-            / self.step_with(self.batch, self.workers, threads)
+        self.now_s(self.workers) / self.step_with(self.batch, self.workers, threads)
     }
 
-    /// The factor on the rate that was measured. With the same workers, what the costs do not explain stays in its proportion.
+    /// The factor on the rate that was measured.
     pub fn gain(&self, batch: f64, workers: u64) -> f64 {
-        let explained_s = if workers == self.workers {
-            self.step_s(self.batch, workers)
+        batch / self.step_s(batch, workers) / (self.batch / self.now_s(workers))
+    }
+
+    /// The present step, to be held against one with so many workers. With the same workers, what the costs do not explain stays in
+    /// its proportion. Of steps that were fed in turn, the present ones are known twice: what others do on the machine only adds, so
+    /// the shorter ones count.
+    fn now_s(&self, workers: u64) -> f64 {
+        let explained_s = self.step_with(self.batch, self.workers, self.crew.threads);
+        if self.fed.knows(workers) && self.fed.knows(self.workers) {
+            explained_s.min(self.step_s)
+        } else if workers == self.workers {
+            explained_s
         } else {
             self.step_s
-        };
-        batch / self.step_s(batch, workers) / (self.batch / explained_s)
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::cost::Cost;
 use super::{Knob, Proposal, Situation};
+use crate::limits::Limits;
+use crate::machine::Machine;
 use crate::trial::Settings;
 use flatout_core::message;
 use flatout_diagnose::advice;
@@ -50,11 +52,12 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
         return pinned(situation, loader, window).into_iter().collect();
     }
     let mut all: Vec<Proposal> = Vec::new();
-    for count in counts(situation) {
+    for count in counts(situation, &cost) {
         let changes = workers(situation, &cost, count);
         all.push(proposal(changes, cost.gain(batch as f64, count), share));
     }
     if share >= LOOK_SHARE
+        && !cost.is_fed()
         && !looked(situation)
         && let Some(best) = all.iter_mut().max_by(|a, b| a.worth.total_cmp(&b.worth))
     {
@@ -69,8 +72,11 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
         if factor < 8 && situation.limits.within("loader.prefetch_factor", factor * 2) {
             let mut changes = together(situation, loader);
             changes.set("loader.prefetch_factor", factor * 2);
-            // It only evens out.
-            all.push(proposal(changes, 1.0 + share / 4.0, share));
+            // It only evens out: worth a look, but nothing tells how much.
+            all.push(Proposal {
+                gain: None,
+                ..proposal(changes, 1.0 + share / 4.0, share)
+            });
         }
     }
     all.extend(pinned(situation, loader, window));
@@ -104,8 +110,20 @@ fn unseen(situation: &Situation) -> Vec<Proposal> {
     each.collect()
 }
 
+/// Numbers of workers that some steps of a trial are fed by, each with the threads that the steps may have beside them.
+pub fn feeding(limits: &Limits, machine: &Machine) -> Vec<(u64, Option<u64>)> {
+    let usable = machine.cpus.count() as u64;
+    let mut counts = vec![0, 1, usable / 2, usable];
+    counts.sort_unstable();
+    counts.retain(|count| limits.allows(WORKERS) && limits.within(WORKERS, *count));
+    counts.dedup();
+    let beside = |count: u64| usable.saturating_sub(count).max(1);
+    let threads = |count: u64| (count > 0 && limits.allows("threads.torch")).then(|| beside(count));
+    counts.into_iter().map(|count| (count, threads(count))).collect()
+}
+
 /// Numbers of workers worth a trial, other than the present one.
-pub fn counts(situation: &Situation) -> Vec<u64> {
+pub fn counts(situation: &Situation, cost: &Cost) -> Vec<u64> {
     let Some(loader) = situation
         .analysis
         .train_loader()
@@ -128,6 +146,7 @@ pub fn counts(situation: &Situation) -> Vec<u64> {
         0,
     ];
     counts.retain(|count| *count != now && *count <= usable && situation.limits.within(WORKERS, *count));
+    counts.retain(|count| !cost.is_unknown(*count));
     counts.sort_unstable();
     counts.dedup();
     counts

@@ -3,13 +3,12 @@
 use super::report::{Row, Verdict};
 use super::{Best, Search, load};
 use crate::TuneError;
+use crate::knobs;
 use crate::trial::{Outcome, Plan, Settings};
 use flatout_core::Result;
 
 /// The first run is longer: the diagnosis needs a steady window.
 const BASELINE_S: f64 = 5.0;
-/// How many times the batch a step is measured for, where the batch may change.
-const LARGEST: u64 = 8;
 
 impl Search<'_> {
     /// The program as it is. Out of memory is mended by halving the batch and keeping what a step adds up to.
@@ -21,6 +20,7 @@ impl Search<'_> {
             let outcome = self.measure(&settings, &plan, &Settings::default(), None)?;
             match outcome {
                 Outcome::Measured(measured) => {
+                    let measured = *measured;
                     let score = self
                         .options
                         .objective
@@ -60,11 +60,11 @@ impl Search<'_> {
             // Nothing follows: only its rate was asked for.
             return plan;
         }
-        let larger = self.options.limits.allows("loader.batch_size");
         Plan {
             seconds: plan.seconds.max(BASELINE_S),
             settle_s: plan.settle_s.max(2.0 * BASELINE_S),
-            sizes: if larger { LARGEST } else { 1 },
+            sizes: self.sizes(&self.options.start),
+            workers: knobs::feeding(&self.options.limits, self.machine),
             variants: self.variants(&self.options.start, true),
             ..plan
         }

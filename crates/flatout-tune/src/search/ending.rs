@@ -48,9 +48,9 @@ impl Search<'_> {
             }
         };
         let row = Row::new(&settings, &half, verdict);
-        self.row(row, Some(measured.clone()), Some(best.score().mean));
+        self.row(row, Some(*measured.clone()), Some(best.score().mean));
         if good {
-            self.take(best, settings, measured);
+            self.take(best, settings, *measured);
         }
         Ok(())
     }
@@ -91,7 +91,11 @@ impl Search<'_> {
             return Ok(None);
         };
         let score = self.options.objective.score(&again);
-        self.row(Row::new(settings, settings, Verdict::Repeated), Some(again), None);
+        self.row(
+            Row::new(settings, settings, Verdict::Repeated),
+            Some(*again),
+            None,
+        );
         Ok(score)
     }
 }

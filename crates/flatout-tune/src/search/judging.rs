@@ -18,7 +18,7 @@ impl Search<'_> {
         outcome: Outcome,
     ) -> Result<(Option<Verdict>, Option<Measurement>)> {
         let measured = match outcome {
-            Outcome::Measured(measured) => measured,
+            Outcome::Measured(measured) => *measured,
             Outcome::Interrupted => return Ok((None, None)),
             Outcome::OutOfMemory { message, .. } => {
                 return Ok((Some(Verdict::OutOfMemory { message }), None));

@@ -20,6 +20,7 @@ fn options() -> Options {
             settle_s: 12.0,
             best: None,
             sizes: 0,
+            workers: Vec::new(),
             variants: Vec::new(),
             beat: None,
             patience_s: 60.0,
@@ -247,7 +248,7 @@ fn of_what_cannot_be_told_apart_fewer_workers_are_taken() {
             seconds: 1.0,
             ..Measurement::default()
         };
-        let outcome = Outcome::Measured(measured);
+        let outcome = Outcome::Measured(Box::new(measured));
         let (verdict, _) = search
             .judge(&proposal, &Measurement::default(), &mut best, outcome)
             .unwrap();

@@ -145,6 +145,7 @@ fn options(arguments: &Arguments, route: &Route, machine: &Machine) -> Result<Op
             settle_s: SETTLE * arguments.trial_seconds,
             best: None,
             sizes: 0,
+            workers: Vec::new(),
             variants: Vec::new(),
             beat: None,
             patience_s: arguments.patience,

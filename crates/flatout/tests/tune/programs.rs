@@ -12,7 +12,13 @@ fn a_program_of_the_benchmark_in_four_trials() {
     let program =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/tune/programs/sensors_autoencoder.py");
     let output = place.tune(
-        &["--max-trials", "4", "--json", "--knobs", "batch_size,fused"],
+        &[
+            "--max-trials",
+            "4",
+            "--json",
+            "--knobs",
+            "batch_size,fused,num_workers",
+        ],
         &[python.to_str().unwrap(), program.to_str().unwrap()],
     );
     assert!(output.status.success(), "{}", words(&output));
@@ -31,6 +37,13 @@ fn a_program_of_the_benchmark_in_four_trials() {
     let variant = &trials[0]["variants"][0];
     assert_eq!(variant["setting"], "optimizer.fused=on");
     assert!(variant["own_ratio"].as_f64().unwrap() > 0.0);
+    // And what other workers are worth, where the steps share the CPUs with them.
+    if !Path::new("/dev/nvidiactl").exists() {
+        let fed = trials[0]["fed"].as_array().unwrap();
+        let with = |workers: u64| fed.iter().filter(|one| one["workers"] == workers).count();
+        assert!(with(0) >= 2 && with(1) >= 2, "{fed:?}");
+        assert!(fed.iter().all(|one| one["step_s"].as_f64().unwrap() > 0.0));
+    }
     for trial in tried.iter().filter(|trial| trial["steps"].is_u64()) {
         let batch: f64 = trial["settings"]["loader.batch_size"]
             .as_str()

@@ -18,6 +18,8 @@ first_samples = 0
 repeated = 1
 # Each loader's batch that is given again and again, by the loader's number, so that its workers rest; None while nothing is held.
 held = None
+# A loader whose batches come from an iterator of our own instead: its entry and that iterator; None while each gives its own.
+fed = None
 
 # Of the batch that came last, when it was a usual one: its iterator's id and state, and its samples.
 latest = None
@@ -180,7 +182,8 @@ def _patch_next(cls, torch):
         except Exception as error:
             guard.failed(error, "next")
         try:
-            batch = original(self) if held is None or evaluating else hold(original, self, state)
+            own = evaluating or (held is None and fed is None)
+            batch = original(self) if own else instead(original, self, state)
         except BaseException as error:
             coast.fetching = False
             _ended(self, isinstance(error, StopIteration), evaluating)
@@ -349,6 +352,16 @@ def program_ended():
     for info in list(_known.values()):
         if info.latest is not None:
             _epoch(info.latest)
+
+
+def instead(original, iterator, state):
+    global fed
+    if fed is not None and state is not None and state[0] is fed[0]:
+        try:
+            return original(fed[1])
+        except Exception:
+            fed = None
+    return original(iterator) if held is None else hold(original, iterator, state)
 
 
 def hold(original, iterator, state):

@@ -1,5 +1,8 @@
 //! Seconds over batch sizes, as measured: straight between the sizes, and beyond them as between the nearest two.
 
+/// A size that took so many times as long as a larger one was disturbed.
+const DISTURBED: f64 = 1.15;
+
 /// `value = fixed + slope × batch`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
@@ -41,12 +44,18 @@ pub struct Curve(Vec<(f64, f64)>);
 impl Curve {
     /// `points` by size. `None` for fewer than two.
     pub fn through(points: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
-        let mut points: Vec<(f64, f64)> = points.into_iter().collect();
-        for index in (1..points.len()).rev() {
-            // Fewer samples take no longer: what was measured longer was disturbed.
-            points[index - 1].1 = points[index - 1].1.min(points[index].1);
+        let points: Vec<(f64, f64)> = points.into_iter().collect();
+        let mut kept: Vec<(f64, f64)> = Vec::new();
+        for (size, value) in points.into_iter().rev() {
+            // Fewer samples take no longer: what took clearly longer was disturbed, and says nothing.
+            match kept.last() {
+                Some((_, larger)) if value > larger * DISTURBED => {}
+                Some((_, larger)) => kept.push((size, value.min(*larger))),
+                None => kept.push((size, value)),
+            }
         }
-        (points.len() > 1).then_some(Self(points))
+        kept.reverse();
+        (kept.len() > 1).then_some(Self(kept))
     }
 
     pub fn straight(line: Line, batch: f64) -> Self {
@@ -118,7 +127,11 @@ mod tests {
     #[test]
     fn a_disturbed_size_takes_no_longer_than_a_larger_one() {
         let curve = Curve::through([(8.0, 0.005), (16.0, 0.002), (32.0, 0.003)]).unwrap();
-        assert!((curve.at(8.0) - 0.002).abs() < 1e-12);
+        assert!((curve.at(32.0) - 0.003).abs() < 1e-12 && (curve.at(8.0) - 0.0015).abs() < 1e-12);
+        let flat = Curve::through([(8.0, 0.0021), (16.0, 0.002)]).unwrap();
+        assert!((flat.at(8.0) - 0.002).abs() < 1e-12);
+        // Of two sizes that contradict each other nothing is left to go by.
+        assert!(Curve::through([(16.0, 0.49), (64.0, 0.38)]).is_none());
         assert!(Curve::through([(8.0, 0.005)]).is_none());
         let straight = Curve::straight(
             Line {

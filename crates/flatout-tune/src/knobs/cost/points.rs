@@ -42,7 +42,7 @@ pub fn points(situation: &Situation) -> Vec<Point> {
 }
 
 /// Settings that change what a step computes; the loader only feeds it, and threads only share the work.
-fn computing(settings: &Settings) -> Settings {
+pub fn computing(settings: &Settings) -> Settings {
     let mut left = settings.clone();
     left.0
         .retain(|key, _| !key.starts_with("loader.") && key != "threads.torch");
@@ -72,7 +72,8 @@ fn taken(done: &Done) -> Vec<Point> {
     let Outcome::Measured(measured) = &done.outcome else {
         return Vec::new();
     };
-    let points = measured.sizes.iter().map(|size| Point {
+    // The plain size is taken before and among the others: the latter stands in proportion to them.
+    let points = measured.sizes.iter().rev().map(|size| Point {
         batch: size.samples.max(1) as f64,
         own_s: Some(size.own_s),
         memory: size.memory_bytes.map(|bytes| bytes as f64),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::trial::Fed;
 
 #[test]
 fn workers_hide_the_loading_until_they_are_too_few() {
@@ -27,6 +28,7 @@ fn workers_hide_the_loading_until_they_are_too_few() {
             may_change: false,
             tried: Vec::new(),
         },
+        fed: Feeding::default(),
         blind: false,
         batch: 100.0,
         step_s: 3e-3,
@@ -74,6 +76,7 @@ fn threads_make_room_for_workers() {
             may_change: true,
             tried: Vec::new(),
         },
+        fed: Feeding::default(),
         blind: false,
         batch: 1000.0,
         step_s: 21e-3,
@@ -113,4 +116,75 @@ fn threads_that_were_tried_tell_their_worth() {
     crew.threads = 8.0;
     crew.tried = vec![(1.0, 4.0), (8.0, 1.0)];
     assert!((1.0 / crew.pace(4.5) - 0.625).abs() < 1e-12);
+}
+
+/// A table's autoencoder on two CPUs: reckoned were 1.2 ms with two workers, measured 3.5, and one worker was as fast.
+#[test]
+fn workers_that_were_measured_are_worth_what_they_were() {
+    let mut cost = Cost {
+        own: Curve::straight(
+            Line {
+                fixed: 0.7e-3,
+                slope: 1e-6,
+            },
+            64.0,
+        ),
+        device_s: 0.0,
+        aside_s: 0.0,
+        load: Line {
+            fixed: 0.1e-3,
+            slope: 1.6e-6,
+        },
+        handover_s: HANDOVER_S,
+        sending_s: SENDING_S,
+        usable: 2.0,
+        workers: 0,
+        crew: Crew {
+            threads: 1.0,
+            busy: 1.0,
+            disturbed: 1.0,
+            may_change: true,
+            tried: Vec::new(),
+        },
+        fed: Feeding::default(),
+        blind: false,
+        batch: 64.0,
+        step_s: 2e-3,
+        wait_s: 0.2e-3,
+    };
+    let rosy = cost.gain(512.0, 2);
+    let fed = |workers, samples, step_s| Fed {
+        workers,
+        threads: 1,
+        samples,
+        step_s,
+    };
+    let measured = [
+        fed(0, 64, 1e-3),
+        fed(0, 512, 3e-3),
+        fed(1, 64, 2e-3),
+        fed(1, 512, 3.2e-3),
+        fed(2, 512, 3.5e-3),
+    ];
+    let reckoned = |one: &Fed| cost.reckoned_s(one.samples as f64, one.workers, one.threads as f64);
+    cost.fed = Feeding::meeting(measured, reckoned);
+    for one in measured {
+        let step_s = cost.step_with(one.samples as f64, one.workers, 1.0);
+        assert!((step_s - one.step_s).abs() < 1e-12);
+        // Held against what was measured in turn, not against another moment's step.
+        let gain = one.samples as f64 / 64.0 / (one.step_s / 1e-3);
+        assert!((cost.gain(one.samples as f64, one.workers) - gain).abs() < 1e-9);
+    }
+    assert!(rosy > 1.5 * cost.gain(512.0, 2));
+    // The trial's own steps were quicker than those fed in turn: others worked beside those.
+    let quicker = Cost {
+        step_s: 0.8e-3,
+        ..cost.clone()
+    };
+    assert!((quicker.gain(512.0, 0) / cost.gain(512.0, 0) - 0.8).abs() < 1e-9);
+    let between = cost.step_with(256.0, 0, 1.0);
+    assert!(between > 1e-3 && between < 3e-3);
+    assert!(cost.is_fed() && cost.is_unknown(3) && !cost.is_unknown(1));
+    // What computing faster is worth is not eaten up by meeting the same steps again.
+    assert!(cost.gain_by_computing(2.0) > 1.3);
 }

@@ -192,7 +192,7 @@ impl Trial for Simulated {
         } else {
             0.0
         };
-        Ok(Outcome::Measured(Measurement {
+        Ok(Outcome::Measured(Box::new(Measurement {
             steps: 40,
             samples: Some(40 * batch),
             seconds: 40.0 * step_ms / 1e3,
@@ -206,6 +206,6 @@ impl Trial for Simulated {
             losses: (1..=40).map(|step| (step * batch, Some(1.0 + worse))).collect(),
             record,
             ..Measurement::default()
-        }))
+        })))
     }
 }
