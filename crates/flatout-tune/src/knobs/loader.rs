@@ -1,7 +1,7 @@
 //! The loader: workers, prefetching, persistence and pinning, proposed together because they interact.
 
 use super::cost::Cost;
-use super::{Knob, Proposal, Situation};
+use super::{AS_GOOD, Knob, Proposal, Situation};
 use crate::limits::Limits;
 use crate::machine::Machine;
 use crate::trial::Settings;
@@ -55,6 +55,11 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     for count in counts(situation, &cost) {
         let changes = workers(situation, &cost, count);
         all.push(proposal(changes, cost.gain(batch as f64, count), share));
+    }
+    // Of numbers that promise the same, the fewest workers come first.
+    let most = all.iter().map(|one| one.worth).fold(0.0, f64::max);
+    if let Some(fewest) = all.iter_mut().find(|one| one.worth >= most * AS_GOOD) {
+        fewest.worth = most;
     }
     if share >= LOOK_SHARE
         && !cost.is_fed()
