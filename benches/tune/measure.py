@@ -109,7 +109,10 @@ class Bench:
         self.once(lambda: self.lightning(program, tune["seconds"]), kind="lightning", program=program)
 
     def optuna(self, program, seconds):
-        import optuna as library
+        try:
+            import optuna as library
+        except ModuleNotFoundError as missing:
+            return {"error": str(missing)}
 
         library.logging.set_verbosity(library.logging.WARNING)
         study = library.create_study(direction="maximize", sampler=library.samplers.TPESampler(seed=0, n_startup_trials=4))
