@@ -54,9 +54,10 @@ pub fn overlapped(analysis: &Analysis) -> Option<Overlapped> {
 }
 
 /// What `flatout run --apply` can put in force without an edit.
-const APPLIES: [&str; 12] = [
+const APPLIES: [&str; 13] = [
     "amp",
     "cudnn.benchmark",
+    "gc.freeze",
     "loader.batch_size",
     "loader.num_workers",
     "loader.persistent_workers",

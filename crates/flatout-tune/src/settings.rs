@@ -88,6 +88,11 @@ pub const SETTINGS: &[Setting] = &[
         aliases: &[],
     },
     Setting {
+        key: "gc.freeze",
+        name: "gc_freeze",
+        aliases: &[],
+    },
+    Setting {
         key: "threads.torch",
         name: "torch_threads",
         aliases: &["threads", "omp_num_threads"],

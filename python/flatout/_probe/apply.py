@@ -1,6 +1,8 @@
 """How each setting is put in force."""
 
+import gc
 import inspect
+import os
 
 from . import accumulate, clock, model, settings
 from .settings import told, values
@@ -15,6 +17,9 @@ def install(torch):
     if "threads.torch" in values:
         torch.set_num_threads(int(values["threads.torch"]))
         told("threads.torch")
+    if values.get("gc.freeze"):
+        # A loader's workers have all that the program has, and never give it back.
+        os.register_at_fork(after_in_child=gc.freeze)
     # Programs set these at their start; ours come after, with the first step.
     settings.on_optimizer.append(switches)
     if "amp" in values:
@@ -35,6 +40,10 @@ def switches():
     if "matmul.precision" in values:
         torch.set_float32_matmul_precision(str(values["matmul.precision"]))
         told("matmul.precision")
+    if values.get("gc.freeze"):
+        gc.collect()
+        gc.freeze()
+        told("gc.freeze")
     if values.get("zero_grad.set_to_none") is not None:
         told("zero_grad.set_to_none")
 

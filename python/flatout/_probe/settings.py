@@ -13,6 +13,7 @@ KNOWN = {"loader." + name for name in LOADER} | {
     "amp",
     "tf32",
     "cudnn.benchmark",
+    "gc.freeze",
     "matmul.precision",
     "threads.torch",
     "optimizer.fused",

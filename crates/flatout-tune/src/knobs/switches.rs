@@ -1,5 +1,5 @@
 //! Switches that cost nothing to turn: the fused optimizer, TF32, cuDNN's own search, the memory format of convolutions,
-//! gradients set to none. Turned together first, since each alone is often within the noise.
+//! gradients set to none, objects that the garbage collector need not walk again. Turned together first, since each alone is often within the noise.
 
 use super::cost::Cost;
 use super::{Knob, Proposal, Situation};
@@ -14,6 +14,7 @@ pub const KNOB: Knob = Knob {
         "cudnn.benchmark",
         "channels_last",
         "zero_grad.set_to_none",
+        "gc.freeze",
     ],
     propose,
     variants: |machine| {
@@ -102,6 +103,8 @@ fn each(situation: &Situation) -> Vec<(&'static str, f64)> {
         facts.switch("zero_grad.set_to_none") == Some(false),
         SET_TO_NONE_GAIN,
     );
+    // Only where collecting was seen to take its time; the rule tells what it is worth.
+    add("gc.freeze", situation.expected(&["gc.freeze"]).is_some(), 1.0);
     let convolutions = facts.switch("model.has_conv") == Some(true);
     let contiguous = facts
         .text("model.memory_format")

@@ -365,6 +365,34 @@ fn settings_are_applied_and_what_was_not_is_said() {
     );
 }
 
+const FROZEN: &str = "
+import gc, torch
+from torch.utils.data import DataLoader, Dataset
+class Counts(Dataset):
+    def __len__(self):
+        return 8
+    def __getitem__(self, index):
+        return torch.tensor([float(gc.get_freeze_count())])
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+for x in DataLoader(Counts(), batch_size=4, num_workers=1):
+    model(x).mean().backward()
+    optimizer.step()
+print(gc.get_freeze_count() > 1000, bool(x.min() > 1000))
+";
+
+#[test]
+fn the_collector_leaves_out_what_was_there_before_the_first_step() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script("train.py", FROZEN);
+    let (plain, _) = place.run(&python, &["--quiet"], &["train.py"]);
+    assert_eq!(String::from_utf8_lossy(&plain.stdout), "False False\n");
+    let (frozen, data) = place.run(&python, &["--quiet", "--apply", "gc.freeze=on"], &["train.py"]);
+    assert_eq!(String::from_utf8_lossy(&frozen.stdout), "True True\n");
+    assert_eq!(fact(&data, "apply.gc.freeze", None), true);
+}
+
 #[test]
 fn a_probe_that_fails_leaves_the_program_alone_and_says_so() {
     let Some(python) = torch_python() else { return };

@@ -46,6 +46,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let (shown, times) = (units::percent(share), collections.count);
+    let frozen = analysis.facts.switch("apply.gc.freeze") == Some(true);
     Some(
         Candidate::new(
             ID,
@@ -62,6 +63,15 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         // A collection runs wherever the program stands: between the steps or in the middle of one.
         .claims(Stretch::Other, Reach::Measured, collections.seconds * 0.5, collections.seconds)
         .or_in(Stretch::Dispatch)
+        .setting(
+            "gc.freeze",
+            frozen.then(|| "on".to_owned()),
+            "on",
+            message!(
+                en: "gc.freeze() before the first step: what the program has by then is not walked again",
+                zh: "在第一步之前调用 gc.freeze()：此前已有的对象不再被遍历"
+            ),
+        )
         .code(
             analysis.loop_place().as_ref(),
             message!(
@@ -76,6 +86,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 mod tests {
     use super::*;
     use crate::testing::{Build, causes, check as run, check_empty};
+    use flatout_core::Fix;
     use flatout_telemetry::{EventKind, Phase};
 
     fn collecting(duration_ms: f64) -> Build {
@@ -89,6 +100,17 @@ mod tests {
     fn fires() {
         assert!(run(check, collecting(300.0)).is_some());
         assert_eq!(causes(collecting(300.0)), [ID]);
+    }
+
+    #[test]
+    fn what_is_frozen_is_not_advised_again() {
+        let settings = |build: Build| {
+            let fixes = run(check, build).unwrap().fixes;
+            let named = |fix: &Fix| matches!(fix, Fix::Setting { setting, .. } if setting == "gc.freeze");
+            fixes.iter().filter(|fix| named(fix)).count()
+        };
+        assert_eq!(settings(collecting(300.0)), 1);
+        assert_eq!(settings(collecting(300.0).fact("apply.gc.freeze", true)), 0);
     }
 
     #[test]
