@@ -205,7 +205,8 @@ impl ProgramTrial<'_> {
             return Outcome::OutOfMemory { message, batch };
         }
         let failed = match ended {
-            Ended::Hung(seconds) => return Outcome::Hung { seconds, tail },
+            // What was measured before is whole, whatever the steps after it did.
+            Ended::Hung(seconds) if !told.complete => return Outcome::Hung { seconds, tail },
             Ended::Flooded => Some(message!(en: "it printed more than 256 MiB", zh: "输出超过 256 MiB")),
             Ended::DiskFull => {
                 Some(message!(en: "it was filling the disk and was stopped", zh: "正在写满磁盘，已被停止"))

@@ -6,14 +6,17 @@ done. All combinations come in turn, several times, so that what others do on th
 is the program's own (collecting many samples' garbage): the mean counts.
 """
 
+import resource
 from time import perf_counter_ns, sleep
 
 from . import guard
 from .patches import loader
-from .sizes import counters
+from .sizes import available_bytes, counters
 
 # Rounds over all combinations, and seconds for all of them.
 ROUNDS, ALL_S = 3, 8.0
+# A first round that takes longer is given up.
+TOO_LONG_S = 16.0
 # Steps and seconds of a block that are enough, seconds that are enough for three steps.
 ENOUGH, ENOUGH_S, LEAST, LONG_S = 12, 0.3, 3, 0.5
 # A worker that gives no batch for so long is given up.
@@ -32,7 +35,7 @@ class Feeding:
         self.sources, self.rounds, self.taken = {}, 0, {}
         self.blocks, self.at, self.first_ns = [], 0, perf_counter_ns()
         loader.repeated, loader.first_samples, loader.held = 1, 0, None
-        self.ours = self.suitable()
+        self.ours = self.suitable(samples)
         if self.ours:
             self.blocks = self.combinations(wishes, samples)
         self.done = not self.blocks
@@ -41,8 +44,9 @@ class Feeding:
         else:
             self.begin()
 
-    def suitable(self):
-        """The one loader that feeds the steps, if its data can be asked for by index and its workers are forked."""
+    def suitable(self, samples):
+        """The one loader that feeds the steps, if its data can be asked for by index, a step takes one batch of it, its workers are
+        forked and there is memory for them."""
         from torch.utils.data import IterableDataset
 
         ours = [one for one, info in list(loader._known.items()) if info.feeds]
@@ -50,7 +54,9 @@ class Feeding:
             return None
         one = ours[0]
         context = one.multiprocessing_context or self.torch.multiprocessing
-        plain = one.batch_sampler is not None and not isinstance(one.dataset, IterableDataset)
+        # Several batches a step, or sizes that are no number of samples, would be taken for larger batches.
+        plain = getattr(one.batch_sampler, "batch_size", None) == samples and not isinstance(one.dataset, IterableDataset)
+        plain = plain and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < available_bytes() / 2
         return one if plain and context.get_start_method() == "fork" else None
 
     def combinations(self, wishes, samples):
@@ -60,8 +66,8 @@ class Feeding:
         counts += [(count, min(self.own_threads, most or self.own_threads)) for count, most in wishes]
         times, told = self.result["times_ns"], self.result["sizes"]
         present_s = (times[-1] - self.result["begin_ns"]) / 1e9 / len(times)
-        # If all steps were as those of the trial, and went with their own part.
-        expected = {size["samples"]: present_s * max(size["own_s"] / told[0]["own_s"], 1) for size in told if size["samples"] > samples}
+        # If all steps were as those of the trial, and all of them grew with the samples.
+        expected = {size["samples"]: present_s * size["samples"] / samples for size in told if size["samples"] > samples}
         expected[samples] = present_s
         for larger in sorted(expected, reverse=True):
             blocks = list(dict.fromkeys((count, threads, size) for count, threads in counts for size in (samples, larger)))
@@ -111,6 +117,8 @@ class Feeding:
 
     def stepped(self, now):
         """Whether all is done."""
+        if not self.done and not self.rounds and (now - self.first_ns) / 1e9 > TOO_LONG_S:
+            self.end()
         if self.done:
             return True
         if loader.fed is None:

@@ -143,7 +143,7 @@ def wait():
 
 
 def finish(cut):
-    global _result, _more
+    global _result
     wait()
     _times[-1] = perf_counter_ns()
     _result = told(cut, False)

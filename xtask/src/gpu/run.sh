@@ -54,7 +54,8 @@ races() {
     done
     wait
     cat "$cases"/*.told
-    ! grep -hqvE ': 0 reports.* (yes|no \(124\))$' "$cases"/*.told
+    grep -hE 'access at|hazard detected' "$cases"/*[0-9] | grep -vE 'at (nvjet|sm[0-9]+_|cutlass|cudnn)' | sort | uniq -c
+    grep -hq 'ended: yes$' "$cases"/*.told && ! grep -hqvE ': 0 reports.* (yes|no \(124\))$' "$cases"/*.told
 }
 
 if [ "$2" = --sanitize ] && command -v compute-sanitizer >/dev/null; then

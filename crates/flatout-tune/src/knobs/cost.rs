@@ -155,12 +155,12 @@ impl Cost {
 
     /// Some steps were fed by other workers, but not by so many: then nothing tells their worth as well.
     pub fn is_unknown(&self, workers: u64) -> bool {
-        !self.fed.is_empty() && !self.fed.knows(workers)
+        self.is_fed() && !self.fed.knows(workers)
     }
 
     /// Steps fed by other workers were measured.
     pub fn is_fed(&self) -> bool {
-        !self.fed.is_empty()
+        self.fed.compares()
     }
 
     /// Nothing that was measured tells how a step grows with its samples.

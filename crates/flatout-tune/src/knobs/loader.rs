@@ -64,7 +64,7 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     if share >= LOOK_SHARE
         && !cost.is_fed()
         && !looked(situation)
-        && let Some(best) = all.iter_mut().max_by(|a, b| a.worth.total_cmp(&b.worth))
+        && let Some(best) = all.iter_mut().rev().max_by(|a, b| a.worth.total_cmp(&b.worth))
     {
         best.worth = best.worth.max(LOOK_WORTH);
     }
@@ -115,10 +115,18 @@ fn unseen(situation: &Situation) -> Vec<Proposal> {
     each.collect()
 }
 
+/// Each is a process with batches of its own.
+const MOST_FED: u64 = 32;
+
 /// Numbers of workers that some steps of a trial are fed by, each with the threads that the steps may have beside them.
 pub fn feeding(limits: &Limits, machine: &Machine) -> Vec<(u64, Option<u64>)> {
     let usable = machine.cpus.count() as u64;
-    let mut counts = vec![0, 1, usable / 2, usable];
+    let most = limits
+        .highest(WORKERS)
+        .unwrap_or(usable)
+        .min(usable)
+        .min(MOST_FED);
+    let mut counts = vec![0, 1, most / 2, most];
     counts.sort_unstable();
     counts.retain(|count| limits.allows(WORKERS) && limits.within(WORKERS, *count));
     counts.dedup();

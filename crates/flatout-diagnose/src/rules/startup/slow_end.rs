@@ -49,7 +49,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let total_s = analysis.time.total_s;
     let last_step_s = data.steps.iter().rev().find(|tick| tick.steps > 0)?.t;
     let stacks = || data.stacks.iter().flat_map(|tick| &tick.stacks).filter(|stack| !stack.worker);
-    let waiting = stacks().filter(|stack| stack.frames.iter().any(|frame| frame.contains("._clean_up_worker (")));
+    let waiting = stacks().filter(|stack| stack.frames.iter().any(|frame| frame.contains("_clean_up_worker (")));
     let (waiting, all): (u64, u64) = (waiting.map(|stack| stack.count).sum(), stacks().map(|stack| stack.count).sum());
     let after_s = (total_s - last_step_s).max(0.0);
     // Stacks come at even intervals.
@@ -108,6 +108,18 @@ mod tests {
         let found = check(&Analysis::new(&ending(20.0, 400))).unwrap().finding;
         assert!((found.evidence[0].value - 20.0).abs() < 1.0, "{:?}", found.evidence);
         assert_eq!(found.severity, Severity::Information);
+    }
+
+    /// Before 3.11 Python's frames have no class in their names.
+    #[test]
+    fn fires_for_an_older_python() {
+        let mut data = ending(20.0, 400);
+        for stack in data.stacks.iter_mut().flat_map(|tick| &mut tick.stacks) {
+            for frame in &mut stack.frames {
+                *frame = frame.replace("_MultiProcessingDataLoaderIter.", "");
+            }
+        }
+        assert!(check(&Analysis::new(&data)).is_some());
     }
 
     #[test]

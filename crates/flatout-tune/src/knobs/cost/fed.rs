@@ -33,8 +33,12 @@ impl Feeding {
         Self(all)
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Whether several numbers of workers can be held against each other.
+    pub fn compares(&self) -> bool {
+        let mut workers = self.0.iter().map(|(one, _)| one.workers);
+        workers
+            .next()
+            .is_some_and(|first| workers.any(|other| other != first))
     }
 
     pub fn knows(&self, workers: u64) -> bool {

@@ -185,6 +185,12 @@ fn workers_that_were_measured_are_worth_what_they_were() {
     let between = cost.step_with(256.0, 0, 1.0);
     assert!(between > 1e-3 && between < 3e-3);
     assert!(cost.is_fed() && cost.is_unknown(3) && !cost.is_unknown(1));
+    // One number of workers alone says nothing against others.
+    let alone = Cost {
+        fed: Feeding::meeting([fed(0, 64, 1e-3)], |_| 1e-3),
+        ..cost.clone()
+    };
+    assert!(!alone.is_fed() && !alone.is_unknown(3));
     // What computing faster is worth is not eaten up by meeting the same steps again.
     assert!(cost.gain_by_computing(2.0) > 1.3);
 }
