@@ -3,19 +3,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub(crate) struct Group {
+pub struct Group {
     pub folder: PathBuf,
     pub version: Version,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Version {
+pub enum Version {
     One,
     Two,
 }
 
 /// Those that say something about a controller, v2 or v1, the innermost first. `root` is `/` but in tests.
-pub(crate) fn groups(root: &Path, controller: &str) -> Vec<Group> {
+pub fn groups(root: &Path, controller: &str) -> Vec<Group> {
     let lines = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     lines
         .lines()

@@ -1,6 +1,6 @@
 //! The words every part of flatout shares. Nothing here reads a GPU, a record or a Python file.
 
-mod cgroup;
+pub mod cgroup;
 pub mod cpus;
 pub mod error;
 pub mod files;

@@ -23,6 +23,7 @@ files![
     "_probe/__init__.py",
     "_probe/accumulate.py",
     "_probe/apply.py",
+    "_probe/available.py",
     "_probe/begin.py",
     "_probe/clock.py",
     "_probe/coast.py",

@@ -49,3 +49,17 @@ pub fn plan_bytes(plan: &Plan) -> u64 {
         sum.saturating_add(values)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenth_stays_free() {
+        let room = |free_bytes| UsableMemory {
+            free_bytes,
+            total_bytes: 24_000,
+        };
+        assert!(leaves_enough(room(12_000)) && !leaves_enough(room(2_000)));
+    }
+}

@@ -133,20 +133,17 @@ mod tests {
         }
     }
 
-    const PLAN: Plan = Plan {
-        warm_up_steps: 1,
-        steps: 1,
-        seconds: 0.0,
-        longest_s: 1.0,
-        noise: 0.03,
-        settle_s: 1.0,
-        best: None,
-        sizes: 0,
-        workers: Vec::new(),
-        variants: Vec::new(),
-        beat: None,
-        patience_s: 1.0,
-    };
+    fn plan() -> Plan {
+        Plan {
+            warm_up_steps: 1,
+            steps: 1,
+            longest_s: 1.0,
+            noise: 0.03,
+            settle_s: 1.0,
+            patience_s: 1.0,
+            ..Plan::default()
+        }
+    }
 
     #[test]
     fn what_was_measured_is_not_measured_again() {
@@ -154,13 +151,13 @@ mod tests {
         let settings = crate::knobs::one("amp", "bf16");
         let mut counting = Counting(0);
         let mut first = Remembering::open(&mut counting, folder.path(), false).unwrap();
-        let outcome = first.run(&settings, &PLAN).unwrap();
+        let outcome = first.run(&settings, &plan()).unwrap();
         let mut again = Counting(0);
         let mut resumed = Remembering::open(&mut again, folder.path(), true).unwrap();
         assert_eq!(resumed.remembered(), 1);
-        assert_eq!(resumed.run(&settings, &PLAN).unwrap(), outcome);
+        assert_eq!(resumed.run(&settings, &plan()).unwrap(), outcome);
         // The second time the same is asked, it is a repeat and is measured.
-        resumed.run(&settings, &PLAN).unwrap();
+        resumed.run(&settings, &plan()).unwrap();
         assert_eq!(again.0, 1);
     }
 

@@ -61,7 +61,7 @@ impl std::fmt::Display for Settings {
 }
 
 /// How long a trial may take.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Steps before the clock starts.
     pub warm_up_steps: u64,

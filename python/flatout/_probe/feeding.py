@@ -10,8 +10,9 @@ import resource
 from time import perf_counter_ns, sleep
 
 from . import guard
+from .available import available_bytes
 from .patches import loader
-from .sizes import available_bytes, counters
+from .sizes import counters
 
 # Rounds over all combinations, and seconds for all of them.
 ROUNDS, ALL_S = 3, 8.0

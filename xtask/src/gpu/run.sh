@@ -33,7 +33,9 @@ if python3 -c 'import torch' 2>/dev/null; then
 fi
 
 one_step() { ./parity --ignored --test-threads=1 one_step_of_everything_in_bf16; }
-# One case a process, several side by side; what the libraries' own kernels do is theirs.
+# Reports about kernels of our own; what the libraries' do is theirs.
+reports() { grep -hE 'access at|hazard detected' "$@" | grep -vE 'at (nvjet|sm[0-9]+_|cutlass|cudnn)'; }
+# One case a process, several side by side.
 races() {
     local cases names=() number=0
     one_step >/dev/null 2>&1 # so that no algorithm is timed under the checker
@@ -45,7 +47,7 @@ races() {
             FLATOUT_TEST_CASE=$name timeout 300 compute-sanitizer --tool racecheck --report-api-errors no --print-limit 1000 ./parity \
                 --ignored --test-threads=1 one_step_of_everything_in_bf16 >"$cases/$number" 2>&1
             status=$?
-            ours=$(grep -E 'access at|hazard detected' "$cases/$number" | grep -cvE 'at (nvjet|sm[0-9]+_|cutlass|cudnn)')
+            ours=$(reports "$cases/$number" | wc -l)
             ended=$(grep -qE '^test result: ok' "$cases/$number" && echo yes || echo "no ($status)")
             echo "$name: $ours reports about kernels of our own, ended: $ended" >"$cases/$number.told"
         ) &
@@ -54,8 +56,11 @@ races() {
     done
     wait
     cat "$cases"/*.told
-    grep -hE 'access at|hazard detected' "$cases"/*[0-9] | grep -vE 'at (nvjet|sm[0-9]+_|cutlass|cudnn)' | sort | uniq -c
+    reports "$cases"/*[0-9] | sort | uniq -c
     grep -hq 'ended: yes$' "$cases"/*.told && ! grep -hqvE ': 0 reports.* (yes|no \(124\))$' "$cases"/*.told
+    local good=$?
+    rm -rf "$cases"
+    return $good
 }
 
 if [ "$2" = --sanitize ] && command -v compute-sanitizer >/dev/null; then

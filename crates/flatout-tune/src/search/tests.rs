@@ -18,12 +18,8 @@ fn options() -> Options {
             longest_s: 20.0,
             noise: 0.03,
             settle_s: 12.0,
-            best: None,
-            sizes: 0,
-            workers: Vec::new(),
-            variants: Vec::new(),
-            beat: None,
             patience_s: 60.0,
+            ..Plan::default()
         },
         scale_learning_rate: false,
         limits: Limits::default(),

@@ -143,12 +143,8 @@ fn options(arguments: &Arguments, route: &Route, machine: &Machine) -> Result<Op
             longest_s: 20f64.max(arguments.trial_seconds),
             noise: NOISE,
             settle_s: SETTLE * arguments.trial_seconds,
-            best: None,
-            sizes: 0,
-            workers: Vec::new(),
-            variants: Vec::new(),
-            beat: None,
             patience_s: arguments.patience,
+            ..Plan::default()
         },
         scale_learning_rate: arguments.scale_lr,
         limits: Limits::parse(&arguments.knobs)?,

@@ -4,8 +4,8 @@
 use super::rate;
 use crate::sample::HostSample;
 use crate::sources::proc_file::{ProcFile, field, number};
+use flatout_core::cgroup::{self, Version};
 use flatout_core::cpus::UsableCpus;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 pub struct QuotaReader {
@@ -20,8 +20,7 @@ impl QuotaReader {
     pub fn new() -> Self {
         let usable = UsableCpus::here();
         let quota = usable.quota.filter(|quota| *quota < usable.affinity as f64);
-        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let (path, microseconds) = counter(Path::new("/sys/fs/cgroup"), &groups);
+        let (path, microseconds) = counter(Path::new("/"));
         Self {
             quota,
             file: ProcFile::open(path),
@@ -48,54 +47,41 @@ impl QuotaReader {
 type Parse = fn(&[u8]) -> Option<u64>;
 
 /// The file that counts the group's CPU time, and how to read it. In a container the group's own folder is the root.
-fn counter(mount: &Path, groups: &str) -> (PathBuf, Parse) {
+fn counter(root: &Path) -> (PathBuf, Parse) {
     let version_2: Parse = |text| field(text, b"usage_usec ");
     let version_1: Parse = |text| number(text).map(|(nanoseconds, _)| nanoseconds / 1000);
-    for line in groups.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(group)) = (fields.next(), fields.next()) else {
-            continue;
-        };
-        let group = group.trim_start_matches('/');
-        let candidates = if controllers.is_empty() {
-            [mount.join(group).join("cpu.stat"), mount.join("cpu.stat")]
-        } else if controllers.split(',').any(|name| name == "cpuacct") {
-            [
-                mount.join("cpuacct").join(group).join("cpuacct.usage"),
-                mount.join("cpuacct/cpuacct.usage"),
-            ]
-        } else {
-            continue;
-        };
-        if let Some(path) = candidates.into_iter().find(|path| path.exists()) {
-            let parse = if controllers.is_empty() {
-                version_2
-            } else {
-                version_1
-            };
-            return (path, parse);
-        }
-    }
-    (mount.join("cpu.stat"), version_2)
+    let files = cgroup::groups(root, "cpuacct")
+        .into_iter()
+        .map(|group| match group.version {
+            Version::Two => (group.folder.join("cpu.stat"), version_2),
+            Version::One => (group.folder.join("cpuacct.usage"), version_1),
+        });
+    let mut there = files.filter(|(path, _)| path.exists());
+    there
+        .next()
+        .unwrap_or_else(|| (root.join("sys/fs/cgroup/cpu.stat"), version_2))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn the_groups_counter_is_found_in_both_versions() {
-        let mount = tempfile::tempdir().unwrap();
+        let root = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
-            let path = mount.path().join(path);
+            let path = root.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        write("cpuacct/box/cpuacct.usage", "7000000\n");
-        let (path, parse) = counter(mount.path(), "4:cpu,cpuacct:/box\n");
+        write("proc/self/cgroup", "4:cpu,cpuacct:/box\n");
+        write("sys/fs/cgroup/cpuacct/box/cpuacct.usage", "7000000\n");
+        let (path, parse) = counter(root.path());
         assert_eq!(parse(&fs::read(path).unwrap()), Some(7000));
-        write("cpu.stat", "usage_usec 12\nuser_usec 3\n");
-        let (path, parse) = counter(mount.path(), "0::/not/visible/here\n");
+        write("proc/self/cgroup", "0::/not/visible/here\n");
+        write("sys/fs/cgroup/cpu.stat", "usage_usec 12\nuser_usec 3\n");
+        let (path, parse) = counter(root.path());
         assert_eq!(parse(&fs::read(path).unwrap()), Some(12));
     }
 }
