@@ -59,6 +59,8 @@ attention = True
 coasting = False
 settle = None
 log = []
+# Called when it ends.
+settlers = []
 # In the log: the stretch that ends with the next entry began here.
 BEGUN = 7
 stop_after = int(os.environ.get("FLATOUT_STEPS") or 0)

@@ -70,6 +70,8 @@ def settle():
     try:
         if not guard.off:
             reckon()
+            for function in clock.settlers:
+                function()
     except Exception as error:
         guard.failed(error, "coast")
     log.clear()

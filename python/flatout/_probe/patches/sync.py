@@ -3,15 +3,22 @@
 On a CUDA tensor the host waits there for the device; on a CPU tensor it does not, and the event says which it was.
 """
 
+from struct import Struct
 from threading import get_ident
 from time import perf_counter_ns
 
 from .. import clock, guard, places
-from ..clock import BEGUN, TRANSFER
+from ..clock import BEGUN, SYNC, TRANSFER
+from ..places import _getframe
 from ..ring import W_LOSS, W_LOSSES, W_STEPS
 
-_sites = {}
+# What was asked for: by the code that did, where in it, and whether it was on a device: how often, the time, the line, and the code,
+# whose id is the key's.
+_asked = {}
 _inside = False
+# The loss read last, and how many were since the words had it.
+_loss, _losses = 0.0, 0
+_pack, _unpack = Struct("<d").pack, Struct("<Q").unpack
 _steps_told = 0
 _next = _interval = 0
 # Once a second at first, then rarer: a site's line repeats, and a day of them must stay small.
@@ -41,6 +48,7 @@ def install(torch):
     _patch_wait(torch.cuda.Stream, "synchronize")
     _patch_wait(torch.cuda.Event, "synchronize")
     clock.flushers.append(flush)
+    clock.settlers.append(store_loss)
 
 
 def _patch_read(cls, name, what):
@@ -48,9 +56,10 @@ def _patch_read(cls, name, what):
     is_item = what == "item"
     prints = what == "print"
     compiling = guard.compiling
+    sites = _asked.setdefault(what, {})
 
     def read(self, *args, **kwargs):
-        global _inside
+        global _inside, _loss, _losses
         if compiling() or _inside or guard.off or (prints and not self.is_cuda):
             return original(self, *args, **kwargs)
         _inside = True
@@ -60,10 +69,18 @@ def _patch_read(cls, name, what):
         finally:
             _inside = False
         try:
-            seen(self, what, begin, perf_counter_ns())
+            # As `seen`, without the way there: many loops read a loss at every step.
+            end, frame, on = perf_counter_ns(), _getframe(1), self.is_cuda
+            if on and get_ident() == clock.thread:
+                clock.span(SYNC, begin, end)
+            site = sites.get((id(frame.f_code), frame.f_lasti, on)) or site_of(sites, on, frame)
+            site[0] += 1
+            site[1] += end - begin
             if is_item and type(value) is float and self.requires_grad:
-                clock.words[W_LOSS] = _bits(value)
-                clock.words[W_LOSSES] += 1
+                _loss = value
+                _losses += 1
+                if not clock.coasting:
+                    store_loss()
         except Exception as error:
             guard.failed(error, what)
         return value
@@ -71,37 +88,41 @@ def _patch_read(cls, name, what):
     setattr(cls, name, guard.like(original)(read))
 
 
-def _bits(value):
-    import struct
+def store_loss():
+    global _losses
+    if _losses:
+        clock.words[W_LOSS] = _unpack(_pack(_loss))[0]
+        clock.words[W_LOSSES] += _losses
+        _losses = 0
 
-    return struct.unpack("<Q", struct.pack("<d", value))[0]
 
-
-def seen(tensor, what, begin, end):
+def seen(what, on, begin, end, frame):
     """One read. On the device the wait belongs to `sync`; on the host it is a part of the computing."""
-    frame = places._getframe(2)
-    if tensor.is_cuda:
-        if get_ident() == clock.thread:
-            clock.span(clock.SYNC, begin, end)
-        count(what, "cuda", end - begin, places.outside_torch(frame))
-    elif places.kind_of(frame.f_code) > places.TORCH:
-        # On the host torch's own reads (Adam's step count) are nobody's concern.
-        count(what, "cpu", end - begin, frame)
-
-
-def count(what, device, spent, frame):
-    if frame is None:
-        return
-    code = frame.f_code
-    key = (what, device, id(code), frame.f_lasti)
-    site = _sites.get(key)
-    if site is None:
-        if len(_sites) >= 10_000:
-            return
-        # With its code, whose id is the key's.
-        site = _sites[key] = [0, 0, places.place_of(frame), code]
+    if on and get_ident() == clock.thread:
+        clock.span(SYNC, begin, end)
+    site = site_of(_asked.setdefault(what, {}), on, frame)
     site[0] += 1
-    site[1] += spent
+    site[1] += end - begin
+
+
+def site_of(sites, on, frame):
+    """Where it is counted."""
+    near = frame
+    if on:
+        frame = places.outside_torch(frame)
+    elif places.kind_of(frame.f_code) <= places.TORCH:
+        # On the host torch's own reads (Adam's step count) are nobody's concern.
+        frame = None
+    key = None if frame is None else (id(frame.f_code), frame.f_lasti, on)
+    site = sites.get(key)
+    if site is None:
+        site = [0, 0, places.place_of(frame), frame and frame.f_code]
+        if len(sites) >= 10_000:
+            return site
+        sites[key] = site
+    if frame is None and not on:
+        sites[id(near.f_code), near.f_lasti, on] = site
+    return site
 
 
 @guard.quietly
@@ -125,7 +146,7 @@ def _patch_copy(cls, name):
                     # As `clock.span`, without the way there: a steady step has some of these.
                     clock.log.extend((begin * 8 + BEGUN, perf_counter_ns() * 8 + TRANSFER))
                 else:
-                    copied(self, result, begin)
+                    copied(result, begin)
         except Exception as error:
             guard.failed(error, name)
         return result
@@ -133,10 +154,10 @@ def _patch_copy(cls, name):
     setattr(cls, name, guard.like(original)(copy))
 
 
-def copied(source, result, begin):
+def copied(result, begin):
     end = perf_counter_ns()
     if not result.is_cuda:
-        seen(source, "to-cpu", begin, end)
+        seen("to-cpu", True, begin, end, _getframe(2))
     elif get_ident() == clock.thread:
         clock.span(TRANSFER, begin, end)
 
@@ -153,10 +174,7 @@ def _patch_wait(owner, name):
         begin = perf_counter_ns()
         result = original(*args, **kwargs)
         try:
-            end = perf_counter_ns()
-            if get_ident() == clock.thread:
-                clock.span(clock.SYNC, begin, end)
-            count("synchronize", "cuda", end - begin, places.calling_frame(1))
+            seen("synchronize", True, begin, perf_counter_ns(), _getframe(1))
         except Exception as error:
             guard.failed(error, "synchronize")
         return result
@@ -173,15 +191,15 @@ def flush(last=False):
     _next = now + _interval
     steps = clock.words[W_STEPS]
     passed, _steps_told = steps - _steps_told, steps
-    for (what, device, _, _), site in _sites.items():
-        if site[0]:
-            clock.event(
-                "sync", what=what, place=site[2], count=site[0], blocked_ms=site[1] / 1e6, steps=passed, device=device
-            )
-            site[0] = site[1] = 0
+    for what, sites in _asked.items():
+        for (_, _, on), site in [(key, site) for key, site in sites.items() if site[0] and site[2]]:
+            count, spent, site[0], site[1] = site[0], site[1], 0, 0
+            device = "cuda" if on else "cpu"
+            clock.event("sync", what=what, place=site[2], count=count, blocked_ms=spent / 1e6, steps=passed, device=device)
 
 
 def after_fork():
-    global _inside, _steps_told
-    _inside, _steps_told = False, 0
-    _sites.clear()
+    global _inside, _steps_told, _losses
+    _inside, _steps_told, _losses = False, 0, 0
+    for sites in _asked.values():
+        sites.clear()
