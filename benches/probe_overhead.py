@@ -13,19 +13,22 @@ step, as its guide asks for). The width is chosen so that a step alone takes 2 m
 On a machine with neighbours that still leaves more noise than the probe costs. `--within SECONDS` therefore measures the probe alone
 inside one process under `flatout run`, in one long epoch: what runs at every step (`__next__`, the hook after the optimizer) is in
 place at six steps of eight and away at two, in random order, so that nothing differs but the probe and whatever lasts longer than
-that hits all of them. On a GPU, which runs behind, blocks of 70 steps take the place of single ones, with every patch, after enough steps
-for the probe to find the loop steady. Told are
-medians of the differences in wall time and in the thread's CPU time. What the probe reckons up now and then hits few steps, so
-that no median shows it: it is timed where it runs and told by itself, to be added. `nothing` is the difference of the two without the
-probe: what this machine shows where there is none.
+that hits all of them. On a GPU, which runs behind, a step lasts from one copy that waits for the device to the next one, and copies
+and reads are switched as well; in every tenth group of eight each step reads its loss. Told are medians of the differences in
+wall time and in the thread's CPU time, and the difference of the means. What the probe reckons up now and then hits few steps, so that no
+median shows it: it is timed where it runs and told by itself, to be added (the means have it, and more of it: with steps
+missing, it cannot be done column by column). `nothing` is the difference of the two without the probe: what this machine shows where
+there is none.
 
-With `--traceml`, `--within` puts TraceML's own calls around a step in the probe's place; its patches stay in both.
+With `--traceml`, `--within` puts TraceML's own calls around a step in the probe's place; its patches stay in both. On a GPU blocks of
+70 steps take turns there.
 `--outside SECONDS` does the same with all that `flatout run` does beside the program (stacks at 20 Hz, samples of the machine, the
 rings): it is stopped and let go on, block by block.
 
 `--inside SECONDS` asks the narrowest question: how long a step's calls into the probe take, each timed where it is called, between a
 step's arithmetic and the next, so with the caches as the arithmetic left them. What others do to the machine then hits microseconds
-instead of milliseconds. `__next__` counts without the loader's own, the hook after the optimizer whole.
+instead of milliseconds. Without what they stand for: `__next__`, reads, and copies to a device; whole: the hook after the optimizer. On a
+GPU most of it passes while the device is busy, so a step grows by less.
 
 Printed: the step alone, then per arm the median over rounds of the median difference of paired blocks, with a 95% interval
 by bootstrap over rounds and the blocks in them. `--keep` appends the rounds to a file, `--show` counts several files together.
@@ -51,16 +54,14 @@ WARM_STEPS = 3
 WARM_GPU_STEPS = 15
 
 
-def probe_switch(torch, every):
-    """Puts torch's own functions back, and the probe's again: those of every step, or all."""
+def probe_switch(torch, device):
+    """Puts torch's own functions back, and the probe's again: those of every step."""
     from torch.optim import optimizer
     from torch.utils.data import dataloader
-    from torch.utils.data._utils import fetch
 
     owners = [dataloader._BaseDataLoaderIter]
-    if every:
-        owners += [torch.Tensor, torch.nn.Module, torch.cuda, torch.cuda.Stream, torch.cuda.Event, optimizer.Optimizer]
-        owners += [dataloader.DataLoader, fetch._BaseDatasetFetcher, fetch._MapDatasetFetcher]
+    if device == "cuda":
+        owners.append(torch.Tensor)
     patched = [
         (owner, name, value, value.__wrapped__)
         for owner in owners
@@ -69,7 +70,7 @@ def probe_switch(torch, every):
     ]
     hooks = [optimizer._global_optimizer_pre_hooks, optimizer._global_optimizer_post_hooks]
     kept = [dict(each) for each in hooks]
-    if len(patched) < (10 if every else 1) or not any(kept):
+    if len(patched) < (10 if device == "cuda" else 1) or not any(kept):
         raise SystemExit("no probe in this process")
 
     def switch(on):
@@ -89,47 +90,56 @@ def outside_switch():
 
 
 def time_inside(torch):
-    """Times the probe's own part of `__next__` and of the step's hook; gives the lists that fill with nanoseconds."""
+    """Times the probe's own part of whatever of a step it is in; gives the lists that fill with nanoseconds, by name."""
     from torch.optim import optimizer
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-    now, patched = time.perf_counter_ns, _BaseDataLoaderIter.__next__
-    own, spent, asked, stepped = patched.__wrapped__, [0], [], []
+    now, times = time.perf_counter_ns, {}
 
-    def loaders(self):
-        begin = now()
-        batch = own(self)
-        spent[0] += now() - begin
-        return batch
-
-    def put_in(function):
+    def put_in(function, own, timed):
         for cell in function.__closure__ or ():
             inner = cell.cell_contents
             if inner is own:
-                cell.cell_contents = loaders
+                cell.cell_contents = timed
             elif getattr(getattr(inner, "__code__", None), "co_filename", "") == "<flatout>":
-                put_in(inner)
+                put_in(inner, own, timed)
 
-    def timed_next(self):
-        spent[0], begin = 0, now()
-        batch = patched(self)
-        asked.append(now() - begin - spent[0])
-        return batch
+    def less_its_own(owner, name, title):
+        """A patched function, without the time in what it stands for."""
+        patched, spent = getattr(owner, name), [0]
+        own, found = patched.__wrapped__, times.setdefault(title, [])
 
-    def timed(hook):
+        def torchs(*arguments, **named):
+            begin = now()
+            result = own(*arguments, **named)
+            spent[0] += now() - begin
+            return result
+
+        def whole(*arguments, **named):
+            spent[0], begin = 0, now()
+            result = patched(*arguments, **named)
+            found.append(now() - begin - spent[0])
+            return result
+
+        put_in(patched, own, torchs)
+        setattr(owner, name, whole)
+
+    def timed(hook, found):
         def after(*arguments):
             begin = now()
             hook(*arguments)
-            stepped.append(now() - begin)
+            found.append(now() - begin)
 
         return after
 
-    put_in(patched)
-    _BaseDataLoaderIter.__next__ = timed_next
-    hooks = optimizer._global_optimizer_post_hooks
+    less_its_own(_BaseDataLoaderIter, "__next__", "next")
+    if hasattr(torch.Tensor.to, "__wrapped__"):
+        less_its_own(torch.Tensor, "to", "copies")
+    less_its_own(torch.Tensor, "item", "reads")
+    hooks, times["after"] = optimizer._global_optimizer_post_hooks, []
     for key, hook in list(hooks.items()):
-        hooks[key] = timed(hook)
-    return asked, stepped
+        hooks[key] = timed(hook, times["after"])
+    return times
 
 
 def worker(device, width, steps, peer, pipes, cpu):
@@ -163,6 +173,25 @@ def worker(device, width, steps, peer, pipes, cpu):
             torch.cuda.synchronize()
 
     numbers = itertools.count()
+    waiting = []
+
+    def cycle(read):
+        """A step on a device, between two copies for which it must have done all that came before."""
+        if not waiting:
+            x, y = next(batches)
+            waiting.append((x.to(device), y))
+        begin_cpu, begin = time.thread_time(), time.perf_counter()
+        x, y = waiting.pop()
+        y = y.to(device)
+        loss = (model(x) - y).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if read:
+            loss.item()
+        x, y = next(batches)
+        waiting.append((x.to(device), y))
+        return time.perf_counter() - begin, time.thread_time() - begin_cpu
 
     def block(warm=WARM_STEPS, steps=steps):
         begin = begin_cpu = 0.0
@@ -187,7 +216,7 @@ def worker(device, width, steps, peer, pipes, cpu):
         block()
         single = steps == 1
         switches = {
-            "switch": lambda: probe_switch(torch, every=not single),
+            "switch": lambda: probe_switch(torch, device),
             "outside": outside_switch,
             # Its patches stay: what they cost between its own calls is not in it.
             "traceml switch": lambda: lambda on: traced.__setitem__(0, on),
@@ -196,13 +225,14 @@ def worker(device, width, steps, peer, pipes, cpu):
         print("ready", file=answers, flush=True)
         for line in asks:
             if peer == "inside":
-                end, (asked, stepped) = time.perf_counter() + float(line), time_inside(torch)
+                end, times = time.perf_counter() + float(line), time_inside(torch)
                 block()
-                asked.clear(), stepped.clear()
+                for each in times.values():
+                    each.clear()
                 walls = []
                 while time.perf_counter() < end:
                     walls.append(block()[0])
-                told = {"step_ms": statistics.median(walls) / steps * 1e3, "next": asked, "after": stepped}
+                told = {"step_ms": statistics.median(walls) / steps * 1e3, "times": times}
                 print(json.dumps(told), file=answers, flush=True)
                 continue
             if switch is None:
@@ -212,11 +242,14 @@ def worker(device, width, steps, peer, pipes, cpu):
             block(steps=200)
             triples, end = [], time.perf_counter() + float(line)
             while time.perf_counter() < end:
-                triple = {}
-                # Mostly with it, as it will be; of those steps one counts.
+                triple, with_it = {"read": len(triples) % 10 == 9}, []
+                # Mostly with it, as it will be; of those steps one counts, and their mean.
                 for arm in random.sample(["off", "off again"] + ["on"] * (6 if single else 1), 8 if single else 3):
                     switch(arm == "on")
-                    triple[arm] = block(warm)
+                    triple[arm] = cycle(triple["read"]) if single and device == "cuda" else block(warm)
+                    if arm == "on":
+                        with_it.append(triple[arm])
+                triple["all on"] = [statistics.fmean(each) for each in zip(*with_it)]
                 triples.append(triple)
             switch(True)
             block(steps=100)
@@ -285,8 +318,8 @@ def round_of(commands, own, blocks):
 
 def within(command, own, seconds, keep, peer="switch"):
     """The probe against none in one process, in triples of single steps, or of short blocks."""
-    on_cpu = {"outside": 10}.get(peer, 1)
-    own = dict(own, steps=on_cpu if own["device"] == "cpu" else 70, peer=peer)
+    steps = 1 if peer == "switch" else 70 if own["device"] == "cuda" else {"outside": 10}.get(peer, 1)
+    own = dict(own, steps=steps, peer=peer)
     arm = Arm("probe", command, own)
     arm.ready()
     told = arm.ask(seconds)
@@ -313,23 +346,35 @@ def within_summary(kept):
             groups = [[(triple[arm][which] - triple["off"][which]) / steps * 1e3 for triple in triples]]
             low, high = interval(groups)
             found[title] = {"added_ms": round(middle(groups), 4), "low": round(low, 4), "high": round(high, 4)}
+        if steps == 1:
+            means = [triple["all on"][which] - (triple["off"][which] + triple["off again"][which]) / 2 for triple in triples]
+            low, high = interval([means], of=lambda groups: statistics.fmean(groups[0]), picks=400)
+            found["probe, by means"] = {"added_ms": round(statistics.fmean(means) * 1e3, 4), "low": round(low * 1e3, 4), "high": round(high * 1e3, 4)}
+        reads = [(triple["on"][which] - triple["off"][which]) * 1e3 for triple in triples if triple.get("read")]
+        if steps == 1 and result["device"] == "cuda" and reads:
+            low, high = interval([reads])
+            found["probe, loss read"] = {"added_ms": round(statistics.median(reads), 4), "low": round(low, 4), "high": round(high, 4)}
         result[name] = found
     return result
 
 
 def inside(flatout, own, seconds):
-    """What a step's calls into the probe take, in microseconds: the mean without the worst 1 in 200, which an interrupt or a
-    neighbour hit, and the median."""
+    """What a step's calls into the probe take, in microseconds a step: all of it, and without the slowest 1 in 200 of each kind, which
+    holds what an interrupt or a neighbour hit and what is reckoned up now and then; the median of each kind by itself."""
     own = dict(own, steps=400, peer="inside")
     arm = Arm("probe", flatout + ["--", sys.executable, os.path.abspath(__file__)], own)
     arm.ready()
     told = arm.ask(seconds)
     arm.end()
-    result = {"device": own["device"], "width": own["width"], "steps": len(told["after"]), "step_ms": round(told["step_ms"], 3)}
-    for name in ("next", "after"):
-        times = sorted(told[name])[: int(len(told[name]) * 0.995)]
-        result[name] = {"mean_us": round(statistics.mean(times) / 1e3, 1), "median_us": round(statistics.median(times) / 1e3, 1)}
-    result["mean_us"] = round(result["next"]["mean_us"] + result["after"]["mean_us"], 1)
+    steps = len(told["times"]["after"])
+    result = {"device": own["device"], "width": own["width"], "steps": steps, "step_ms": round(told["step_ms"], 3)}
+    for name, times in told["times"].items():
+        times.sort()
+        most, middle = sum(times[: int(len(times) * 0.995)]), statistics.median(times or [0])
+        parts = {"us_a_step": sum(times) / steps, "without_slowest": most / steps, "median_us": middle}
+        result[name] = {"calls": len(times)} | {part: round(spent / 1e3, 2) for part, spent in parts.items()}
+    for part in ("us_a_step", "without_slowest"):
+        result[part] = round(sum(result[name][part] for name in told["times"]), 2)
     print(json.dumps(result))
 
 
@@ -355,10 +400,10 @@ def middle(groups):
     return statistics.median(statistics.median(group) for group in groups)
 
 
-def interval(groups, picks=2000):
+def interval(groups, picks=2000, of=middle):
     """The 95% interval of `middle`: rounds are drawn again, and blocks within each."""
     found = sorted(
-        middle([random.choices(group, k=len(group)) for group in random.choices(groups, k=len(groups))]) for _ in range(picks)
+        of([random.choices(group, k=len(group)) for group in random.choices(groups, k=len(groups))]) for _ in range(picks)
     )
     return found[int(picks * 0.025)], found[int(picks * 0.975)]
 
