@@ -51,5 +51,17 @@ def change(module):
         # What cannot be compiled runs as it did before; the compiler's own counters tell of it.
         torch._dynamo.config.suppress_errors = True
         graphs = mode == "reduce-overhead" and not any(parameter.is_cuda for parameter in module.parameters())
-        module.compile(mode=None if mode is True or mode == "default" or graphs else str(mode))
+        compile(module, None if mode is True or mode == "default" or graphs else str(mode))
         told("compile", "graphs-need-gpu" if graphs else None)
+
+
+def compile(module, mode):
+    """As `Module.compile`, which passes over modules of torch's own (a `Sequential`) without a word: the compiler looks at no frame of
+    theirs unless one of another kind stands around it."""
+    from torch._dynamo import external_utils
+
+    around = getattr(external_utils, "wrap_inline", None)
+    if around is None or not type(module).__module__.startswith("torch."):
+        module.compile(mode=mode)
+    else:
+        module._compiled_call_impl = _torch.compile(around(module._call_impl), mode=mode)

@@ -281,6 +281,23 @@ fn the_compiler_sees_no_difference() {
     );
 }
 
+/// `Module.compile` passes over a `Sequential`; the setting does not.
+#[test]
+fn a_model_of_torchs_own_layers_is_compiled() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script("layers.py", include_str!("programs/compiled_layers.py"));
+    for (apply, graphs) in [("compile=default", "graphs 1"), ("tf32=on", "graphs 0")] {
+        let (output, _) = place.run(&python, &["--quiet", "--apply", apply], &["layers.py"]);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            said.contains(graphs),
+            "{said}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
 #[test]
 fn counts_of_steady_loops_are_exact() {
     let Some(python) = torch_python() else { return };

@@ -133,7 +133,7 @@ fn a_model_that_cannot_be_compiled_stays_as_it_was() {
     let text = words(&output);
     assert!(output.status.success(), "{text}");
     assert!(
-        text.contains("could not compile it") && text.contains("the model stays as it was"),
+        text.contains("could not compile it: ") && text.contains("the model stays as it was"),
         "{text}"
     );
     assert!(text.contains("Keep your settings"), "{text}");
