@@ -14,6 +14,8 @@ from . import clock, guard
 from .ring import W_SAMPLES, W_STEPS, W_SUMS
 
 LOSSES = 4096
+# Steps: those of batches that were made beforehand take little time.
+LONGEST_WARM_UP = 100
 # The rate's interval is of so many pieces; the factor is Student's for 95% and so many.
 PIECES, STUDENT = 8, 2.365
 _torch = None
@@ -70,7 +72,7 @@ def warm_up():
     from .patches import loader
 
     queued = [(one.num_workers or 0) * (one.prefetch_factor or 0) for one in list(loader._known)]
-    return max(_plan["warm_up"], min(max(queued, default=0) + 2, 40))
+    return max(_plan["warm_up"], min(max(queued, default=0) + 2, LONGEST_WARM_UP))
 
 
 def stepped(now):

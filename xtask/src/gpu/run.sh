@@ -1,7 +1,7 @@
 #!/bin/bash
 # Parity of the CUDA engine with the CPU, then its speed beside PyTorch's, on this machine. Leaves result.md beside itself, or
 # in the folder given. `run.sh [FOLDER] [--sanitize]`: with --sanitize also one step of every model under
-# compute-sanitizer, where it is installed (up to a quarter of an hour a tool).
+# compute-sanitizer, where it is installed (up to a quarter of an hour a tool; the recurrences of 512 units take four minutes each).
 folder=$(realpath "${1:-$(dirname "$0")}") || exit 2
 cd "$(dirname "$0")" || exit 2
 result=$folder/result.md
@@ -44,7 +44,7 @@ races() {
     cases=$(mktemp -d)
     for name in "${names[@]}"; do
         (
-            FLATOUT_TEST_CASE=$name timeout 300 compute-sanitizer --tool racecheck --report-api-errors no --print-limit 1000 ./parity \
+            FLATOUT_TEST_CASE=$name timeout 500 compute-sanitizer --tool racecheck --report-api-errors no --print-limit 1000 ./parity \
                 --ignored --test-threads=1 one_step_of_everything_in_bf16 >"$cases/$number" 2>&1
             status=$?
             ours=$(reports "$cases/$number" | wc -l)
