@@ -38,6 +38,7 @@ files![
     "_probe/ring.py",
     "_probe/settings.py",
     "_probe/sizes.py",
+    "_probe/supply.py",
     "_probe/trial.py",
     "_probe/variants.py",
     "_probe/patches/__init__.py",

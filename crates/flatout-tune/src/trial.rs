@@ -78,7 +78,7 @@ pub struct Plan {
     pub best: Option<Rate>,
     /// Take some steps of other sizes as well, up to so many times the batch; 0 takes none.
     pub sizes: u64,
-    /// After those, some fed by so many workers, each with the most threads for the steps beside them.
+    /// After those, some fed by so many workers, each with the most threads for the steps beside them; on a GPU, batches alone.
     pub workers: Vec<(u64, Option<u64>)>,
     /// After those, some steps with one of these changed, as `--apply` wants them.
     pub variants: Vec<String>,
@@ -108,6 +108,9 @@ pub struct Measurement {
     /// Steps fed by other workers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fed: Vec<Fed>,
+    /// Batches alone, by other workers: on a GPU.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub supply: Vec<Supply>,
     /// Steps with one setting changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<Variant>,
@@ -152,6 +155,16 @@ pub struct Fed {
     pub threads: u64,
     pub samples: u64,
     pub step_s: f64,
+}
+
+/// Batches that so many workers supplied while they were asked for nothing else: seconds from batch to batch, and what each costs the
+/// training process in CPU time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Supply {
+    pub workers: u64,
+    pub samples: u64,
+    pub batch_s: f64,
+    pub host_s: f64,
 }
 
 /// Some steps with one setting changed, in turn with plain ones.

@@ -13,6 +13,7 @@ from . import guard
 from .available import available_bytes
 from .patches import loader
 from .sizes import counters
+from .supply import by_index, endless, is_forked
 
 # Rounds over all combinations, and seconds for all of them.
 ROUNDS, ALL_S = 3, 8.0
@@ -48,17 +49,14 @@ class Feeding:
     def suitable(self, samples):
         """The one loader that feeds the steps, if its data can be asked for by index, a step takes one batch of it, its workers are
         forked and there is memory for them."""
-        from torch.utils.data import IterableDataset
-
         ours = [one for one, info in list(loader._known.items()) if info.feeds]
-        if len(ours) != 1 or self.torch.cuda.is_initialized():
+        if len(ours) != 1:
             return None
         one = ours[0]
-        context = one.multiprocessing_context or self.torch.multiprocessing
         # Several batches a step, or sizes that are no number of samples, would be taken for larger batches.
-        plain = getattr(one.batch_sampler, "batch_size", None) == samples and not isinstance(one.dataset, IterableDataset)
+        plain = getattr(one.batch_sampler, "batch_size", None) == samples and by_index(one)
         plain = plain and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < available_bytes() / 2
-        return one if plain and context.get_start_method() == "fork" else None
+        return one if plain and is_forked(self.torch, one) else None
 
     def combinations(self, wishes, samples):
         """Workers, threads and samples, first what the program has; none where they would take too long."""
@@ -181,13 +179,3 @@ class Feeding:
             except Exception:
                 pass
         self.sources.clear()
-
-
-def endless(batches):
-    found = True
-    while found:
-        found = False
-        for batch in batches:
-            for index in batch:
-                found = True
-                yield index

@@ -2,16 +2,16 @@
 
 from time import perf_counter_ns
 
+from .supply import by_index
+
 # Batches and seconds that are enough; a part of a batch that takes longer than the last is the only one.
 ENOUGH, ENOUGH_S, TOO_LONG_S = 5, 0.3, 0.5
 
 
 def sizes(torch, loader, parts):
     """Samples and seconds for batches of these sizes, the smallest first; none for data that cannot be asked for by index."""
-    from torch.utils.data import IterableDataset
-
     sampler, dataset = loader.batch_sampler, loader.dataset
-    if sampler is None or isinstance(dataset, IterableDataset):
+    if not by_index(loader):
         return []
     threads, told = torch.get_num_threads(), []
     # As in a worker.

@@ -1,6 +1,6 @@
 """One trial of `flatout tune`: some steps to warm up, then steps timed over the whole loop until their rate is known well enough,
 then the program is stopped. Where it is asked for, some steps of other sizes come in between (`sizes`), for what larger batches would
-take, some fed by other workers (`feeding`), and some with one setting changed (`variants`).
+take, some fed by other workers (`feeding`; on a GPU batches alone, `supply`), and some with one setting changed (`variants`).
 
 Nothing is read from the device in between: the losses stay there until the end. What the program saves goes to the trial's own
 folder, so that a trial never overwrites a checkpoint.
@@ -158,10 +158,15 @@ def finish(cut):
 
 def stages(samples):
     """What more a trial may tell, in this order; each is made when its turn comes."""
-    from . import feeding, sizes, variants
+    from . import feeding, sizes, supply, variants
 
+    wishes = _plan.get("workers") or []
     yield lambda: sizes.Sizes(_torch, _plan["sizes"], samples, _result)
-    yield lambda: feeding.Feeding(_torch, _plan.get("workers") or [], samples, _result)
+    if _torch.cuda.is_initialized():
+        # The most first, then half of them: those are the ones in question.
+        yield lambda: supply.Supply(_torch, sorted((count for count, _ in wishes), reverse=True), _result)
+    else:
+        yield lambda: feeding.Feeding(_torch, wishes, samples, _result)
     if _plan.get("variants"):
         yield lambda: variants.Variants(_torch, _plan["variants"], _result, lambda: save(".early"))
 

@@ -3,7 +3,7 @@
 use crate::collect::Clock;
 use flatout_telemetry::Record;
 use flatout_telemetry::record::RunData;
-use flatout_tune::trial::{Fed, Measurement, Plan, Rate, Settings, Size, Variant};
+use flatout_tune::trial::{Fed, Measurement, Plan, Rate, Settings, Size, Supply, Variant};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +27,8 @@ struct File {
     #[serde(default)]
     fed: Vec<Fed>,
     #[serde(default)]
+    supply: Vec<Supply>,
+    #[serde(default)]
     variants: Vec<Variant>,
     losses: Vec<(u64, Option<f64>)>,
     cut: bool,
@@ -47,6 +49,7 @@ pub struct Told {
     aside_s: Option<f64>,
     sizes: Vec<Size>,
     fed: Vec<Fed>,
+    supply: Vec<Supply>,
     variants: Vec<Variant>,
     /// The record's second in which a complete measurement ended.
     pub until_s: Option<f64>,
@@ -88,6 +91,7 @@ impl Told {
             aside_s: self.aside_s,
             sizes: self.sizes,
             fed: self.fed,
+            supply: self.supply,
             variants: self.variants,
             until_s: self.until_s,
             memory_bytes: self.memory_bytes,
@@ -130,6 +134,7 @@ pub fn from_probe(folder: &Path, data: &RunData, clock: &Clock) -> Told {
         aside_s: file.aside_ns.map(|aside| aside as f64 / 1e9),
         sizes: file.sizes,
         fed: file.fed,
+        supply: file.supply,
         variants: file.variants,
         until_s: (!file.ended).then_some(window.1),
         losses: file.losses,

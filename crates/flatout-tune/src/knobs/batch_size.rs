@@ -60,7 +60,7 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     vec![Proposal {
         knob: KNOB.name,
         changes,
-        gain: known.then_some(gain),
+        gain: (known && cost.tells(workers)).then_some(gain),
         worth: if known { gain } else { UNKNOWN_WORTH },
         why: message!(en: "{fixed} of a step does not depend on its samples", zh: "一步中有 {fixed} 的时间与样本数无关"),
         changes_numbers: true,

@@ -1,12 +1,14 @@
 //! What a step would take with another batch or with other workers. Its own part is a curve over its samples, measured for several
 //! sizes; making its batch is a line: beside the step where there are workers, in between where there are none. Evaluating and
-//! saving go with the samples. Where a trial had some steps fed by other workers, what is reckoned meets those.
+//! saving go with the samples. Where a trial had some steps fed by other workers, what is reckoned meets those; where it asked other
+//! workers for batches alone, that is what they supply.
 
 mod crew;
 mod curve;
 mod fed;
 mod guess;
 mod points;
+mod supply;
 
 pub use curve::Line;
 pub use points::points;
@@ -18,6 +20,7 @@ use fed::Feeding;
 use flatout_telemetry::Phase;
 use guess::{device_s, guessed};
 use points::{curve, loading, samples_a_step};
+use supply::Supply;
 
 /// What handing a batch from process to process costs the training process (PyTorch 2: 0.2 to 0.4 ms).
 const HANDOVER_S: f64 = 0.3e-3;
@@ -25,6 +28,8 @@ const HANDOVER_S: f64 = 0.3e-3;
 const SENDING_S: f64 = 1.2e-3;
 /// Workers that let the steps wait longer than this share are the bottleneck.
 const STARVED: f64 = 0.05;
+/// A step of which less than this part is explained says little about others.
+const EXPLAINED: f64 = 0.8;
 const BATCH: &str = "loader.batch_size";
 
 /// The cost of a step around the best trial so far.
@@ -43,6 +48,7 @@ pub struct Cost {
     workers: u64,
     crew: Crew,
     fed: Feeding,
+    supply: Supply,
     /// Nothing that was measured tells how a step grows with its samples.
     blind: bool,
     batch: f64,
@@ -142,6 +148,7 @@ impl Cost {
             workers,
             crew,
             fed: Feeding::default(),
+            supply: Supply::of(situation),
             blind,
             batch,
             step_s,
@@ -223,16 +230,18 @@ impl Cost {
         }
         let same = workers == self.workers && threads >= crew.threads;
         let own_s = if same { alone_s * crew.disturbed } else { alone_s };
-        let made_s = (load_s + self.sending_s) / (workers as f64).min(self.usable);
+        let handover_s = self.handover_s(batch);
         let shared_s = (alone_s * crew.busy.min(threads) + load_s) / self.usable;
-        let beside_s = (own_s + self.handover_s).max(made_s).max(shared_s);
+        let beside_s = (own_s + handover_s)
+            .max(self.made_s(batch, workers))
+            .max(shared_s);
         let wanting = threads + workers as f64;
         if same || wanting <= self.usable {
             return beside_s;
         }
         if threads > 1.0 {
             // Threads that wait for each other stand still with the first of them: as good as nothing is done beside the step.
-            return (own_s + self.handover_s + load_s).max(beside_s);
+            return (own_s + handover_s + load_s).max(beside_s);
         }
         // All that want a CPU share those there are; the step wants one while it computes.
         let at_once = (workers as f64).min(self.usable) + own_s / beside_s;
@@ -252,9 +261,24 @@ impl Cost {
 
     /// Whether workers make batches at least as fast as steps use them up: then only their unevenness lets the steps wait.
     pub fn is_supplied(&self) -> bool {
-        let made_s =
-            (self.load.at(self.batch) + self.sending_s) / (self.workers as f64).min(self.usable).max(1.0);
-        made_s < self.step_s - self.wait_s
+        self.made_s(self.batch, self.workers) < self.step_s - self.wait_s
+    }
+
+    /// Seconds from batch to batch, by so many workers.
+    fn made_s(&self, batch: f64, workers: u64) -> f64 {
+        let reckoned_s =
+            || (self.load.at(batch) + self.sending_s) / (workers as f64).min(self.usable).max(1.0);
+        self.supply
+            .batch_s(batch, workers, self.load)
+            .unwrap_or_else(reckoned_s)
+    }
+
+    /// What taking a batch over costs the steps. Where workers begin, it is in the way of what the host does for a step, as far as that is
+    /// what a step takes; with workers already there, the steps hold it.
+    fn handover_s(&self, batch: f64) -> f64 {
+        let measured = self.supply.host_s(batch, self.load).filter(|_| self.workers == 0);
+        let share = self.own.fixed_near(batch) / self.own.at(batch).max(f64::MIN_POSITIVE);
+        measured.map_or(self.handover_s, |host_s| host_s * share.clamp(0.0, 1.0))
     }
 
     /// The factor that other threads are worth.
@@ -267,18 +291,35 @@ impl Cost {
         batch / self.step_s(batch, workers) / (self.batch / self.now_s(workers))
     }
 
-    /// The present step, to be held against one with so many workers. With the same workers, what the costs do not explain stays in
-    /// its proportion. Of steps that were fed in turn, the present ones are known twice: what others do on the machine only adds, so
-    /// the shorter ones count.
+    /// The present step, to be held against one with so many workers. What the costs do not explain of it stays in its proportion, unless
+    /// none or fewer workers would no longer be in each other's way. Of steps that were fed in turn, the present ones are known twice:
+    /// what others do on the machine only adds, so the shorter ones count.
     fn now_s(&self, workers: u64) -> f64 {
-        let explained_s = self.step_with(self.batch, self.workers, self.crew.threads);
+        let explained_s = self.explained_s();
         if self.fed.knows(workers) && self.fed.knows(self.workers) {
             explained_s.min(self.step_s)
-        } else if workers == self.workers {
+        } else if workers == self.workers || (self.workers > 0 && !self.gives_room(workers)) {
             explained_s
         } else {
             self.step_s
         }
+    }
+
+    /// Whether the costs tell what so many workers are worth: not where those there are were in each other's way, and they explain
+    /// much less than what that takes.
+    pub fn tells(&self, workers: u64) -> bool {
+        let fed = self.fed.knows(workers) && self.fed.knows(self.workers);
+        fed || workers == 0 || !self.gives_room(workers) || self.explained_s() > EXPLAINED * self.step_s
+    }
+
+    /// Fewer workers, where there are more than CPUs now.
+    fn gives_room(&self, workers: u64) -> bool {
+        let crowded = self.crew.threads + self.workers as f64 > self.usable;
+        workers == 0 || crowded && workers < self.workers
+    }
+
+    fn explained_s(&self) -> f64 {
+        self.step_with(self.batch, self.workers, self.crew.threads)
     }
 }
 

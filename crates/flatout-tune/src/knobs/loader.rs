@@ -54,7 +54,11 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     let mut all: Vec<Proposal> = Vec::new();
     for count in counts(situation, &cost) {
         let changes = workers(situation, &cost, count);
-        all.push(proposal(changes, cost.gain(batch as f64, count), share));
+        let one = proposal(changes, cost.gain(batch as f64, count), share);
+        all.push(Proposal {
+            gain: one.gain.filter(|_| cost.tells(count)),
+            ..one
+        });
     }
     // Of numbers that promise the same, the fewest workers come first.
     let most = all.iter().map(|one| one.worth).fold(0.0, f64::max);

@@ -298,6 +298,35 @@ fn a_model_of_torchs_own_layers_is_compiled() {
     }
 }
 
+/// Whole batches of both sizes by each number of workers, none of batches that would take too long, and nothing left switched off.
+#[test]
+fn workers_are_asked_for_batches_alone() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script("supplied.py", include_str!("programs/supplied.py"));
+    let (output, _) = place.run(&python, &["--quiet"], &["supplied.py"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let told: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{errors}"));
+    let asked: Vec<(u64, u64)> = told["supply"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["workers"].as_u64().unwrap(), one["samples"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(asked, [(2, 10), (2, 40), (1, 10), (1, 40)], "{told}");
+    for ((workers, samples), one) in asked.iter().zip(told["supply"].as_array().unwrap()) {
+        // They sleep for each sample; a batch or two may have been ready.
+        let least_s = *samples as f64 * 0.5e-3 / *workers as f64;
+        assert!(one["batch_s"].as_f64().unwrap() > least_s * 0.5, "{one}");
+        assert!(one["host_s"].as_f64().unwrap() > 0.0, "{one}");
+    }
+    assert_eq!(
+        (&told["dear"], &told["off"]),
+        (&serde_json::json!([]), &serde_json::json!(false))
+    );
+}
+
 #[test]
 fn counts_of_steady_loops_are_exact() {
     let Some(python) = torch_python() else { return };

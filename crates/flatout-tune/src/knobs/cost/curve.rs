@@ -23,6 +23,14 @@ impl Line {
         })
     }
 
+    #[cfg(test)]
+    pub const fn flat(value: f64) -> Self {
+        Self {
+            fixed: value,
+            slope: 0.0,
+        }
+    }
+
     pub fn at(self, batch: f64) -> f64 {
         self.fixed + self.slope * batch
     }

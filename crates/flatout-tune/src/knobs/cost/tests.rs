@@ -1,5 +1,5 @@
 use super::*;
-use crate::trial::Fed;
+use crate::trial::{self, Fed};
 
 #[test]
 fn workers_hide_the_loading_until_they_are_too_few() {
@@ -29,6 +29,7 @@ fn workers_hide_the_loading_until_they_are_too_few() {
             tried: Vec::new(),
         },
         fed: Feeding::default(),
+        supply: Supply::default(),
         blind: false,
         batch: 100.0,
         step_s: 3e-3,
@@ -77,6 +78,7 @@ fn threads_make_room_for_workers() {
             tried: Vec::new(),
         },
         fed: Feeding::default(),
+        supply: Supply::default(),
         blind: false,
         batch: 1000.0,
         step_s: 21e-3,
@@ -147,6 +149,7 @@ fn workers_that_were_measured_are_worth_what_they_were() {
             tried: Vec::new(),
         },
         fed: Feeding::default(),
+        supply: Supply::default(),
         blind: false,
         batch: 64.0,
         step_s: 2e-3,
@@ -193,4 +196,125 @@ fn workers_that_were_measured_are_worth_what_they_were() {
     assert!(!alone.is_fed() && !alone.is_unknown(3));
     // What computing faster is worth is not eaten up by meeting the same steps again.
     assert!(cost.gain_by_computing(2.0) > 1.3);
+}
+
+/// Rows of a table on a machine with 16 CPUs, as an H200's: a batch of 4096 takes one worker 39 ms, and eight of them do not make one
+/// in five.
+#[test]
+fn workers_supply_what_they_were_seen_to() {
+    let seen = |workers, samples, batch_ms: f64, host_ms: f64| trial::Supply {
+        workers,
+        samples,
+        batch_s: batch_ms / 1e3,
+        host_s: host_ms / 1e3,
+    };
+    let load = Line {
+        fixed: 0.0,
+        slope: 8e-6,
+    };
+    let told = [
+        seen(16, 4096, 7.5, 1.2),
+        seen(8, 4096, 9.8, 1.0),
+        seen(8, 1024, 2.6, 0.8),
+        seen(1, 1024, 9.0, 0.7),
+        // Of an earlier trial.
+        seen(8, 1024, 90.0, 9.0),
+    ];
+    let supply = Supply::by(told);
+    let batch_ms = |batch, workers| supply.batch_s(batch, workers, load).unwrap() * 1e3;
+    assert!((batch_ms(4096.0, 8) - 9.8).abs() < 1e-9 && (batch_ms(1024.0, 8) - 2.6).abs() < 1e-9);
+    assert!((batch_ms(2560.0, 8) - 6.2).abs() < 1e-9);
+    // Half way between one worker and eight, and beyond the most.
+    assert!((1e3 / batch_ms(1024.0, 1) - 1e3 / 9.0).abs() < 1e-6);
+    assert!(batch_ms(1024.0, 4) < 9.0 && batch_ms(1024.0, 4) > 2.6);
+    assert!((batch_ms(4096.0, 64) - 7.5).abs() < 1e-9);
+    // One size alone grows as making it does.
+    assert!((batch_ms(2048.0, 1) - 18.0).abs() < 1e-9);
+    assert!((supply.host_s(1024.0, load).unwrap() - 0.7e-3).abs() < 1e-12);
+    assert_eq!(Supply::default().batch_s(64.0, 2, load), None);
+    // Fewer workers than any that were asked, in proportion.
+    let many = Supply::by(told.into_iter().filter(|one| one.workers == 16));
+    assert!((many.batch_s(4096.0, 4, load).unwrap() * 1e3 - 30.0).abs() < 1e-9);
+}
+
+/// Where workers begin, what a batch costs the host is in the way of a step that waits for the host, and not of one that waits for the device.
+#[test]
+fn batches_cost_the_host() {
+    let told = trial::Supply {
+        workers: 8,
+        samples: 1000,
+        batch_s: 1e-3,
+        host_s: 1e-3,
+    };
+    let mut cost = Cost {
+        own: Curve::straight(Line::flat(2e-3), 1000.0),
+        device_s: 0.0,
+        aside_s: 0.0,
+        load: Line {
+            fixed: 0.0,
+            slope: 4e-6,
+        },
+        handover_s: HANDOVER_S,
+        sending_s: SENDING_S,
+        usable: 16.0,
+        workers: 0,
+        crew: Crew {
+            threads: 1.0,
+            busy: 1.0,
+            disturbed: 1.0,
+            may_change: false,
+            tried: Vec::new(),
+        },
+        fed: Feeding::default(),
+        supply: Supply::by([told]),
+        blind: false,
+        batch: 1000.0,
+        step_s: 6e-3,
+        wait_s: 4e-3,
+    };
+    assert!((cost.gain(1000.0, 8) - 2.0).abs() < 1e-9);
+    let line = Line {
+        fixed: 0.0,
+        slope: 2e-6,
+    };
+    cost.own = Curve::straight(line, 1000.0);
+    assert!((cost.gain(1000.0, 8) - 3.0).abs() < 1e-9);
+}
+
+/// Fifteen workers, of whose waiting the costs explain three quarters: a sixteenth adds what it adds, and takes nothing of the rest away.
+#[test]
+fn other_workers_do_not_explain_what_is_left_open() {
+    let mut cost = Cost {
+        own: Curve::straight(Line::flat(4e-3), 8192.0),
+        device_s: 0.0,
+        aside_s: 0.0,
+        load: Line {
+            fixed: 0.0,
+            slope: 0.173 / 8192.0,
+        },
+        handover_s: HANDOVER_S,
+        sending_s: 0.0,
+        usable: 16.0,
+        workers: 15,
+        crew: Crew {
+            threads: 1.0,
+            busy: 1.0,
+            disturbed: 1.0,
+            may_change: false,
+            tried: Vec::new(),
+        },
+        fed: Feeding::default(),
+        supply: Supply::default(),
+        blind: false,
+        batch: 8192.0,
+        step_s: 15.5e-3,
+        wait_s: 11.1e-3,
+    };
+    let gain = cost.gain(8192.0, 16);
+    assert!(gain < 16.0 / 15.0 + 1e-9 && gain > 0.7, "{gain}");
+    assert!(cost.gain(8192.0, 14) < 1.0);
+    // Where there are more than CPUs, they were in each other's way.
+    assert!(cost.tells(14) && cost.tells(16));
+    cost.workers = 17;
+    assert!(cost.gain(8192.0, 14) > 1.2 && !cost.tells(14) && cost.tells(18) && cost.tells(0));
 }

@@ -236,6 +236,7 @@ pub fn json(found: &Found, options: &Options, route: &Route, patch: &Patch) -> S
                 value["aside_s"] = json!(measured.aside_s);
                 value["sizes"] = json!(measured.sizes);
                 value["fed"] = json!(measured.fed);
+                value["supply"] = json!(measured.supply);
                 value["variants"] = json!(measured.variants);
                 value["cut"] = json!(measured.cut);
                 value["not_in_force"] = json!(measured.not_in_force);

@@ -1,0 +1,98 @@
+//! What workers supply when they are asked for nothing but batches, as measured: how much less each gets done beside the others, and
+//! what handing a batch over costs, nobody can reckon.
+
+use super::curve::{Curve, Line};
+use crate::knobs::Situation;
+use crate::trial::{self, Outcome};
+
+/// By numbers of workers, the fewest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Supply(Vec<Team>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Team {
+    workers: f64,
+    batch: Sizes,
+    host: Sizes,
+}
+
+/// Seconds by samples: a curve, or one size, from which others differ as making them does.
+#[derive(Clone, Debug, PartialEq)]
+enum Sizes {
+    Several(Curve),
+    One { samples: f64, seconds: f64 },
+}
+
+impl Supply {
+    /// Of all trials, of each size the latest: neither what a step computes nor the loader's settings change it.
+    pub fn of(situation: &Situation) -> Self {
+        let latest = situation.trials.iter().rev();
+        Self::by(latest.flat_map(|done| match &done.outcome {
+            Outcome::Measured(measured) => measured.supply.clone(),
+            _ => Vec::new(),
+        }))
+    }
+
+    /// The first of each number of workers and samples counts.
+    pub fn by(all: impl IntoIterator<Item = trial::Supply>) -> Self {
+        let mut kept: Vec<trial::Supply> = Vec::new();
+        for one in all {
+            let same = |known: &trial::Supply| known.workers == one.workers && known.samples == one.samples;
+            if one.batch_s > 0.0 && one.workers > 0 && !kept.iter().any(same) {
+                kept.push(one);
+            }
+        }
+        kept.sort_by_key(|one| (one.workers, one.samples));
+        let teams = kept.chunk_by(|a, b| a.workers == b.workers).filter_map(|team| {
+            let sizes = |value: fn(&trial::Supply) -> f64| {
+                Sizes::by(team.iter().map(|one| (one.samples as f64, value(one))).collect())
+            };
+            Some(Team {
+                workers: team[0].workers as f64,
+                batch: sizes(|one| one.batch_s)?,
+                host: sizes(|one| one.host_s)?,
+            })
+        });
+        Self(teams.collect())
+    }
+
+    /// Seconds from batch to batch. Between numbers that were measured the rate lies on a line; more workers than the most that were
+    /// asked supply no more. `load` is what making a batch takes alone.
+    pub fn batch_s(&self, batch: f64, workers: u64, load: Line) -> Option<f64> {
+        let rate = |team: &Team| 1.0 / team.batch.at(batch, load).max(f64::MIN_POSITIVE);
+        let workers = (workers as f64).min(self.0.last()?.workers);
+        let above = self.0.iter().find(|team| team.workers >= workers)?;
+        let below = self.0.iter().rev().find(|team| team.workers <= workers);
+        let (from, least) = below.map_or((0.0, 0.0), |team| (team.workers, rate(team)));
+        if above.workers <= from {
+            return Some(1.0 / least);
+        }
+        let part = (workers - from) / (above.workers - from);
+        Some(1.0 / (least + (rate(above) - least) * part))
+    }
+
+    /// What a batch costs the process of the steps; those with the fewest workers were disturbed least.
+    pub fn host_s(&self, batch: f64, load: Line) -> Option<f64> {
+        Some(self.0.first()?.host.at(batch, load))
+    }
+}
+
+impl Sizes {
+    fn by(points: Vec<(f64, f64)>) -> Option<Self> {
+        let last = *points.last()?;
+        let one = Self::One {
+            samples: last.0,
+            seconds: last.1,
+        };
+        Some(Curve::through(points).map_or(one, Self::Several))
+    }
+
+    fn at(&self, batch: f64, load: Line) -> f64 {
+        match self {
+            Self::Several(curve) => curve.at(batch),
+            Self::One { samples, seconds } => {
+                seconds * load.at(batch) / load.at(*samples).max(f64::MIN_POSITIVE)
+            }
+        }
+    }
+}
