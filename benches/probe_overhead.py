@@ -327,6 +327,8 @@ def within(command, own, seconds, keep, peer="switch"):
     kept = {"device": own["device"], "width": own["width"], "steps": own["steps"], "triples": [], "reckoning_us": []}
     if keep and os.path.exists(keep):
         kept = json.load(open(keep))
+        if kept["steps"] != own["steps"]:
+            raise SystemExit("%s holds blocks of %d steps, not of %d" % (keep, kept["steps"], own["steps"]))
     kept["triples"] += told["triples"]
     kept["reckoning_us"].append(round(told["reckoning_us"], 2))
     if keep:
@@ -337,6 +339,9 @@ def within(command, own, seconds, keep, peer="switch"):
 
 def within_summary(kept):
     triples, steps = kept["triples"], kept["steps"]
+    # Steps that read their loss are told by themselves, where there are any.
+    reading = [triple for triple in triples if triple.get("read")] if steps == 1 and kept["device"] == "cuda" else []
+    triples = [triple for triple in triples if not (reading and triple["read"])]
     result = {key: kept[key] for key in ("device", "width", "steps", "reckoning_us")}
     result["blocks"] = len(triples)
     for which, name in enumerate(("wall time", "CPU time")):
@@ -346,12 +351,12 @@ def within_summary(kept):
             groups = [[(triple[arm][which] - triple["off"][which]) / steps * 1e3 for triple in triples]]
             low, high = interval(groups)
             found[title] = {"added_ms": round(middle(groups), 4), "low": round(low, 4), "high": round(high, 4)}
-        if steps == 1:
+        if steps == 1 and all("all on" in triple for triple in triples):
             means = [triple["all on"][which] - (triple["off"][which] + triple["off again"][which]) / 2 for triple in triples]
             low, high = interval([means], of=lambda groups: statistics.fmean(groups[0]), picks=400)
             found["probe, by means"] = {"added_ms": round(statistics.fmean(means) * 1e3, 4), "low": round(low * 1e3, 4), "high": round(high * 1e3, 4)}
-        reads = [(triple["on"][which] - triple["off"][which]) * 1e3 for triple in triples if triple.get("read")]
-        if steps == 1 and result["device"] == "cuda" and reads:
+        reads = [(triple["on"][which] - triple["off"][which]) * 1e3 for triple in reading]
+        if reads:
             low, high = interval([reads])
             found["probe, loss read"] = {"added_ms": round(statistics.median(reads), 4), "low": round(low, 4), "high": round(high, 4)}
         result[name] = found

@@ -6,14 +6,12 @@ done. All combinations come in turn, several times, so that what others do on th
 is the program's own (collecting many samples' garbage): the mean counts.
 """
 
-import resource
 from time import perf_counter_ns, sleep
 
 from . import guard
-from .available import available_bytes
 from .patches import loader
 from .sizes import counters
-from .supply import by_index, endless, is_forked
+from .supply import endless, suitable
 
 # Rounds over all combinations, and seconds for all of them.
 ROUNDS, ALL_S = 3, 8.0
@@ -37,7 +35,7 @@ class Feeding:
         self.sources, self.rounds, self.taken = {}, 0, {}
         self.blocks, self.at, self.first_ns = [], 0, perf_counter_ns()
         loader.repeated, loader.first_samples, loader.held = 1, 0, None
-        self.ours = self.suitable(samples)
+        self.ours = suitable(torch, samples)
         if self.ours:
             self.blocks = self.combinations(wishes, samples)
         self.done = not self.blocks
@@ -45,18 +43,6 @@ class Feeding:
             self.end()
         else:
             self.begin()
-
-    def suitable(self, samples):
-        """The one loader that feeds the steps, if its data can be asked for by index, a step takes one batch of it, its workers are
-        forked and there is memory for them."""
-        ours = [one for one, info in list(loader._known.items()) if info.feeds]
-        if len(ours) != 1:
-            return None
-        one = ours[0]
-        # Several batches a step, or sizes that are no number of samples, would be taken for larger batches.
-        plain = getattr(one.batch_sampler, "batch_size", None) == samples and by_index(one)
-        plain = plain and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < available_bytes() / 2
-        return one if plain and is_forked(self.torch, one) else None
 
     def combinations(self, wishes, samples):
         """Workers, threads and samples, first what the program has; none where they would take too long."""

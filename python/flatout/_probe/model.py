@@ -56,12 +56,12 @@ def change(module):
 
 
 def compile(module, mode):
-    """As `Module.compile`, which passes over modules of torch's own (a `Sequential`) without a word: the compiler looks at no frame of
-    theirs unless one of another kind stands around it."""
+    """As `Module.compile`, which passes over modules with a `forward` of torch's own (a `Sequential`) without a word: the compiler looks
+    at no frame of theirs unless one of another kind stands around it."""
     from torch._dynamo import external_utils
 
     around = getattr(external_utils, "wrap_inline", None)
-    if around is None or not type(module).__module__.startswith("torch."):
+    if around is None or not getattr(type(module).forward, "__module__", "").startswith("torch."):
         module.compile(mode=mode)
     else:
         module._compiled_call_impl = _torch.compile(around(module._call_impl), mode=mode)

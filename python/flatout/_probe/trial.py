@@ -164,7 +164,7 @@ def stages(samples):
     yield lambda: sizes.Sizes(_torch, _plan["sizes"], samples, _result)
     if _torch.cuda.is_initialized():
         # The most first, then half of them: those are the ones in question.
-        yield lambda: supply.Supply(_torch, sorted((count for count, _ in wishes), reverse=True), _result)
+        yield lambda: supply.Supply(_torch, sorted((count for count, _ in wishes), reverse=True), samples, _result)
     else:
         yield lambda: feeding.Feeding(_torch, wishes, samples, _result)
     if _plan.get("variants"):

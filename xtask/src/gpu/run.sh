@@ -1,7 +1,8 @@
 #!/bin/bash
 # Parity of the CUDA engine with the CPU, then its speed beside PyTorch's, on this machine. Leaves result.md beside itself, or
 # in the folder given. `run.sh [FOLDER] [--sanitize]`: with --sanitize also one step of every model under
-# compute-sanitizer, where it is installed (up to a quarter of an hour a tool; the recurrences of 512 units take four minutes each).
+# compute-sanitizer, where it is installed (up to a quarter of an hour for memcheck and half an hour for racecheck; the
+# recurrences of 512 units take four minutes each).
 folder=$(realpath "${1:-$(dirname "$0")}") || exit 2
 cd "$(dirname "$0")" || exit 2
 result=$folder/result.md

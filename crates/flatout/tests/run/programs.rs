@@ -287,8 +287,13 @@ fn a_model_of_torchs_own_layers_is_compiled() {
     let Some(python) = torch_python() else { return };
     let place = Place::new();
     place.script("layers.py", include_str!("programs/compiled_layers.py"));
-    for (apply, graphs) in [("compile=default", "graphs 1"), ("tf32=on", "graphs 0")] {
-        let (output, _) = place.run(&python, &["--quiet", "--apply", apply], &["layers.py"]);
+    let cases = [
+        ("compile=default", "", "graphs 1"),
+        ("compile=default", "--own", "graphs 1"),
+        ("tf32=on", "", "graphs 0"),
+    ];
+    for (apply, whose, graphs) in cases {
+        let (output, _) = place.run(&python, &["--quiet", "--apply", apply], &["layers.py", whose]);
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(
             said.contains(graphs),
@@ -321,10 +326,10 @@ fn workers_are_asked_for_batches_alone() {
         assert!(one["batch_s"].as_f64().unwrap() > least_s * 0.5, "{one}");
         assert!(one["host_s"].as_f64().unwrap() > 0.0, "{one}");
     }
-    assert_eq!(
-        (&told["dear"], &told["off"]),
-        (&serde_json::json!([]), &serde_json::json!(false))
-    );
+    for none in ["dear", "broken", "larger"] {
+        assert_eq!(told[none], serde_json::json!([]), "{none}");
+    }
+    assert_eq!(told["off"], serde_json::json!(false));
 }
 
 #[test]

@@ -191,10 +191,12 @@ def flush(last=False):
     _next = now + _interval
     steps = clock.words[W_STEPS]
     passed, _steps_told = steps - _steps_told, steps
-    for what, sites in _asked.items():
-        for (_, _, on), site in [(key, site) for key, site in sites.items() if site[0] and site[2]]:
+    for what, sites in list(_asked.items()):
+        for key, site in list(sites.items()):
+            if not site[0] or not site[2]:
+                continue
             count, spent, site[0], site[1] = site[0], site[1], 0, 0
-            device = "cuda" if on else "cpu"
+            device = "cuda" if key[2] else "cpu"
             clock.event("sync", what=what, place=site[2], count=count, blocked_ms=spent / 1e6, steps=passed, device=device)
 
 

@@ -6,6 +6,8 @@ import time
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+torch.multiprocessing.set_start_method("fork")
+
 
 class Slow(Dataset):
     def __len__(self):
@@ -27,10 +29,20 @@ for x in loader:
 from flatout._probe import guard, supply
 from flatout._probe.patches import loader as patched
 
+
+def asked(counts, sizes, samples=10):
+    result = {"sizes": sizes}
+    supply.Supply(torch, counts, samples, result)
+    return result["supply"]
+
+
 # As a trial leaves it.
 patched.take_part(2)
-result = {"sizes": [{"samples": 10, "wait_s": 0.005}, {"samples": 40}, {"samples": 2, "wait_s": 0.001}]}
-supply.Supply(torch, [2, 1, 0], result)
-dear = {"sizes": [{"samples": 10, "wait_s": 5.0}]}
-supply.Supply(torch, [2], dear)
-print(json.dumps({"supply": result["supply"], "dear": dear["supply"], "off": guard.off}))
+plain = {"samples": 10, "wait_s": 0.005}
+told = {"supply": asked([2, 1, 0], [plain, {"samples": 40}, {"samples": 2, "wait_s": 0.001}])}
+told["dear"] = asked([2], [{"samples": 10, "wait_s": 5.0}])
+# Steps of several batches.
+told["larger"] = asked([2], [{"samples": 20, "wait_s": 0.01}], 20)
+Slow.__getitem__ = lambda self, index: 1 // 0
+told["broken"] = asked([2], [plain])
+print(json.dumps({**told, "off": guard.off}))
