@@ -103,12 +103,24 @@ fn add(list: &mut Vec<Edit>, edit: Edit) {
     }
 }
 
+/// What somebody has to do who wants a setting that is no argument.
+fn by_hand(key: &str) -> Message {
+    match key {
+        "malloc.keep" => message!(
+            en: "set MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ to 1073741824 in the program's environment",
+            zh: "在程序的环境变量中把 MALLOC_TRIM_THRESHOLD_ 和 MALLOC_MMAP_THRESHOLD_ 设为 1073741824"
+        ),
+        "gc.freeze" => {
+            message!(en: "call gc.freeze() before the first step", zh: "在第一步之前调用 gc.freeze()")
+        }
+        _ => message!(en: "it takes more than one argument of a call", zh: "仅修改一个调用参数不够"),
+    }
+}
+
 /// `None` when the source says so already.
 fn edit(project: &Project, wanted: &Wanted) -> Result<Option<Edit>, Message> {
     let known = ARGUMENTS.iter().find(|(key, _, _)| *key == wanted.key);
-    let (_, name, position) = known.ok_or_else(
-        || message!(en: "it takes more than one argument of a call", zh: "仅修改一个调用参数不够"),
-    )?;
+    let (_, name, position) = known.ok_or_else(|| by_hand(&wanted.key))?;
     let place = wanted.place.as_ref().ok_or_else(no_place)?;
     let call = built_at(project, place, wanted.key.starts_with("loader.")).ok_or_else(no_place)?;
     let value = literal(&wanted.value);

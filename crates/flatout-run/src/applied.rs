@@ -60,6 +60,9 @@ fn reason(code: Option<&str>) -> Message {
         Some("graphs-need-gpu") => {
             message!(en: "CUDA graphs need a GPU; compiled in the default mode instead", zh: "CUDA graph 需要 GPU；已改用默认模式编译")
         }
+        Some("no-mallopt") => {
+            message!(en: "the C library cannot be told to keep memory", zh: "C 库不支持保留内存的设置")
+        }
         Some("no-convolution") => {
             message!(en: "the model has no convolutions", zh: "模型中没有卷积")
         }

@@ -32,6 +32,7 @@ files![
     "_probe/guard.py",
     "_probe/hook.py",
     "_probe/making.py",
+    "_probe/malloc.py",
     "_probe/model.py",
     "_probe/places.py",
     "_probe/profile.py",

@@ -38,8 +38,8 @@ pub const KNOBS: &[Knob] = &[
     loader::KNOB,
     batch_size::KNOB,
     threads::KNOB,
-    precision::KNOB,
     switches::KNOB,
+    precision::KNOB,
     compile::KNOB,
 ];
 

@@ -93,6 +93,11 @@ pub const SETTINGS: &[Setting] = &[
         aliases: &[],
     },
     Setting {
+        key: "malloc.keep",
+        name: "malloc_keep",
+        aliases: &[],
+    },
+    Setting {
         key: "threads.torch",
         name: "torch_threads",
         aliases: &["threads", "omp_num_threads"],

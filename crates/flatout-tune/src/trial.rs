@@ -102,6 +102,9 @@ pub struct Measurement {
     /// Of those seconds, evaluating and saving.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aside_s: Option<f64>,
+    /// The part of the program's CPU time that went to pages touched for the first time: memory that was given back and taken again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_pages: Option<f64>,
     /// Steps of other sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<Size>,

@@ -4,7 +4,7 @@ import gc
 import inspect
 import os
 
-from . import accumulate, clock, model, settings
+from . import accumulate, clock, malloc, model, settings
 from .settings import told, values
 
 _torch = None
@@ -20,6 +20,8 @@ def install(torch):
     if values.get("gc.freeze"):
         # A loader's workers have all that the program has, and never give it back.
         os.register_at_fork(after_in_child=gc.freeze)
+    if values.get("malloc.keep"):
+        told("malloc.keep", None if malloc.keep() else "no-mallopt")
     # Programs set these at their start; ours come after, with the first step.
     settings.on_optimizer.append(switches)
     if "amp" in values:

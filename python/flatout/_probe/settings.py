@@ -14,6 +14,7 @@ KNOWN = {"loader." + name for name in LOADER} | {
     "tf32",
     "cudnn.benchmark",
     "gc.freeze",
+    "malloc.keep",
     "matmul.precision",
     "threads.torch",
     "optimizer.fused",

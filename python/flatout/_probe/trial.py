@@ -10,7 +10,7 @@ import json
 import os
 from time import perf_counter_ns
 
-from . import clock, guard
+from . import clock, guard, malloc
 from .ring import W_SAMPLES, W_STEPS, W_SUMS
 
 LOSSES = 4096
@@ -27,7 +27,7 @@ _samples = []
 _losses = []
 _first = 0
 _written = False
-_sums = None
+_sums = _usage = None
 _longest_ns = 0
 _look_again = 0
 _more = None
@@ -76,7 +76,7 @@ def warm_up():
 
 
 def stepped(now):
-    global _begun, _base, _first, _sums, _longest_ns
+    global _begun, _base, _first, _sums, _usage, _longest_ns
     if _written:
         return
     if _more is not None:
@@ -89,7 +89,7 @@ def stepped(now):
         slow = steps >= 3 and (now - _first) / 1e9 > _plan["longest"] / 2
         if steps >= warm_up() or slow:
             wait()
-            _begun, _base, _sums = perf_counter_ns(), clock.words[W_SAMPLES], spent_ns()
+            _begun, _base, _sums, _usage = perf_counter_ns(), clock.words[W_SAMPLES], spent_ns(), malloc.usage()
         return
     _longest_ns = max(_longest_ns, now - (_times[-1] if _times else _begun))
     _times.append(now)
@@ -212,6 +212,7 @@ def told(cut, ended):
         "times_ns": _times,
         "samples": _samples,
         "data_ns": spent_ns()[0] - _sums[0] if _begun else None,
+        "on_pages": malloc.part_on_pages(_usage) if _begun else None,
         "aside_ns": spent_ns()[1] - _sums[1] if _begun else None,
         "losses": [[at, loss if loss == loss and abs(loss) != float("inf") else None] for (at, _), loss in zip(_losses, losses)],
         "cut": cut,

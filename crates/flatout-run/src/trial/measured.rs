@@ -23,6 +23,8 @@ struct File {
     /// Evaluating and saving, of the same.
     aside_ns: Option<u64>,
     #[serde(default)]
+    on_pages: Option<f64>,
+    #[serde(default)]
     sizes: Vec<Size>,
     #[serde(default)]
     fed: Vec<Fed>,
@@ -47,6 +49,7 @@ pub struct Told {
     ends: Vec<(f64, Option<u64>)>,
     wait_s: Option<f64>,
     aside_s: Option<f64>,
+    on_pages: Option<f64>,
     sizes: Vec<Size>,
     fed: Vec<Fed>,
     supply: Vec<Supply>,
@@ -89,6 +92,7 @@ impl Told {
             rate: Rate::of(&ends)?,
             wait_s: self.wait_s,
             aside_s: self.aside_s,
+            on_pages: self.on_pages,
             sizes: self.sizes,
             fed: self.fed,
             supply: self.supply,
@@ -131,6 +135,7 @@ pub fn from_probe(folder: &Path, data: &RunData, clock: &Clock) -> Told {
         complete: !file.ended,
         ends: ends.collect(),
         wait_s: file.data_ns.map(|waited| waited as f64 / 1e9),
+        on_pages: file.on_pages,
         aside_s: file.aside_ns.map(|aside| aside as f64 / 1e9),
         sizes: file.sizes,
         fed: file.fed,

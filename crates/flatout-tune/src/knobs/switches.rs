@@ -1,5 +1,5 @@
 //! Switches that cost nothing to turn: the fused optimizer, TF32, cuDNN's own search, the memory format of convolutions,
-//! gradients set to none, objects that the garbage collector need not walk again. Turned together first, since each alone is often within the noise.
+//! gradients set to none, objects that the garbage collector need not walk again, memory that need not be given back. Turned together first, since each alone is often within the noise.
 
 use super::cost::Cost;
 use super::{Knob, Proposal, Situation};
@@ -15,6 +15,7 @@ pub const KNOB: Knob = Knob {
         "channels_last",
         "zero_grad.set_to_none",
         "gc.freeze",
+        "malloc.keep",
     ],
     propose,
     variants: |machine| {
@@ -38,6 +39,9 @@ const CHANNELS_LAST_GAIN: f64 = 1.08;
 /// On a CPU, where no steps with it were taken: one small CNN took a third, another half as long again.
 const CHANNELS_LAST_GAIN_ON_CPU: f64 = 1.3;
 const SET_TO_NONE_GAIN: f64 = 1.03;
+/// Of the time for pages, what keeping memory saves; of less than this part of all, nothing is felt.
+const KEPT: f64 = 0.9;
+const LEAST_ON_PAGES: f64 = 0.03;
 
 fn propose(situation: &Situation) -> Vec<Proposal> {
     let each = each(situation);
@@ -105,6 +109,12 @@ fn each(situation: &Situation) -> Vec<(&'static str, f64)> {
     );
     // Only where collecting was seen to take its time; the rule tells what it is worth.
     add("gc.freeze", situation.expected(&["gc.freeze"]).is_some(), 1.0);
+    let on_pages = situation.best.on_pages.unwrap_or(0.0);
+    add(
+        "malloc.keep",
+        on_pages >= LEAST_ON_PAGES,
+        1.0 / (1.0 - on_pages * KEPT),
+    );
     let convolutions = facts.switch("model.has_conv") == Some(true);
     let contiguous = facts
         .text("model.memory_format")

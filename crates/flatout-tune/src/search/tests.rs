@@ -251,3 +251,28 @@ fn of_what_cannot_be_told_apart_fewer_workers_are_taken() {
         assert_eq!(matches!(verdict, Some(Verdict::Kept { .. })), kept, "{mean}");
     }
 }
+
+/// A step that spends a third of its time on pages that it has just given back; one that spends a hundredth on them is left alone.
+#[test]
+fn memory_is_kept_where_pages_take_their_time() {
+    for (on_pages, kept) in [(0.33, true), (0.01, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut program = Simulated {
+            on_pages,
+            load_ms: 0.0,
+            ..Simulated::new(folder.path())
+        };
+        let options = Options {
+            limits: Limits::parse(&["malloc_keep".into()]).unwrap(),
+            ..options()
+        };
+        let found = tune(&mut program, &options).unwrap();
+        assert_eq!(found.settings.get("malloc.keep").is_some(), kept);
+        let predicted = found.rows.iter().find_map(|row| row.predicted);
+        assert_eq!(
+            predicted.is_some_and(|gain| (gain - 1.42).abs() < 0.03),
+            kept,
+            "{predicted:?}"
+        );
+    }
+}

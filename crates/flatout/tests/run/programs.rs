@@ -444,6 +444,39 @@ fn the_collector_leaves_out_what_was_there_before_the_first_step() {
     assert_eq!(fact(&data, "apply.gc.freeze", None), true);
 }
 
+const FREED: &str = "
+import resource, torch
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+for step in range(30):
+    if step == 10:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    torch.ones(10_000_000)
+    model(torch.ones(4, 1)).mean().backward()
+    optimizer.step()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+";
+
+#[test]
+fn memory_that_a_step_frees_stays_with_the_program() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script("train.py", FREED);
+    let pages = |output: &std::process::Output| {
+        let said = String::from_utf8_lossy(&output.stdout);
+        said.trim().parse::<u64>().unwrap_or_else(|_| panic!("{said}"))
+    };
+    let (plain, _) = place.run(&python, &["--quiet", "--no-stacks"], &["train.py"]);
+    let (kept, data) = place.run(&python, &["--quiet", "--apply", "malloc.keep=on"], &["train.py"]);
+    assert!(
+        pages(&kept) * 5 < pages(&plain),
+        "{} {}",
+        pages(&kept),
+        pages(&plain)
+    );
+    assert_eq!(fact(&data, "apply.malloc.keep", None), true);
+}
+
 #[test]
 fn a_probe_that_fails_leaves_the_program_alone_and_says_so() {
     let Some(python) = torch_python() else { return };

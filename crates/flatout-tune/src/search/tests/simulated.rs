@@ -26,6 +26,8 @@ pub struct Simulated {
     pub workers_hurt_from: u64,
     /// Takes steps of other sizes.
     pub tells_sizes: bool,
+    /// The part of a step that goes to pages.
+    pub on_pages: f64,
 }
 
 impl Simulated {
@@ -43,6 +45,7 @@ impl Simulated {
             hurts: false,
             workers_hurt_from: u64::MAX,
             tells_sizes: true,
+            on_pages: 0.0,
         }
     }
 
@@ -184,7 +187,8 @@ impl Trial for Simulated {
             });
         }
         let compute_ms = self.fixed_ms + self.compute_ms * batch as f64;
-        let step_ms = self.step_ms(batch, workers);
+        let kept = settings.get("malloc.keep") == Some("on");
+        let step_ms = self.step_ms(batch, workers) * if kept { 1.0 - self.on_pages } else { 1.0 };
         let record = self.record(batch, workers, step_ms, step_ms - compute_ms);
         let rate = batch as f64 / step_ms * 1e3;
         let worse = if self.hurts && batch > self.batch {
@@ -201,6 +205,7 @@ impl Trial for Simulated {
                 low: rate * 0.99,
                 high: rate * 1.01,
             },
+            on_pages: Some(if kept { 0.0 } else { self.on_pages }),
             wait_s: Some(40.0 * (step_ms - compute_ms) / 1e3),
             sizes: self.sizes(batch, workers, if self.tells_sizes { plan.sizes } else { 0 }),
             losses: (1..=40).map(|step| (step * batch, Some(1.0 + worse))).collect(),

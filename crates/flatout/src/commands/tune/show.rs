@@ -234,6 +234,7 @@ pub fn json(found: &Found, options: &Options, route: &Route, patch: &Patch) -> S
                 value["seconds"] = json!(measured.seconds);
                 value["wait_s"] = json!(measured.wait_s);
                 value["aside_s"] = json!(measured.aside_s);
+                value["on_pages"] = json!(measured.on_pages);
                 value["sizes"] = json!(measured.sizes);
                 value["fed"] = json!(measured.fed);
                 value["supply"] = json!(measured.supply);

@@ -1,0 +1,30 @@
+"""Memory that one step gives free and the next takes again stays with the program. glibc hands large pieces back to the kernel at once,
+which empties every page of them again at its first touch: on a CPU that can be half of a step."""
+
+import resource
+
+# As malloc.h has them; pieces up to so many bytes are kept.
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+KEPT = 1 << 30
+# A page takes no longer than this: where the kernel's time is more, it is something else's.
+LONGEST_S = 10e-6
+
+
+def keep():
+    """Whether the C library can do that. Workers that are forked have it from here."""
+    import ctypes
+
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    return mallopt is not None and all([mallopt(TRIM_THRESHOLD, KEPT), mallopt(MMAP_THRESHOLD, KEPT)])
+
+
+def usage():
+    now = resource.getrusage(resource.RUSAGE_SELF)
+    return now.ru_utime, now.ru_stime, now.ru_minflt
+
+
+def part_on_pages(before):
+    """Of this process's CPU time since, the part that went to pages touched for the first time."""
+    user, kernel, pages = (later - sooner for later, sooner in zip(usage(), before))
+    explained = pages and kernel / pages < LONGEST_S
+    return kernel / (user + kernel) if explained and user + kernel > 0 else 0.0
