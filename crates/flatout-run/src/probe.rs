@@ -34,6 +34,7 @@ files![
     "_probe/making.py",
     "_probe/malloc.py",
     "_probe/model.py",
+    "_probe/own_loader.py",
     "_probe/places.py",
     "_probe/profile.py",
     "_probe/ring.py",

@@ -6,6 +6,8 @@
 mod attach;
 #[path = "run/programs.rs"]
 mod programs;
+#[path = "run/settings.rs"]
+mod settings;
 #[path = "run/stacks.rs"]
 mod stacks;
 #[path = "run/support.rs"]

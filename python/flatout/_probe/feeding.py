@@ -9,9 +9,9 @@ is the program's own (collecting many samples' garbage): the mean counts.
 from time import perf_counter_ns, sleep
 
 from . import guard
+from .own_loader import endless, over, prefetched, suitable
 from .patches import loader
 from .sizes import counters
-from .supply import endless, suitable
 
 # Rounds over all combinations, and seconds for all of them.
 ROUNDS, ALL_S = 3, 8.0
@@ -19,12 +19,8 @@ ROUNDS, ALL_S = 3, 8.0
 TOO_LONG_S = 16.0
 # Steps and seconds of a block that are enough, seconds that are enough for three steps.
 ENOUGH, ENOUGH_S, LEAST, LONG_S = 12, 0.3, 3, 0.5
-# A worker that gives no batch for so long is given up.
-PATIENCE_S = 5
 # Workers that are left may make what they were asked for, for so long.
 REST_S = 0.5
-# Batches that wait for each worker's turn, unless the program asks for another number.
-PREFETCH = 2
 
 
 class Feeding:
@@ -62,7 +58,7 @@ class Feeding:
 
     def warm_up(self, count):
         """Until the batches that were made before, of another size, are used up."""
-        return count * (self.ours.prefetch_factor or PREFETCH) + 1
+        return count * prefetched(self.ours) + 1
 
     def begin(self):
         count, threads, self.size = self.blocks[self.at]
@@ -77,19 +73,8 @@ class Feeding:
         self.left, self.steps, self.before = self.warm_up(count), 0, None
 
     def source(self, count):
-        one, more = self.ours, {}
-        if count:
-            more = {"timeout": PATIENCE_S, "worker_init_fn": one.worker_init_fn, "prefetch_factor": one.prefetch_factor or PREFETCH}
-            more["multiprocessing_context"] = one.multiprocessing_context
-        # Neither the settings under trial nor the record know of it.
-        guard.off = True
-        try:
-            made = self.torch.utils.data.DataLoader(
-                one.dataset, batch_sampler=self, num_workers=count, collate_fn=one.collate_fn, pin_memory=one.pin_memory, **more
-            )
-            return iter(made)
-        finally:
-            guard.off = False
+        with guard.unseen():
+            return over(self.torch, self.ours, count, self, self.ours.pin_memory)
 
     def __iter__(self):
         """As a batch sampler: the program's own order, in batches of the size that is asked for at the time."""

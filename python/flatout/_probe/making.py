@@ -2,7 +2,7 @@
 
 from time import perf_counter_ns
 
-from .supply import by_index
+from .own_loader import by_index
 
 # Batches and seconds that are enough; a part of a batch that takes longer than the last is the only one.
 ENOUGH, ENOUGH_S, TOO_LONG_S = 5, 0.3, 0.5

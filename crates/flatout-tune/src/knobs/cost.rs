@@ -230,7 +230,7 @@ impl Cost {
         }
         let same = workers == self.workers && threads >= crew.threads;
         let own_s = if same { alone_s * crew.disturbed } else { alone_s };
-        let handover_s = self.handover_s(batch);
+        let handover_s = self.taking_s(batch);
         let shared_s = (alone_s * crew.busy.min(threads) + load_s) / self.usable;
         let beside_s = (own_s + handover_s)
             .max(self.made_s(batch, workers))
@@ -275,7 +275,7 @@ impl Cost {
 
     /// What taking a batch over costs the steps. Where workers begin, it is in the way of what the host does for a step, as far as that is
     /// what a step takes; with workers already there, the steps hold it.
-    fn handover_s(&self, batch: f64) -> f64 {
+    fn taking_s(&self, batch: f64) -> f64 {
         let measured = self.supply.host_s(batch, self.load).filter(|_| self.workers == 0);
         let share = self.own.fixed_near(batch) / self.own.at(batch).max(f64::MIN_POSITIVE);
         measured.map_or(self.handover_s, |host_s| host_s * share.clamp(0.0, 1.0))

@@ -1,25 +1,16 @@
 use super::*;
 use crate::trial::{self, Fed};
 
-#[test]
-fn workers_hide_the_loading_until_they_are_too_few() {
-    let cost = Cost {
-        own: Curve::straight(
-            Line {
-                fixed: 2e-3,
-                slope: 0.0,
-            },
-            100.0,
-        ),
+/// One thread, no workers, nothing measured but the step.
+fn plain() -> Cost {
+    Cost {
+        own: Curve::straight(Line::flat(0.0), 1.0),
         device_s: 0.0,
         aside_s: 0.0,
-        load: Line {
-            fixed: 0.0,
-            slope: 10e-6,
-        },
+        load: Line::flat(0.0),
         handover_s: 0.0,
         sending_s: 0.0,
-        usable: 8.0,
+        usable: 1.0,
         workers: 0,
         crew: Crew {
             threads: 1.0,
@@ -31,9 +22,31 @@ fn workers_hide_the_loading_until_they_are_too_few() {
         fed: Feeding::default(),
         supply: Supply::default(),
         blind: false,
+        batch: 1.0,
+        step_s: 0.0,
+        wait_s: 0.0,
+    }
+}
+
+#[test]
+fn workers_hide_the_loading_until_they_are_too_few() {
+    let cost = Cost {
+        own: Curve::straight(
+            Line {
+                fixed: 2e-3,
+                slope: 0.0,
+            },
+            100.0,
+        ),
+        load: Line {
+            fixed: 0.0,
+            slope: 10e-6,
+        },
+        usable: 8.0,
         batch: 100.0,
         step_s: 3e-3,
         wait_s: 1e-3,
+        ..plain()
     };
     assert!((cost.gain(100.0, 0) - 1.0).abs() < 1e-12);
     assert!((cost.gain(100.0, 1) - 1.5).abs() < 1e-12);
@@ -63,13 +76,8 @@ fn threads_make_room_for_workers() {
     };
     let mut cost = Cost {
         own: Curve::straight(line, 1000.0),
-        device_s: 0.0,
-        aside_s: 0.0,
         load,
-        handover_s: 0.0,
-        sending_s: 0.0,
         usable: 2.0,
-        workers: 0,
         crew: Crew {
             threads: 2.0,
             busy: 1.2,
@@ -77,12 +85,10 @@ fn threads_make_room_for_workers() {
             may_change: true,
             tried: Vec::new(),
         },
-        fed: Feeding::default(),
-        supply: Supply::default(),
-        blind: false,
         batch: 1000.0,
         step_s: 21e-3,
         wait_s: 16e-3,
+        ..plain()
     };
     assert_eq!(cost.other_threads(1), Some(1));
     assert!((cost.step_s(1000.0, 1) - 16e-3).abs() < 1e-12);
@@ -131,8 +137,6 @@ fn workers_that_were_measured_are_worth_what_they_were() {
             },
             64.0,
         ),
-        device_s: 0.0,
-        aside_s: 0.0,
         load: Line {
             fixed: 0.1e-3,
             slope: 1.6e-6,
@@ -140,7 +144,6 @@ fn workers_that_were_measured_are_worth_what_they_were() {
         handover_s: HANDOVER_S,
         sending_s: SENDING_S,
         usable: 2.0,
-        workers: 0,
         crew: Crew {
             threads: 1.0,
             busy: 1.0,
@@ -148,12 +151,10 @@ fn workers_that_were_measured_are_worth_what_they_were() {
             may_change: true,
             tried: Vec::new(),
         },
-        fed: Feeding::default(),
-        supply: Supply::default(),
-        blind: false,
         batch: 64.0,
         step_s: 2e-3,
         wait_s: 0.2e-3,
+        ..plain()
     };
     let rosy = cost.gain(512.0, 2);
     let fed = |workers, samples, step_s| Fed {
@@ -248,8 +249,6 @@ fn batches_cost_the_host() {
     };
     let mut cost = Cost {
         own: Curve::straight(Line::flat(2e-3), 1000.0),
-        device_s: 0.0,
-        aside_s: 0.0,
         load: Line {
             fixed: 0.0,
             slope: 4e-6,
@@ -257,20 +256,11 @@ fn batches_cost_the_host() {
         handover_s: HANDOVER_S,
         sending_s: SENDING_S,
         usable: 16.0,
-        workers: 0,
-        crew: Crew {
-            threads: 1.0,
-            busy: 1.0,
-            disturbed: 1.0,
-            may_change: false,
-            tried: Vec::new(),
-        },
-        fed: Feeding::default(),
         supply: Supply::by([told]),
-        blind: false,
         batch: 1000.0,
         step_s: 6e-3,
         wait_s: 4e-3,
+        ..plain()
     };
     assert!((cost.gain(1000.0, 8) - 2.0).abs() < 1e-9);
     let line = Line {
@@ -286,8 +276,6 @@ fn batches_cost_the_host() {
 fn other_workers_do_not_explain_what_is_left_open() {
     let mut cost = Cost {
         own: Curve::straight(Line::flat(4e-3), 8192.0),
-        device_s: 0.0,
-        aside_s: 0.0,
         load: Line {
             fixed: 0.0,
             slope: 0.173 / 8192.0,
@@ -296,19 +284,10 @@ fn other_workers_do_not_explain_what_is_left_open() {
         sending_s: 0.0,
         usable: 16.0,
         workers: 15,
-        crew: Crew {
-            threads: 1.0,
-            busy: 1.0,
-            disturbed: 1.0,
-            may_change: false,
-            tried: Vec::new(),
-        },
-        fed: Feeding::default(),
-        supply: Supply::default(),
-        blind: false,
         batch: 8192.0,
         step_s: 15.5e-3,
         wait_s: 11.1e-3,
+        ..plain()
     };
     let gain = cost.gain(8192.0, 16);
     assert!(gain < 16.0 / 15.0 + 1e-9 && gain > 0.7, "{gain}");

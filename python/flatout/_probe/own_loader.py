@@ -1,0 +1,63 @@
+"""Loaders of our own over the program's data, for what a trial asks of other workers than the program has."""
+
+import resource
+
+from .available import available_bytes
+from .patches import loader
+
+# Batches that wait for each worker's turn, unless the program asks for another number.
+PREFETCH = 2
+# A worker that gives no batch for so long is given up.
+PATIENCE_S = 5
+
+
+def suitable(torch, samples):
+    """The one loader that feeds the steps, if its data can be asked for by index, a step takes one batch of it, its workers are
+    forked and there is memory for them."""
+    ours = [one for one, info in list(loader._known.items()) if info.feeds]
+    if len(ours) != 1 or not by_index(ours[0]):
+        return None
+    one = ours[0]
+    # Several batches a step, or sizes that are no number of samples, would be taken for larger batches.
+    plain = getattr(one.batch_sampler, "batch_size", None) == samples
+    plain = plain and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < available_bytes() / 2
+    return one if plain and is_forked(torch, one) else None
+
+
+def by_index(one):
+    """Whether its data can be asked for by index, in batches."""
+    from torch.utils.data import IterableDataset
+
+    return one.batch_sampler is not None and not isinstance(one.dataset, IterableDataset)
+
+
+def is_forked(torch, one):
+    """Whether its workers are: others would run the program's beginning once more."""
+    return (one.multiprocessing_context or torch.multiprocessing).get_start_method() == "fork"
+
+
+def endless(batches):
+    """The indices in them, from the beginning again at the end, as long as there are any."""
+    found = True
+    while found:
+        found = False
+        for batch in batches:
+            for index in batch:
+                found = True
+                yield index
+
+
+def prefetched(one):
+    return one.prefetch_factor or PREFETCH
+
+
+def over(torch, one, count, batches, pin_memory):
+    """Goes over these batches with so many workers."""
+    more = {}
+    if count:
+        more = {"timeout": PATIENCE_S, "worker_init_fn": one.worker_init_fn, "prefetch_factor": prefetched(one)}
+        more["multiprocessing_context"] = one.multiprocessing_context
+    made = torch.utils.data.DataLoader(
+        one.dataset, batch_sampler=batches, num_workers=count, collate_fn=one.collate_fn, pin_memory=pin_memory, **more
+    )
+    return iter(made)
