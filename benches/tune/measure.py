@@ -82,7 +82,7 @@ class Bench:
         found = self.flatout(program, options)
         if "error" in found:
             return found
-        kept = ("number", "changes", "settings", "score", "predicted", "gain", "verdict", "why", "memory_bytes", "power_w", "sizes", "fed", "variants", "wait_s", "aside_s", "seconds", "steps", "samples")
+        kept = ("number", "changes", "settings", "score", "predicted", "gain", "verdict", "why", "memory_bytes", "power_w", "sizes", "fed", "supply", "on_pages", "variants", "wait_s", "aside_s", "seconds", "steps", "samples")
         trials = [{name: trial[name] for name in kept if trial.get(name) is not None} for trial in found["trials"]]
         return {**{name: found[name] for name in ("start", "best", "gain", "unit", "seconds", "changed")}, "trials": trials}
 

@@ -1,5 +1,6 @@
 """Loaders of our own over the program's data, for what a trial asks of other workers than the program has."""
 
+import os
 import resource
 
 from .available import available_bytes
@@ -13,7 +14,7 @@ PATIENCE_S = 5
 
 def suitable(torch, samples):
     """The one loader that feeds the steps, if its data can be asked for by index, a step takes one batch of it, its workers are
-    forked and there is memory for them."""
+    forked and there is memory for them, shared memory too."""
     ours = [one for one, info in list(loader._known.items()) if info.feeds]
     if len(ours) != 1 or not by_index(ours[0]):
         return None
@@ -21,7 +22,16 @@ def suitable(torch, samples):
     # Several batches a step, or sizes that are no number of samples, would be taken for larger batches.
     plain = getattr(one.batch_sampler, "batch_size", None) == samples
     plain = plain and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < available_bytes() / 2
-    return one if plain and is_forked(torch, one) else None
+    return one if plain and is_forked(torch, one) and has_shared_memory() else None
+
+
+def has_shared_memory():
+    """Whether half of what batches are handed over in is free: the program's own workers end where it is full."""
+    try:
+        shared = os.statvfs("/dev/shm")
+    except OSError:
+        return False
+    return shared.f_bavail * 2 >= shared.f_blocks
 
 
 def by_index(one):

@@ -13,11 +13,13 @@ from .patches import loader
 # Batches that are timed, at least; with more workers twice as many as those, since they come in bursts.
 TIMED = 6
 # Seconds that one number of workers may take for one size, by what making a batch takes alone, and seconds for all of them.
-LONGEST_S, ALL_S = 1.5, 6.0
+LONGEST_S, ALL_S = 2.5, 6.0
+# More workers than this are not asked, though the program have them.
+MOST = 64
 
 
 class Supply:
-    """`counts`: numbers of workers, the most telling first; `samples`: those of a step. All of it is done at once."""
+    """`counts`: numbers of workers, the most first; `samples`: those of a step. All of it is done at once."""
 
     done = True
 
@@ -30,8 +32,8 @@ class Supply:
         try:
             one, sizes = suitable(torch, samples), expected(result["sizes"], samples)
             with guard.unseen():
-                for count in counts if one is not None else ():
-                    if count and not self.is_late():
+                for count in numbers(one, counts) if one is not None else ():
+                    if not self.is_late():
                         self.ask(one, count, sizes)
         except Exception:
             # Data that only the program's own loader can read.
@@ -41,10 +43,10 @@ class Supply:
         return perf_counter_ns() > self.until
 
     def ask(self, one, count, sizes):
-        """So many workers for every size that does not take too long."""
+        """So many workers, for the two largest sizes that do not take too long."""
         warm, timed = count * prefetched(one) + 1, max(TIMED, 2 * count)
         usable = min(count, len(os.sched_getaffinity(0)))
-        parts = [samples for samples, seconds in sizes if (warm + timed) * seconds / usable <= LONGEST_S]
+        parts = [samples for samples, seconds in sizes if (warm + timed) * seconds / usable <= LONGEST_S][-2:]
         if not parts:
             return
         indices = endless(one.batch_sampler)
@@ -74,10 +76,16 @@ class Supply:
         return True
 
 
+def numbers(one, counts):
+    """Those asked for and, where the program has more workers than that, its own: whether they are in each other's way only they can tell."""
+    own = one.num_workers
+    return [*([own] if max(counts, default=0) < own <= MOST else []), *filter(None, counts)]
+
+
 def expected(sizes, samples):
-    """Samples and the seconds that making a batch of so many takes alone: of the plain size, and of the largest."""
+    """Samples and the seconds that making a batch of so many takes alone: of the smallest size, the plain one, and the largest."""
     plain_s = next((size["wait_s"] for size in sizes if size["samples"] == samples and "wait_s" in size), None)
     if plain_s is None:
         return []
-    largest = max(size["samples"] for size in sizes)
-    return [(each, plain_s * each / samples) for each in sorted({samples, largest})]
+    taken = [size["samples"] for size in sizes]
+    return [(each, plain_s * each / samples) for each in sorted({min(taken), samples, max(taken)})]

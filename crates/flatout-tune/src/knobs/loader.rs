@@ -29,6 +29,8 @@ const WAIT_SHARE: f64 = 0.03;
 /// Above this one, other workers are looked at once for each batch size, whatever is predicted: how the loader and the batch act on
 /// each other is more than the costs know.
 const LOOK_SHARE: f64 = 0.15;
+/// Of the waiting, what a longer queue may save.
+const EVENED: f64 = 0.25;
 /// After everything that promises more.
 const LOOK_WORTH: f64 = 1.03;
 
@@ -81,11 +83,8 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
         if factor < 8 && situation.limits.within("loader.prefetch_factor", factor * 2) {
             let mut changes = together(situation, loader);
             changes.set("loader.prefetch_factor", factor * 2);
-            // It only evens out: worth a look, but nothing tells how much.
-            all.push(Proposal {
-                gain: None,
-                ..proposal(changes, 1.0 + share / 4.0, share)
-            });
+            // It only evens out: a part of the waiting may go.
+            all.push(proposal(changes, 1.0 + share * EVENED, share));
         }
     }
     all.extend(pinned(situation, loader, window));

@@ -291,12 +291,13 @@ fn workers_are_asked_for_batches_alone() {
     let errors = String::from_utf8_lossy(&output.stderr);
     let told: serde_json::Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{errors}"));
-    let asked: Vec<(u64, u64)> = told["supply"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| (one["workers"].as_u64().unwrap(), one["samples"].as_u64().unwrap()))
-        .collect();
+    let asked = |name: &str| -> Vec<(u64, u64)> {
+        let all = told[name].as_array().unwrap().iter();
+        all.map(|one| (one["workers"].as_u64().unwrap(), one["samples"].as_u64().unwrap()))
+            .collect()
+    };
+    assert_eq!(asked("own"), [(3, 2), (2, 2)], "{told}");
+    let asked = asked("supply");
     assert_eq!(asked, [(2, 10), (2, 40), (1, 10), (1, 40)], "{told}");
     for ((workers, samples), one) in asked.iter().zip(told["supply"].as_array().unwrap()) {
         // They sleep for each sample; a batch or two may have been ready.

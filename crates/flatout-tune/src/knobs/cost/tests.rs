@@ -297,3 +297,35 @@ fn other_workers_do_not_explain_what_is_left_open() {
     cost.workers = 17;
     assert!(cost.gain(8192.0, 14) > 1.2 && !cost.tells(14) && cost.tells(18) && cost.tells(0));
 }
+
+/// 28 workers on 16 CPUs, which were asked for batches alone as well: what they supply explains the steps, so fewer are predicted.
+#[test]
+fn a_crowd_that_was_asked_tells_what_fewer_are_worth() {
+    let seen = |workers, batch_ms: f64| trial::Supply {
+        workers,
+        samples: 64,
+        batch_s: batch_ms / 1e3,
+        host_s: 1e-3,
+    };
+    let cost = Cost {
+        own: Curve::straight(Line::flat(20e-3), 256.0),
+        load: Line {
+            fixed: 0.0,
+            slope: 1e-3,
+        },
+        usable: 16.0,
+        workers: 28,
+        supply: Supply::by([seen(28, 26.0), seen(16, 15.0), seen(8, 30.0)]),
+        batch: 256.0,
+        step_s: 112e-3,
+        wait_s: 90e-3,
+        ..plain()
+    };
+    let gain = cost.gain(256.0, 15);
+    assert!(cost.tells(15) && gain > 1.6 && gain < 1.8, "{gain}");
+    let unasked = Cost {
+        supply: Supply::default(),
+        ..cost
+    };
+    assert!(!unasked.tells(15));
+}

@@ -43,6 +43,10 @@ told = {"supply": asked([2, 1, 0], [plain, {"samples": 40}, {"samples": 2, "wait
 told["dear"] = asked([2], [{"samples": 10, "wait_s": 5.0}])
 # Steps of several batches.
 told["larger"] = asked([2], [{"samples": 20, "wait_s": 0.01}], 20)
+# More workers than were asked for, and batches that take long: a part of them.
+loader.num_workers = 3
+told["own"] = asked([2], [{"samples": 10, "wait_s": 0.5}, {"samples": 2}])
+loader.num_workers = 0
 Slow.__getitem__ = lambda self, index: 1 // 0
 told["broken"] = asked([2], [plain])
 print(json.dumps({**told, "off": guard.off}))
