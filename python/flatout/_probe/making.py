@@ -31,9 +31,13 @@ def sizes(torch, loader, parts):
 
 
 def taken(loader, dataset, batches, part):
-    each, begun = [], perf_counter_ns()
+    """Of whole batches: an epoch's last may be smaller."""
+    each, begun, whole = [], perf_counter_ns(), 0
     for indices in batches:
         indices = list(indices)[:part]
+        whole = whole or len(indices)
+        if len(indices) < whole:
+            break
         begin = perf_counter_ns()
         many = getattr(dataset, "__getitems__", None)
         loader.collate_fn(many(indices) if many else [dataset[index] for index in indices])
@@ -43,4 +47,4 @@ def taken(loader, dataset, batches, part):
             break
     # The first one is cold, where there are others.
     warm = sorted(each[1:] or each)
-    return len(indices), warm[len(warm) // 2]
+    return whole, warm[len(warm) // 2]

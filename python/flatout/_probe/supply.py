@@ -19,7 +19,7 @@ MOST = 64
 
 
 class Supply:
-    """`counts`: numbers of workers, the most first; `samples`: those of a step. All of it is done at once."""
+    """`counts`: numbers of workers, the most telling first; `samples`: those of a step. All of it is done at once."""
 
     done = True
 
@@ -79,7 +79,7 @@ class Supply:
 def numbers(one, counts):
     """Those asked for and, where the program has more workers than that, its own: whether they are in each other's way only they can tell."""
     own = one.num_workers
-    return [*([own] if max(counts, default=0) < own <= MOST else []), *filter(None, counts)]
+    return [*filter(None, counts), *([own] if max(counts, default=0) < own <= MOST else [])]
 
 
 def expected(sizes, samples):

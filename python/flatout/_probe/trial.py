@@ -172,8 +172,8 @@ def stages(samples):
 
 
 def promising():
-    """Nothing more is to be learnt from settings that are no better than the best so far."""
-    return not _plan.get("best") or rate()[0] > _plan["best"][1]
+    """Nothing more is to be learnt from settings that do not look better than the best so far."""
+    return not _plan.get("best") or rate()[0] > sum(_plan["best"]) / 2
 
 
 def go_on():

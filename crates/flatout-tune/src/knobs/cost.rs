@@ -185,6 +185,10 @@ impl Cost {
         others.map(|(count, _)| *count as u64)
     }
 
+    pub fn has_workers(&self) -> bool {
+        self.workers > 0
+    }
+
     pub fn wait_share(&self) -> f64 {
         self.wait_s / self.step_s
     }
@@ -292,14 +296,14 @@ impl Cost {
     }
 
     /// The present step, to be held against one with so many workers. What the costs do not explain of it stays in its proportion, unless
-    /// none or fewer workers would no longer be in each other's way. Of steps that were fed in turn, the present ones are known twice:
-    /// what others do on the machine only adds, so the shorter ones count.
+    /// none or fewer workers would no longer be in each other's way. Steps that take less than what explains them show that it is too
+    /// much for these workers, not for others; and what others do on the machine only adds.
     fn now_s(&self, workers: u64) -> f64 {
         let explained_s = self.explained_s();
-        if self.fed.knows(workers) && self.fed.knows(self.workers) {
-            explained_s.min(self.step_s)
-        } else if workers == self.workers || (self.workers > 0 && !self.gives_room(workers)) {
+        if workers == self.workers && !self.fed.knows(workers) {
             explained_s
+        } else if self.workers > 0 && !self.gives_room(workers) || self.is_fed_with(workers) {
+            explained_s.min(self.step_s)
         } else {
             self.step_s
         }
@@ -308,8 +312,15 @@ impl Cost {
     /// Whether the costs tell what so many workers are worth: not where those there are were in each other's way, and they explain
     /// much less than what that takes.
     pub fn tells(&self, workers: u64) -> bool {
-        let fed = self.fed.knows(workers) && self.fed.knows(self.workers);
-        fed || workers == 0 || !self.gives_room(workers) || self.explained_s() > EXPLAINED * self.step_s
+        self.is_fed_with(workers)
+            || workers == 0
+            || !self.gives_room(workers)
+            || self.explained_s() > EXPLAINED * self.step_s
+    }
+
+    /// Some steps were fed by so many workers, and some by those there are.
+    fn is_fed_with(&self, workers: u64) -> bool {
+        self.fed.knows(workers) && self.fed.knows(self.workers)
     }
 
     /// Fewer workers, where there are more than CPUs now.

@@ -17,7 +17,7 @@ pub const KNOB: Knob = Knob {
         WORKERS,
         "loader.prefetch_factor",
         "loader.persistent_workers",
-        "loader.pin_memory",
+        PINNED,
     ],
     propose,
     variants: |_| Vec::new(),
@@ -29,8 +29,11 @@ const WAIT_SHARE: f64 = 0.03;
 /// Above this one, other workers are looked at once for each batch size, whatever is predicted: how the loader and the batch act on
 /// each other is more than the costs know.
 const LOOK_SHARE: f64 = 0.15;
-/// Of the waiting, what a longer queue may save.
+const PINNED: &str = "loader.pin_memory";
+/// Of the waiting, what a longer queue may save: it only evens out.
 const EVENED: f64 = 0.25;
+/// Of the copying, what pinned memory saves.
+const COPIED: f64 = 0.5;
 /// After everything that promises more.
 const LOOK_WORTH: f64 = 1.03;
 
@@ -51,7 +54,7 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     let now = situation.workers();
     let share = cost.wait_share();
     if share < WAIT_SHARE && now <= usable {
-        return pinned(situation, loader, window).into_iter().collect();
+        return pinned(situation, loader, window, &cost).into_iter().collect();
     }
     let mut all: Vec<Proposal> = Vec::new();
     for count in counts(situation, &cost) {
@@ -83,11 +86,15 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
         if factor < 8 && situation.limits.within("loader.prefetch_factor", factor * 2) {
             let mut changes = together(situation, loader);
             changes.set("loader.prefetch_factor", factor * 2);
-            // It only evens out: a part of the waiting may go.
-            all.push(proposal(changes, 1.0 + share * EVENED, share));
+            let saved = if changes.get(PINNED).is_some() {
+                by_pinning(window, &cost)
+            } else {
+                share * EVENED
+            };
+            all.push(proposal(changes, 1.0 / (1.0 - saved), share));
         }
     }
-    all.extend(pinned(situation, loader, window));
+    all.extend(pinned(situation, loader, window, &cost));
     all
 }
 
@@ -191,30 +198,42 @@ fn together(situation: &Situation, loader: &Loader) -> Settings {
     ) {
         changes.set("loader.persistent_workers", "on");
     }
-    if situation.on_gpu() && unset("loader.pin_memory", loader.pin_memory != Some(false)) {
-        changes.set("loader.pin_memory", "on");
+    if situation.on_gpu() && unset(PINNED, loader.pin_memory != Some(false)) {
+        changes.set(PINNED, "on");
     }
     changes
 }
 
-fn pinned(situation: &Situation, loader: &Loader, window: &Window) -> Option<Proposal> {
+fn pinned(situation: &Situation, loader: &Loader, window: &Window, cost: &Cost) -> Option<Proposal> {
     let share = window.share(Phase::Transfer);
     if !situation.on_gpu()
         || loader.pin_memory != Some(false)
-        || !situation.allows("loader.pin_memory")
+        || !situation.allows(PINNED)
         || share < WAIT_SHARE
     {
         return None;
     }
     let percent = flatout_core::units::percent(share);
+    let gain = 1.0 / (1.0 - by_pinning(window, cost));
     Some(Proposal {
         knob: KNOB.name,
-        changes: super::one("loader.pin_memory", "on"),
-        gain: Some(1.0 / (1.0 - share / 2.0)),
-        worth: 1.0 / (1.0 - share / 2.0),
+        changes: super::one(PINNED, "on"),
+        gain: Some(gain),
+        worth: gain,
         why: message!(en: "{percent} of the time is copying from pageable memory", zh: "{percent} 的时间在从非锁页内存拷贝"),
         changes_numbers: false,
     })
+}
+
+/// The part of the time that pinned memory saves: some of the copying, and where workers supply enough, the waiting, which then is only
+/// taking batches over. A thread of its own does that along with pinning.
+fn by_pinning(window: &Window, cost: &Cost) -> f64 {
+    let taking = if cost.has_workers() && cost.is_supplied() {
+        cost.wait_share()
+    } else {
+        0.0
+    };
+    taking + window.share(Phase::Transfer) * COPIED
 }
 
 fn proposal(changes: Settings, gain: f64, share: f64) -> Proposal {

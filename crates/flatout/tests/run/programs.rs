@@ -296,7 +296,7 @@ fn workers_are_asked_for_batches_alone() {
         all.map(|one| (one["workers"].as_u64().unwrap(), one["samples"].as_u64().unwrap()))
             .collect()
     };
-    assert_eq!(asked("own"), [(3, 2), (2, 2)], "{told}");
+    assert_eq!(asked("own"), [(2, 2), (3, 2)], "{told}");
     let asked = asked("supply");
     assert_eq!(asked, [(2, 10), (2, 40), (1, 10), (1, 40)], "{told}");
     for ((workers, samples), one) in asked.iter().zip(told["supply"].as_array().unwrap()) {
@@ -308,6 +308,7 @@ fn workers_are_asked_for_batches_alone() {
     for none in ["dear", "broken", "larger"] {
         assert_eq!(told[none], serde_json::json!([]), "{none}");
     }
+    assert_eq!(told["made"], serde_json::json!([8, 30]));
     assert_eq!(told["off"], serde_json::json!(false));
 }
 

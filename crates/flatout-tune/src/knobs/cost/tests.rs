@@ -329,3 +329,33 @@ fn a_crowd_that_was_asked_tells_what_fewer_are_worth() {
     };
     assert!(!unasked.tells(15));
 }
+
+/// Pictures of an H200's program with one worker, which was not asked: an eighth of what eight supply is less than it does.
+#[test]
+fn what_explains_too_much_is_not_taken_for_a_gain() {
+    let seen = |workers, samples, batch_ms: f64| trial::Supply {
+        workers,
+        samples,
+        batch_s: batch_ms / 1e3,
+        host_s: 1e-3,
+    };
+    let cost = Cost {
+        own: Curve::straight(Line::flat(3.7e-3), 32.0),
+        load: Line {
+            fixed: 0.0,
+            slope: 1.67e-3,
+        },
+        usable: 16.0,
+        workers: 1,
+        supply: Supply::by([seen(8, 32, 7.71), seen(16, 32, 4.07), seen(16, 256, 30.3)]),
+        batch: 32.0,
+        step_s: 53.8e-3,
+        wait_s: 50.1e-3,
+        ..plain()
+    };
+    let gain = cost.gain(128.0, 15);
+    let step_s = cost.step_s(128.0, 15);
+    assert!((gain - 128.0 / step_s / (32.0 / 53.8e-3)).abs() < 1e-9, "{gain}");
+    // The same workers are explained in the same way for every batch.
+    assert!((cost.gain(64.0, 1) - 1.0).abs() < 0.05);
+}

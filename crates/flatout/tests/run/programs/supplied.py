@@ -26,7 +26,7 @@ for x in loader:
     model(x).mean().backward()
     optimizer.step()
 
-from flatout._probe import guard, supply
+from flatout._probe import guard, making, supply
 from flatout._probe.patches import loader as patched
 
 
@@ -47,6 +47,8 @@ told["larger"] = asked([2], [{"samples": 20, "wait_s": 0.01}], 20)
 loader.num_workers = 3
 told["own"] = asked([2], [{"samples": 10, "wait_s": 0.5}, {"samples": 2}])
 loader.num_workers = 0
+# The last of these batches has ten.
+told["made"] = [samples for samples, _ in making.sizes(torch, DataLoader(Slow(), batch_size=30), [8, 30])]
 Slow.__getitem__ = lambda self, index: 1 // 0
 told["broken"] = asked([2], [plain])
 print(json.dumps({**told, "off": guard.off}))
