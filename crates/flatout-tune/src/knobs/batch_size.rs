@@ -53,6 +53,8 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     let mut changes = one(KEY, batch);
     if workers != situation.workers() {
         changes = changes.with(&loader::workers(situation, &cost, workers));
+    } else if workers > 0 {
+        changes = changes.with(&loader::together(situation));
     }
     let fixed = flatout_core::units::percent(cost.fixed_share());
     // One size alone does not tell how a step grows with its samples.

@@ -3,6 +3,7 @@
 //! saving go with the samples. Where a trial had some steps fed by other workers, what is reckoned meets those; where it asked other
 //! workers for batches alone, that is what they supply.
 
+mod along;
 mod crew;
 mod curve;
 mod fed;
@@ -14,6 +15,7 @@ pub use curve::Line;
 pub use points::points;
 
 use super::Situation;
+use along::Along;
 use crew::{Crew, threads, tried};
 use curve::Curve;
 use fed::Feeding;
@@ -38,8 +40,9 @@ pub struct Cost {
     own: Curve,
     /// What a sample keeps the whole width of the device busy: a floor for sizes beyond those measured.
     device_s: f64,
-    /// What a sample costs in evaluating and saving.
+    /// What a sample costs in evaluating and saving, and in workers that are started anew each epoch.
     aside_s: f64,
+    along: Along,
     /// Making a batch in one process.
     load: Line,
     handover_s: f64,
@@ -70,8 +73,12 @@ impl Cost {
             let analysis = situation.analysis;
             (analysis.share(Phase::Eval) + analysis.share(Phase::Checkpoint)) * best.seconds
         });
-        let aside_s = (aside / steps).min(step_s);
-        let wait_s = (waited / steps).min(step_s - aside_s);
+        let mut along = Along::of(situation);
+        // It was waited for, and goes with the samples all the same.
+        along.restart_s = along.restart_s.min(waited / steps / batch);
+        let restart_s = along.restart_s * batch;
+        let aside_s = (aside / steps + restart_s).min(step_s);
+        let wait_s = (waited / steps - restart_s).clamp(0.0, step_s - aside_s);
         let own_s = step_s - wait_s - aside_s;
         let usable = situation.machine.cpus.count().max(1) as f64;
         let workers = situation.workers();
@@ -127,6 +134,7 @@ impl Cost {
             own,
             device_s: device_s(situation).unwrap_or(0.0),
             aside_s: aside_s / batch,
+            along,
             load: line
                 .unwrap_or(Line {
                     fixed: 0.0,
@@ -185,12 +193,9 @@ impl Cost {
         others.map(|(count, _)| *count as u64)
     }
 
-    pub fn has_workers(&self) -> bool {
-        self.workers > 0
-    }
-
+    /// Of the present step, waiting for batches and for workers that are started anew.
     pub fn wait_share(&self) -> f64 {
-        self.wait_s / self.step_s
+        (self.wait_s + self.along.restart_s * self.batch) / self.step_s
     }
 
     /// The part of the step's own time that its samples do not change.
@@ -263,9 +268,32 @@ impl Cost {
         now(self) / now(&faster)
     }
 
-    /// Whether workers make batches at least as fast as steps use them up: then only their unevenness lets the steps wait.
+    /// Whether workers make batches at least as fast as steps use them up: then only their unevenness, and taking batches over, lets
+    /// the steps wait.
     pub fn is_supplied(&self) -> bool {
-        self.made_s(self.batch, self.workers) < self.step_s - self.wait_s
+        self.made_s(self.batch, self.workers) < self.step_s - self.wait_s - self.aside_s * self.batch
+    }
+
+    /// Whether pinning, which a thread of its own does, would take the batches over as well.
+    pub fn takes_over(&self) -> bool {
+        self.along.copying_s.is_some() && self.workers > 0 && self.is_supplied()
+    }
+
+    /// With what goes along with so many workers.
+    fn along(&self, workers: u64) -> Self {
+        let Along {
+            restart_s,
+            stays,
+            copying_s,
+        } = self.along;
+        let ends = workers == 0 || stays;
+        let copying_s = copying_s.filter(|_| workers > 0);
+        Self {
+            own: self.own.clone().less(copying_s.unwrap_or(0.0)),
+            aside_s: self.aside_s - if ends { restart_s } else { 0.0 },
+            handover_s: copying_s.map_or(self.handover_s, |_| self.handover_s.min(HANDOVER_S)),
+            ..self.clone()
+        }
     }
 
     /// Seconds from batch to batch, by so many workers.
@@ -292,15 +320,18 @@ impl Cost {
 
     /// The factor on the rate that was measured.
     pub fn gain(&self, batch: f64, workers: u64) -> f64 {
-        batch / self.step_s(batch, workers) / (self.batch / self.now_s(workers))
+        batch / self.along(workers).step_s(batch, workers) / (self.batch / self.now_s(workers))
     }
 
     /// The present step, to be held against one with so many workers. What the costs do not explain of it stays in its proportion, unless
     /// none or fewer workers would no longer be in each other's way. Steps that take less than what explains them show that it is too
-    /// much for these workers, not for others; and what others do on the machine only adds.
+    /// much for these workers, not for others; and what others do on the machine only adds. What is waited for while batches are taken over
+    /// need not be.
     fn now_s(&self, workers: u64) -> f64 {
         let explained_s = self.explained_s();
-        if workers == self.workers && !self.fed.knows(workers) {
+        if workers > 0 && self.takes_over() {
+            self.step_s
+        } else if workers == self.workers && !self.fed.knows(workers) {
             explained_s
         } else if self.workers > 0 && !self.gives_room(workers) || self.is_fed_with(workers) {
             explained_s.min(self.step_s)

@@ -7,18 +7,12 @@ use crate::machine::Machine;
 use crate::trial::Settings;
 use flatout_core::message;
 use flatout_diagnose::advice;
-use flatout_diagnose::analysis::loaders::Loader;
 use flatout_diagnose::analysis::window::Window;
 use flatout_telemetry::Phase;
 
 pub const KNOB: Knob = Knob {
     name: "loader",
-    keys: &[
-        WORKERS,
-        "loader.prefetch_factor",
-        "loader.persistent_workers",
-        PINNED,
-    ],
+    keys: &[WORKERS, "loader.prefetch_factor", PERSISTENT, PINNED],
     propose,
     variants: |_| Vec::new(),
 };
@@ -29,11 +23,10 @@ const WAIT_SHARE: f64 = 0.03;
 /// Above this one, other workers are looked at once for each batch size, whatever is predicted: how the loader and the batch act on
 /// each other is more than the costs know.
 const LOOK_SHARE: f64 = 0.15;
-const PINNED: &str = "loader.pin_memory";
+pub const PERSISTENT: &str = "loader.persistent_workers";
+pub const PINNED: &str = "loader.pin_memory";
 /// Of the waiting, what a longer queue may save: it only evens out.
 const EVENED: f64 = 0.25;
-/// Of the copying, what pinned memory saves.
-const COPIED: f64 = 0.5;
 /// After everything that promises more.
 const LOOK_WORTH: f64 = 1.03;
 
@@ -53,8 +46,9 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     let usable = situation.machine.cpus.count() as u64;
     let now = situation.workers();
     let share = cost.wait_share();
+    let along = along(situation, &cost, window);
     if share < WAIT_SHARE && now <= usable {
-        return pinned(situation, loader, window, &cost).into_iter().collect();
+        return along.into_iter().collect();
     }
     let mut all: Vec<Proposal> = Vec::new();
     for count in counts(situation, &cost) {
@@ -84,17 +78,18 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
             .or(loader.prefetch_factor)
             .unwrap_or(2);
         if factor < 8 && situation.limits.within("loader.prefetch_factor", factor * 2) {
-            let mut changes = together(situation, loader);
+            let mut changes = together(situation);
             changes.set("loader.prefetch_factor", factor * 2);
-            let saved = if changes.get(PINNED).is_some() {
-                by_pinning(window, &cost)
-            } else {
-                share * EVENED
-            };
-            all.push(proposal(changes, 1.0 / (1.0 - saved), share));
+            // It only evens out; where batches are taken over by another thread, there is nothing left of that.
+            let saved = if cost.takes_over() { 0.0 } else { share * EVENED };
+            all.push(proposal(
+                changes,
+                cost.gain(batch as f64, now) / (1.0 - saved),
+                share,
+            ));
         }
     }
-    all.extend(pinned(situation, loader, window, &cost));
+    all.extend(along);
     all
 }
 
@@ -177,9 +172,10 @@ pub fn counts(situation: &Situation, cost: &Cost) -> Vec<u64> {
 
 /// So many workers, and what goes along with them; on the CPU, fewer threads for the steps.
 pub fn workers(situation: &Situation, cost: &Cost, count: u64) -> Settings {
-    let mut changes = match situation.analysis.train_loader() {
-        Some(loader) if count > 0 => together(situation, loader),
-        _ => Settings::default(),
+    let mut changes = if count > 0 {
+        together(situation)
+    } else {
+        Settings::default()
     };
     changes.set(WORKERS, count);
     if let Some(threads) = cost.other_threads(count) {
@@ -189,14 +185,14 @@ pub fn workers(situation: &Situation, cost: &Cost, count: u64) -> Settings {
 }
 
 /// Workers stay between epochs, and their batches are pinned where there is a GPU.
-fn together(situation: &Situation, loader: &Loader) -> Settings {
+pub fn together(situation: &Situation) -> Settings {
     let mut changes = Settings::default();
+    let Some(loader) = situation.analysis.train_loader() else {
+        return changes;
+    };
     let unset = |key: &str, own: bool| !own && situation.settings.get(key).is_none() && situation.allows(key);
-    if unset(
-        "loader.persistent_workers",
-        loader.persistent_workers == Some(true),
-    ) {
-        changes.set("loader.persistent_workers", "on");
+    if unset(PERSISTENT, loader.persistent_workers == Some(true)) {
+        changes.set(PERSISTENT, "on");
     }
     if situation.on_gpu() && unset(PINNED, loader.pin_memory != Some(false)) {
         changes.set(PINNED, "on");
@@ -204,36 +200,29 @@ fn together(situation: &Situation, loader: &Loader) -> Settings {
     changes
 }
 
-fn pinned(situation: &Situation, loader: &Loader, window: &Window, cost: &Cost) -> Option<Proposal> {
-    let share = window.share(Phase::Transfer);
-    if !situation.on_gpu()
-        || loader.pin_memory != Some(false)
-        || !situation.allows(PINNED)
-        || share < WAIT_SHARE
-    {
+/// What goes along with workers, for those there are; without any, pinned memory alone.
+fn along(situation: &Situation, cost: &Cost, window: &Window) -> Option<Proposal> {
+    let copying = window.share(Phase::Transfer);
+    let mut changes = together(situation);
+    let now = situation.workers();
+    let gain = if now > 0 {
+        cost.gain(situation.batch()? as f64, now)
+    } else {
+        changes.0.retain(|key, _| key == PINNED);
+        1.0 / (1.0 - copying / 2.0)
+    };
+    if changes.0.is_empty() || (now == 0 && copying < WAIT_SHARE) {
         return None;
     }
-    let percent = flatout_core::units::percent(share);
-    let gain = 1.0 / (1.0 - by_pinning(window, cost));
+    let share = cost.wait_share();
+    if share >= copying {
+        return Some(proposal(changes, gain, share));
+    }
+    let percent = flatout_core::units::percent(copying);
     Some(Proposal {
-        knob: KNOB.name,
-        changes: super::one(PINNED, "on"),
-        gain: Some(gain),
-        worth: gain,
         why: message!(en: "{percent} of the time is copying from pageable memory", zh: "{percent} 的时间在从非锁页内存拷贝"),
-        changes_numbers: false,
+        ..proposal(changes, gain, share)
     })
-}
-
-/// The part of the time that pinned memory saves: some of the copying, and where workers supply enough, the waiting, which then is only
-/// taking batches over. A thread of its own does that along with pinning.
-fn by_pinning(window: &Window, cost: &Cost) -> f64 {
-    let taking = if cost.has_workers() && cost.is_supplied() {
-        cost.wait_share()
-    } else {
-        0.0
-    };
-    taking + window.share(Phase::Transfer) * COPIED
 }
 
 fn proposal(changes: Settings, gain: f64, share: f64) -> Proposal {

@@ -3,6 +3,9 @@
 /// A size that took so many times as long as a larger one was disturbed.
 const DISTURBED: f64 = 1.15;
 
+/// Of a step, what is left at least without a part of it.
+const LEAST_LEFT: f64 = 0.5;
+
 /// `value = fixed + slope × batch`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
@@ -91,6 +94,15 @@ impl Curve {
         self
     }
 
+    /// Without so much of each sample, as far as it took that.
+    #[must_use]
+    pub fn less(mut self, sample_s: f64) -> Self {
+        self.0
+            .iter_mut()
+            .for_each(|(size, value)| *value = (*value - sample_s * *size).max(*value * LEAST_LEFT));
+        self
+    }
+
     fn around(&self, above: usize) -> ((f64, f64), (f64, f64)) {
         let above = above.clamp(1, self.0.len() - 1);
         (self.0[above - 1], self.0[above])
@@ -128,6 +140,8 @@ mod tests {
         assert!((curve.at(1024.0) - 0.0454).abs() < 1e-9);
         assert!(curve.fixed_near(64.0) > 0.003 && curve.fixed_near(512.0) < 0.0005);
         assert!((curve.clone().scaled(0.5).at(512.0) - 0.0114).abs() < 1e-12);
+        assert!((curve.clone().less(1e-5).at(512.0) - 0.01768).abs() < 1e-12);
+        assert!((curve.clone().less(1.0).at(512.0) - 0.0114).abs() < 1e-12);
         // By the two smallest alone it would have been less than half.
         assert!(Curve::through(sizes[..2].to_vec()).unwrap().at(512.0) < 0.0114);
     }

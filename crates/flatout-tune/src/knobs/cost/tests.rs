@@ -7,6 +7,7 @@ fn plain() -> Cost {
         own: Curve::straight(Line::flat(0.0), 1.0),
         device_s: 0.0,
         aside_s: 0.0,
+        along: Along::default(),
         load: Line::flat(0.0),
         handover_s: 0.0,
         sending_s: 0.0,
@@ -358,4 +359,64 @@ fn what_explains_too_much_is_not_taken_for_a_gain() {
     assert!((gain - 128.0 / step_s / (32.0 / 53.8e-3)).abs() < 1e-9, "{gain}");
     // The same workers are explained in the same way for every batch.
     assert!((cost.gain(64.0, 1) - 1.0).abs() < 0.05);
+}
+
+/// A small GRU on an H200: 1024 samples a step, four workers that each epoch of half a second starts anew for 0.2 s.
+#[test]
+fn workers_that_stay_spare_each_sample_its_part_of_their_start() {
+    let restart_s = 0.2 / 60_000.0;
+    let mut cost = Cost {
+        own: Curve::straight(
+            Line {
+                fixed: 2e-3,
+                slope: 2e-6,
+            },
+            1024.0,
+        ),
+        aside_s: restart_s,
+        along: Along {
+            restart_s,
+            stays: true,
+            copying_s: None,
+        },
+        usable: 16.0,
+        workers: 4,
+        batch: 1024.0,
+        step_s: 4.048e-3 + 1024.0 * restart_s,
+        ..plain()
+    };
+    assert!((cost.gain(1024.0, 4) - cost.step_s / 4.048e-3).abs() < 1e-9);
+    assert!((cost.wait_share() - 1024.0 * restart_s / cost.step_s).abs() < 1e-9);
+    // A larger batch alone takes nothing of it away.
+    cost.along.stays = false;
+    assert!((cost.gain(4096.0, 4) - 4.0 * cost.step_s / (10.192e-3 + 4096.0 * restart_s)).abs() < 1e-9);
+    assert!((cost.gain(1024.0, 0) - cost.step_s / 4.048e-3).abs() < 1e-9);
+}
+
+/// An LSTM on an H200 whose workers make enough: the waiting is taking batches over, which pinning does beside, and copies are shorter.
+#[test]
+fn pinned_memory_spares_taking_over_and_some_of_the_copying() {
+    let mut cost = Cost {
+        own: Curve::straight(Line::flat(20e-3), 1024.0),
+        load: Line {
+            fixed: 0.0,
+            slope: 10e-6,
+        },
+        along: Along {
+            restart_s: 0.0,
+            stays: false,
+            copying_s: Some(2e-6),
+        },
+        usable: 16.0,
+        workers: 4,
+        batch: 1024.0,
+        step_s: 23.2e-3,
+        wait_s: 3.2e-3,
+        ..plain()
+    };
+    assert!(cost.takes_over());
+    assert!((cost.gain(1024.0, 4) - 23.2e-3 / (20e-3 - 2.048e-3)).abs() < 1e-9);
+    // Where workers are too few, it takes as long as they do.
+    cost.load.slope = 100e-6;
+    assert!(!cost.takes_over() && (cost.gain(1024.0, 4) - 1.0).abs() < 1e-9);
 }
