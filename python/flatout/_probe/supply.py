@@ -50,7 +50,8 @@ class Supply:
         if not parts:
             return
         indices = endless(one.batch_sampler)
-        batches = [[next(indices) for _ in range(part)] for part in parts for _ in range(warm + timed)]
+        # One after the other: workers that collect garbage walk all that they have from here.
+        batches = ([next(indices) for _ in range(part)] for part in parts for _ in range(warm + timed))
         # Pinned, as the search would have them.
         source, whole = over(self.torch, one, count, batches, self.torch.cuda.is_initialized()), False
         try:

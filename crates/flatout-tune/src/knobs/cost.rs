@@ -99,11 +99,15 @@ impl Cost {
             (_, None) if starved => step_s * at_work,
             (_, None) => own_s,
         };
+        let supply = Supply::of(situation);
         let mut blind = false;
         let (own, disturbed) = match curve(situation) {
             Some((curve, same)) => {
                 let known = curve.at(batch).max(f64::MIN_POSITIVE);
-                if on_gpu {
+                if on_gpu && workers > 0 && supply.is_known() {
+                    // What the loop takes beyond that is taking batches over.
+                    (curve, 1.0)
+                } else if on_gpu {
                     // It works on while the steps wait: then its own part is more than what was seen, at most the whole step.
                     (curve.scaled(known.clamp(own_s, own_s + wait_s) / known), 1.0)
                 } else if workers > 0 && same {
@@ -156,7 +160,7 @@ impl Cost {
             workers,
             crew,
             fed: Feeding::default(),
-            supply: Supply::of(situation),
+            supply,
             blind,
             batch,
             step_s,
@@ -305,10 +309,10 @@ impl Cost {
             .unwrap_or_else(reckoned_s)
     }
 
-    /// What taking a batch over costs the steps. Where workers begin, it is in the way of what the host does for a step, as far as that is
-    /// what a step takes; with workers already there, the steps hold it.
+    /// What taking a batch over costs the steps: whichever thread does it, it is in the way of what the host does for a step, as far as
+    /// that is what a step takes.
     fn taking_s(&self, batch: f64) -> f64 {
-        let measured = self.supply.host_s(batch, self.load).filter(|_| self.workers == 0);
+        let measured = self.supply.host_s(batch, self.load);
         let share = self.own.fixed_near(batch) / self.own.at(batch).max(f64::MIN_POSITIVE);
         measured.map_or(self.handover_s, |host_s| host_s * share.clamp(0.0, 1.0))
     }

@@ -1,4 +1,4 @@
-//! What goes along with workers, and what it saves of a sample: they stay between epochs, and their batches are pinned.
+//! What goes along with workers, and what it saves: they stay between epochs, and their batches are pinned.
 
 use crate::knobs::{Situation, loader};
 use flatout_telemetry::Phase;
@@ -13,7 +13,7 @@ pub struct Along {
     /// What starting workers anew each epoch costs a sample now, and whether they could stay.
     pub restart_s: f64,
     pub stays: bool,
-    /// What pinned memory would save of copying a sample. `None` where it is not in question.
+    /// What pinned memory would save of a step's copying: most of that is no matter of its samples. `None` where it is not in question.
     pub copying_s: Option<f64>,
 }
 
@@ -24,7 +24,7 @@ impl Along {
         Self {
             restart_s: restart_s(situation).unwrap_or(0.0),
             stays: turned.get(loader::PERSISTENT).is_some(),
-            copying_s: pins.then(|| COPIED * copying_s(situation).unwrap_or(0.0)),
+            copying_s: pins.then(|| COPIED * copying_s(situation)),
         }
     }
 }
@@ -41,8 +41,7 @@ fn restart_s(situation: &Situation) -> Option<f64> {
     Some((each_s - first_s).max(each_s * LEAST_OF_START) / length as f64)
 }
 
-fn copying_s(situation: &Situation) -> Option<f64> {
-    let window = situation.analysis.window.as_ref()?;
-    let samples = window.samples_per_step().filter(|samples| *samples > 0.0)?;
-    Some(window.ms_per_step(Phase::Transfer) / 1e3 / samples)
+fn copying_s(situation: &Situation) -> f64 {
+    let window = situation.analysis.window.as_ref();
+    window.map_or(0.0, |window| window.ms_per_step(Phase::Transfer) / 1e3)
 }

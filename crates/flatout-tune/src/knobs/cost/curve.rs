@@ -94,12 +94,12 @@ impl Curve {
         self
     }
 
-    /// Without so much of each sample, as far as it took that.
+    /// Without so much of each step, as far as it took that.
     #[must_use]
-    pub fn less(mut self, sample_s: f64) -> Self {
+    pub fn less(mut self, seconds: f64) -> Self {
         self.0
             .iter_mut()
-            .for_each(|(size, value)| *value = (*value - sample_s * *size).max(*value * LEAST_LEFT));
+            .for_each(|(_, value)| *value = (*value - seconds).max(*value * LEAST_LEFT));
         self
     }
 
@@ -140,7 +140,7 @@ mod tests {
         assert!((curve.at(1024.0) - 0.0454).abs() < 1e-9);
         assert!(curve.fixed_near(64.0) > 0.003 && curve.fixed_near(512.0) < 0.0005);
         assert!((curve.clone().scaled(0.5).at(512.0) - 0.0114).abs() < 1e-12);
-        assert!((curve.clone().less(1e-5).at(512.0) - 0.01768).abs() < 1e-12);
+        assert!((curve.clone().less(0.001).at(512.0) - 0.0218).abs() < 1e-12);
         assert!((curve.clone().less(1.0).at(512.0) - 0.0114).abs() < 1e-12);
         // By the two smallest alone it would have been less than half.
         assert!(Curve::through(sizes[..2].to_vec()).unwrap().at(512.0) < 0.0114);

@@ -56,6 +56,10 @@ impl Supply {
         Self(teams.collect())
     }
 
+    pub fn is_known(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     /// Seconds from batch to batch. Between numbers that were measured the rate lies on a line; more workers than the most that were
     /// asked supply no more. `load` is what making a batch takes alone.
     pub fn batch_s(&self, batch: f64, workers: u64, load: Line) -> Option<f64> {
