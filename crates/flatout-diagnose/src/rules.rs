@@ -42,6 +42,7 @@ rules! {
         storage_bound_input,
         slow_collate,
         workers_respawned_each_epoch,
+        workers_collecting_garbage,
         loader_rebuilt,
         data_set_copied_per_worker,
         bursty_prefetch,

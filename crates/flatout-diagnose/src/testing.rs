@@ -118,6 +118,7 @@ impl Build {
             loader,
             fetch_ms,
             collate_ms,
+            garbage_ms: None,
             batches,
         })
     }

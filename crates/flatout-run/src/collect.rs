@@ -158,6 +158,10 @@ impl Collector {
                 process.parent
             };
             self.loaders.add(owner, &grown.loaders);
+            if process.worker {
+                self.loaders
+                    .add_garbage(owner, &grown.loaders, grown.collections_ns);
+            }
             if trains {
                 let lane = self.lanes.of(path, process.rank);
                 grown_of.push((process.ring.pid(), lane, grown));

@@ -32,6 +32,8 @@ pub struct Loader {
     /// Seconds in `__getitem__` and `collate_fn` within the window, all workers together.
     pub fetch_s: f64,
     pub collate_s: f64,
+    /// Of those seconds, collecting garbage; where workers tell.
+    pub garbage_s: Option<f64>,
     /// Batches those seconds were measured on.
     pub prepared: u64,
 }
@@ -110,9 +112,13 @@ fn add_events(data: &RunData, loaders: &mut BTreeMap<u64, Loader>, (start_s, end
             EventKind::Workers {
                 fetch_ms,
                 collate_ms,
+                garbage_ms,
                 batches,
                 ..
             } => {
+                if let Some(spent_ms) = garbage_ms {
+                    *found.garbage_s.get_or_insert(0.0) += spent_ms / 1e3;
+                }
                 found.fetch_s += fetch_ms / 1e3;
                 found.collate_s += collate_ms / 1e3;
                 found.prepared += batches;

@@ -23,7 +23,7 @@ pub struct Grown {
     busy_steps: u64,
     loss: Option<f64>,
     collections: u64,
-    collections_ns: u64,
+    pub collections_ns: u64,
     phases_ns: [u64; PHASES],
     histograms: Vec<Histogram>,
     pub loaders: Vec<LoaderCounters>,

@@ -156,8 +156,12 @@ fn forked_and_spawned_workers_tell_what_preparing_costs() {
                     loader: 0,
                     batches,
                     fetch_ms,
+                    garbage_ms,
                     ..
-                } => Some((batches, fetch_ms)),
+                } => {
+                    assert!(garbage_ms.is_some_and(|spent| spent < fetch_ms), "{context}");
+                    Some((batches, fetch_ms))
+                }
                 _ => None,
             })
             .fold((0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));

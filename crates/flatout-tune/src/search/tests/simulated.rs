@@ -152,6 +152,7 @@ impl Simulated {
                     loader: 0,
                     fetch_ms,
                     collate_ms: 0.0,
+                    garbage_ms: None,
                     batches: steps as u64,
                 },
             });
