@@ -45,6 +45,8 @@ pub struct Cost {
     along: Along,
     /// Making a batch in one process.
     load: Line,
+    /// Samples in an epoch, where it is known.
+    epoch: Option<f64>,
     handover_s: f64,
     sending_s: f64,
     usable: f64,
@@ -104,7 +106,7 @@ impl Cost {
         let (own, disturbed) = match curve(situation) {
             Some((curve, same)) => {
                 let known = curve.at(batch).max(f64::MIN_POSITIVE);
-                if on_gpu && workers > 0 && supply.is_known() {
+                if on_gpu && workers > 0 && same && supply.is_known() {
                     // What the loop takes beyond that is taking batches over.
                     (curve, 1.0)
                 } else if on_gpu {
@@ -145,6 +147,7 @@ impl Cost {
                     slope: 1.0,
                 })
                 .meeting(batch, load_s),
+            epoch: situation.data_length().map(|samples| samples as f64),
             handover_s: if workers > 0 && !starved {
                 wait_s
             } else {
@@ -230,10 +233,21 @@ impl Cost {
 
     pub fn step_with(&self, batch: f64, workers: u64, threads: f64) -> f64 {
         let reckoned_s = self.reckoned_s(batch, workers, threads);
-        reckoned_s * self.fed.factor(batch, workers, threads) + self.aside_s * batch
+        reckoned_s * self.fed.factor(batch, workers, threads)
+            + self.aside_s * batch
+            + self.first_s(batch, workers)
     }
 
-    /// A step but for evaluating and saving, by its parts.
+    /// A step's part of waiting for an epoch's first batch, which one worker makes while all steps wait.
+    fn first_s(&self, batch: f64, workers: u64) -> f64 {
+        let steps = self
+            .epoch
+            .filter(|_| workers > 0)
+            .map(|samples| (samples / batch).max(1.0));
+        steps.map_or(0.0, |steps| self.load.at(batch) / steps)
+    }
+
+    /// A step but for evaluating, saving and the beginnings of epochs, by its parts.
     fn reckoned_s(&self, batch: f64, workers: u64, threads: f64) -> f64 {
         let crew = &self.crew;
         let alone_s = self.own.at(batch).max(self.device_s * batch) * crew.pace(threads);

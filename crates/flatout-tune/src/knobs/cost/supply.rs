@@ -4,16 +4,21 @@
 use super::curve::{Curve, Line};
 use crate::knobs::Situation;
 use crate::trial::{self, Outcome};
+use flatout_core::stats::quantile;
+use std::collections::BTreeMap;
 
-/// By numbers of workers, the fewest first.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Supply(Vec<Team>);
+pub struct Supply {
+    /// By numbers of workers, the fewest first.
+    teams: Vec<Team>,
+    /// What a batch costs the process of the steps.
+    host: Option<Sizes>,
+}
 
 #[derive(Clone, Debug, PartialEq)]
 struct Team {
     workers: f64,
     batch: Sizes,
-    host: Sizes,
 }
 
 /// Seconds by samples: a curve, or one size, from which others differ as making them does.
@@ -44,29 +49,29 @@ impl Supply {
         }
         kept.sort_by_key(|one| (one.workers, one.samples));
         let teams = kept.chunk_by(|a, b| a.workers == b.workers).filter_map(|team| {
-            let sizes = |value: fn(&trial::Supply) -> f64| {
-                Sizes::by(team.iter().map(|one| (one.samples as f64, value(one))).collect())
-            };
+            let points = team.iter().map(|one| (one.samples as f64, one.batch_s));
             Some(Team {
                 workers: team[0].workers as f64,
-                batch: sizes(|one| one.batch_s)?,
-                host: sizes(|one| one.host_s)?,
+                batch: Sizes::by(points.collect())?,
             })
         });
-        Self(teams.collect())
+        Self {
+            teams: teams.collect(),
+            host: host(&kept),
+        }
     }
 
     pub fn is_known(&self) -> bool {
-        !self.0.is_empty()
+        !self.teams.is_empty()
     }
 
     /// Seconds from batch to batch. Between numbers that were measured the rate lies on a line; more workers than the most that were
     /// asked supply no more. `load` is what making a batch takes alone.
     pub fn batch_s(&self, batch: f64, workers: u64, load: Line) -> Option<f64> {
         let rate = |team: &Team| 1.0 / team.batch.at(batch, load).max(f64::MIN_POSITIVE);
-        let workers = (workers as f64).min(self.0.last()?.workers);
-        let above = self.0.iter().find(|team| team.workers >= workers)?;
-        let below = self.0.iter().rev().find(|team| team.workers <= workers);
+        let workers = (workers as f64).min(self.teams.last()?.workers);
+        let above = self.teams.iter().find(|team| team.workers >= workers)?;
+        let below = self.teams.iter().rev().find(|team| team.workers <= workers);
         let (from, least) = below.map_or((0.0, 0.0), |team| (team.workers, rate(team)));
         if above.workers <= from {
             return Some(1.0 / least);
@@ -75,10 +80,23 @@ impl Supply {
         Some(1.0 / (least + (rate(above) - least) * part))
     }
 
-    /// What a batch costs the process of the steps; those with the fewest workers were disturbed least.
+    /// What a batch costs the process of the steps.
     pub fn host_s(&self, batch: f64, load: Line) -> Option<f64> {
-        Some(self.0.first()?.host.at(batch, load))
+        Some(self.host.as_ref()?.at(batch, load))
     }
+}
+
+/// Whoever makes a batch, taking it over is the same work: of each size the middle.
+fn host(all: &[trial::Supply]) -> Option<Sizes> {
+    let mut by_size: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for one in all {
+        by_size.entry(one.samples).or_default().push(one.host_s);
+    }
+    let points = by_size.into_iter().map(|(samples, mut seconds)| {
+        seconds.sort_by(f64::total_cmp);
+        (samples as f64, quantile(&seconds, 0.5))
+    });
+    Sizes::by(points.collect())
 }
 
 impl Sizes {

@@ -1,4 +1,7 @@
+mod recorded;
+
 use super::*;
+use crate::knobs::Done;
 use crate::trial::{self, Fed};
 
 /// One thread, no workers, nothing measured but the step.
@@ -9,6 +12,7 @@ fn plain() -> Cost {
         aside_s: 0.0,
         along: Along::default(),
         load: Line::flat(0.0),
+        epoch: None,
         handover_s: 0.0,
         sending_s: 0.0,
         usable: 1.0,
@@ -232,7 +236,7 @@ fn workers_supply_what_they_were_seen_to() {
     assert!((batch_ms(4096.0, 64) - 7.5).abs() < 1e-9);
     // One size alone grows as making it does.
     assert!((batch_ms(2048.0, 1) - 18.0).abs() < 1e-9);
-    assert!((supply.host_s(1024.0, load).unwrap() - 0.7e-3).abs() < 1e-12);
+    assert!((supply.host_s(1024.0, load).unwrap() - 0.75e-3).abs() < 1e-12);
     assert_eq!(Supply::default().batch_s(64.0, 2, load), None);
     // Fewer workers than any that were asked, in proportion.
     let many = Supply::by(told.into_iter().filter(|one| one.workers == 16));
@@ -391,6 +395,12 @@ fn workers_that_stay_spare_each_sample_its_part_of_their_start() {
     cost.along.stays = false;
     assert!((cost.gain(4096.0, 4) - 4.0 * cost.step_s / (10.192e-3 + 4096.0 * restart_s)).abs() < 1e-9);
     assert!((cost.gain(1024.0, 0) - cost.step_s / 4.048e-3).abs() < 1e-9);
+    // Every epoch's first batch is waited for, by fewer steps where they are larger.
+    cost.load.slope = 8e-6;
+    cost.epoch = Some(60_000.0);
+    let first_s = |batch: f64| 8e-6 * batch * batch / 60_000.0;
+    assert!((cost.step_s(1024.0, 4) - (4.048e-3 + 1024.0 * restart_s + first_s(1024.0))).abs() < 1e-9);
+    assert!((cost.step_s(4096.0, 8) - (10.192e-3 + 4096.0 * restart_s + first_s(4096.0))).abs() < 1e-9);
 }
 
 /// An LSTM on an H200 whose workers make enough: the waiting is taking batches over, which pinning does beside, and copies are shorter.

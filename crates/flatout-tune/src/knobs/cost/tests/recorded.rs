@@ -1,0 +1,184 @@
+//! Searches that were measured on an H200, held against what is predicted now: from each trial that was the best, the next.
+
+use super::*;
+use crate::limits::Limits;
+use crate::machine::Machine;
+use crate::trial::{Measurement, Outcome, Settings};
+use flatout_core::cpus::UsableCpus;
+use flatout_diagnose::Analysis;
+use flatout_telemetry::record::RunData;
+use flatout_telemetry::{Event, EventKind, Fact, Phase, PhaseTime, StepTick};
+use serde::Deserialize;
+use serde_json::json;
+
+/// Four of five are to be predicted within a quarter of what was measured.
+const RIGHT: f64 = 0.8;
+const WITHIN: f64 = 0.25;
+
+#[derive(Deserialize)]
+struct Search {
+    program: String,
+    workers: u64,
+    batch: u64,
+    length: u64,
+    pinned: bool,
+    trials: Vec<Tried>,
+}
+
+#[derive(Deserialize)]
+struct Tried {
+    settings: Settings,
+    verdict: String,
+    gain: Option<f64>,
+    measured: Measurement,
+}
+
+impl Search {
+    /// As the trial's record would tell, but for what only the record knows: copying and starts of workers. Workers take as long for a
+    /// batch as it took with nobody beside.
+    fn record(&self, tried: &Tried) -> RunData {
+        let on = |key: &str| tried.settings.get(key) == Some("on");
+        let number = |key: &str, own: u64| tried.settings.get(key).map_or(Ok(own), str::parse).unwrap();
+        let loader = [
+            (
+                "loader.num_workers",
+                json!(number("loader.num_workers", self.workers)),
+            ),
+            (
+                "loader.batch_size",
+                json!(number("loader.batch_size", self.batch)),
+            ),
+            ("loader.length", json!(self.length)),
+            (
+                "loader.persistent_workers",
+                json!(on("loader.persistent_workers")),
+            ),
+            ("loader.pin_memory", json!(self.pinned || on("loader.pin_memory"))),
+        ];
+        let fact = |(key, value): (&str, serde_json::Value), scope: Option<&str>| Fact {
+            t: 0.0,
+            key: key.into(),
+            value,
+            scope: scope.map(str::to_owned),
+            place: None,
+        };
+        let mut facts: Vec<Fact> = loader
+            .into_iter()
+            .map(|one| fact(one, Some("loader.0")))
+            .collect();
+        facts.push(fact(("device", json!("cuda")), None));
+        let measured = &tried.measured;
+        let wait_share = measured.wait_s.unwrap() / measured.seconds;
+        let time = |ms: f64| PhaseTime {
+            ms,
+            ..PhaseTime::default()
+        };
+        let tick = |number: u32| StepTick {
+            t: f64::from(number) * 0.5,
+            dt: 0.5,
+            steps: (0.5 * measured.steps as f64 / measured.seconds).ceil() as u64,
+            phases: [
+                (Phase::Data, time(500.0 * wait_share)),
+                (Phase::Compute, time(500.0 * (1.0 - wait_share))),
+            ]
+            .into(),
+            ..StepTick::default()
+        };
+        // An epoch's last batch may be smaller.
+        let samples = samples_a_step(measured).unwrap();
+        let near = |size: &&trial::Size| (size.samples as f64 / samples - 1.0).abs() < 0.05;
+        let made = measured.sizes.iter().find(near);
+        let events = made.and_then(|size| size.wait_s).map(|made_s| Event {
+            t: 5.0,
+            kind: EventKind::Workers {
+                loader: 0,
+                fetch_ms: made_s * 1e3,
+                collate_ms: 0.0,
+                garbage_ms: None,
+                batches: 1,
+            },
+        });
+        RunData {
+            facts,
+            events: events.into_iter().collect(),
+            steps: (1..=20).map(tick).collect(),
+            ..RunData::default()
+        }
+    }
+
+    /// What each trial was predicted to be worth, by those before it, and what it was.
+    fn predictions(&self) -> Vec<(String, f64, f64)> {
+        let machine = Machine {
+            cpus: UsableCpus {
+                online: 16,
+                affinity: 16,
+                quota: None,
+            },
+            memory_bytes: None,
+            gpus: Vec::new(),
+            cpu_bf16: false,
+        };
+        let (mut best, mut all) = (&self.trials[0], Vec::new());
+        for (at, tried) in self.trials.iter().enumerate().skip(1) {
+            let before = self.trials[..at].iter().map(|one| Done {
+                settings: one.settings.clone(),
+                outcome: Outcome::Measured(Box::new(one.measured.clone())),
+            });
+            let (before, data) = (before.collect::<Vec<_>>(), self.record(best));
+            // Searches of an earlier build left everything else of the loader alone.
+            let alone = tried.settings.get("loader.persistent_workers").is_none();
+            let knobs = ["batch_size", "num_workers"].map(str::to_owned);
+            let limits = Limits::parse(if alone { &knobs } else { &[] }).unwrap();
+            let situation = Situation {
+                analysis: &Analysis::new(&data),
+                findings: &[],
+                settings: &best.settings,
+                best: &best.measured,
+                trials: &before,
+                limits: &limits,
+                machine: &machine,
+                hurtful_batch: None,
+            };
+            let changed = |key: &str| tried.settings.get(key) != best.settings.get(key);
+            let fed = tried
+                .settings
+                .0
+                .keys()
+                .all(|key| key.starts_with("loader.") || !changed(key));
+            let cost = Cost::of(&situation).unwrap();
+            let batch = samples_a_step(&tried.measured).unwrap();
+            let workers = tried.settings.get("loader.num_workers");
+            let workers = workers.map_or(self.workers, |count| count.parse().unwrap());
+            let other = changed("loader.batch_size") || changed("loader.num_workers");
+            if let (true, true, true, Some(gain)) = (fed, other, cost.tells(workers), tried.gain) {
+                all.push((
+                    format!("{} {}", self.program, tried.settings),
+                    cost.gain(batch, workers),
+                    gain,
+                ));
+            }
+            if tried.verdict == "kept" {
+                best = tried;
+            }
+        }
+        all
+    }
+}
+
+#[test]
+fn what_was_measured_is_predicted() {
+    let lines = include_str!("../../../../tests/data/h200-searches.jsonl").lines();
+    let searches: Vec<Search> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let all: Vec<_> = searches.iter().flat_map(Search::predictions).collect();
+    let right = |(_, predicted, measured): &&(String, f64, f64)| (predicted / measured - 1.0).abs() <= WITHIN;
+    let table: Vec<String> = all
+        .iter()
+        .map(|(what, predicted, measured)| format!("{predicted:6.2} {measured:6.2} {what}"))
+        .collect();
+    let share = all.iter().filter(right).count() as f64 / all.len() as f64;
+    assert!(
+        all.len() >= 10 && share >= RIGHT,
+        "{share:.2}\n{}",
+        table.join("\n")
+    );
+}
