@@ -1,9 +1,11 @@
 //! Searches that were measured on an H200, held against what is predicted now: from each trial that was the best, the next.
 
-use super::*;
+use crate::knobs::cost::Cost;
+use crate::knobs::cost::points::samples_a_step;
+use crate::knobs::{Done, Situation};
 use crate::limits::Limits;
 use crate::machine::Machine;
-use crate::trial::{Measurement, Outcome, Settings};
+use crate::trial::{Measurement, Outcome, Settings, Size};
 use flatout_core::cpus::UsableCpus;
 use flatout_diagnose::Analysis;
 use flatout_telemetry::record::RunData;
@@ -86,7 +88,7 @@ impl Search {
         };
         // An epoch's last batch may be smaller.
         let samples = samples_a_step(measured).unwrap();
-        let near = |size: &&trial::Size| (size.samples as f64 / samples - 1.0).abs() < 0.05;
+        let near = |size: &&Size| (size.samples as f64 / samples - 1.0).abs() < 0.05;
         let made = measured.sizes.iter().find(near);
         let events = made.and_then(|size| size.wait_s).map(|made_s| Event {
             t: 5.0,
