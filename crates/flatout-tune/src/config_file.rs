@@ -32,20 +32,30 @@ pub struct ConfigFile {
     pub values: Vec<Value>,
 }
 
+type Reader = fn(&str) -> Result<Vec<Value>, String>;
+
+/// How to read a file, by its name.
+fn reader(path: &Path) -> Option<Reader> {
+    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+    match extension.as_str() {
+        "yaml" | "yml" | "json" => Some(yaml),
+        "toml" => Some(toml),
+        _ => None,
+    }
+}
+
 impl ConfigFile {
+    /// Whether one is meant, though it may not be there.
+    pub fn is_meant_by(path: &Path) -> bool {
+        path.is_file() || (reader(path).is_some() && !path.is_dir())
+    }
+
     pub fn read(path: &Path) -> Result<Self, TuneError> {
         let text = std::fs::read_to_string(path).map_err(|source| FileError::reading(path, source))?;
-        let extension = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
-        let values = match extension.to_ascii_lowercase().as_str() {
-            "yaml" | "yml" | "json" => yaml(&text),
-            "toml" => toml(&text),
-            _ => {
-                return Err(TuneError::Format {
-                    path: path.to_owned(),
-                });
-            }
+        let format = || TuneError::Format {
+            path: path.to_owned(),
         };
-        let values = values.map_err(|text| TuneError::Syntax {
+        let values = reader(path).ok_or_else(format)?(&text).map_err(|text| TuneError::Syntax {
             path: path.to_owned(),
             text,
         })?;

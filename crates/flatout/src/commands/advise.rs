@@ -7,6 +7,7 @@ use flatout_core::{Failure, Message, Result, message};
 use flatout_report::text::{self, Align, Paint, Table};
 use flatout_telemetry::record;
 use flatout_tune::advise::{self, Advice, Form, Given, Model, Question};
+use flatout_tune::config_file::ConfigFile;
 use flatout_tune::machine::Machine;
 use serde_json::json;
 use std::path::Path;
@@ -116,7 +117,7 @@ fn model(name: Option<&str>) -> Result<Option<Model>> {
 /// A file is a configuration, anything else names a run.
 fn given(from: &str) -> Result<Given> {
     let path = Path::new(from);
-    let given = if path.is_file() { Given::from_file(path)? } else { Given::from_run(&record::find(from)?.load()) };
+    let given = if ConfigFile::is_meant_by(path) { Given::from_file(path)? } else { Given::from_run(&record::find(from)?.load()) };
     if given.is_empty() {
         return Err(Failure::new(message!(en: "`{from}` sets none of the values that advice is about", zh: "`{from}` 中没有建议所涉及的任何设置"))
             .with_hint(message!(en: "names looked for: batch_size, num_workers, amp, pin_memory …", zh: "查找的名字：batch_size、num_workers、amp、pin_memory……")));

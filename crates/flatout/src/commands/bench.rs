@@ -50,6 +50,10 @@ struct Measured {
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    if let Some(path) = &arguments.path {
+        // Not only once everything else was measured.
+        std::fs::metadata(path).map_err(|source| FileError::reading(path, source))?;
+    }
     let cpus = UsableCpus::here();
     let mut measured = Measured::default();
     let tell = |what: Message| eprintln!("{}", context.say(&what));

@@ -53,7 +53,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         None => Limits::discover(Path::new("."))?,
     };
     let items = match &arguments.what {
-        Some(named) if !Path::new(named).is_file() => check::after(&record::find(named)?.load(), &limits),
+        Some(named) if !ConfigFile::is_meant_by(Path::new(named)) => check::after(&record::find(named)?.load(), &limits),
         Some(file) => before(&arguments, Some(Path::new(file)), &limits)?,
         None => before(&arguments, None, &limits)?,
     };

@@ -60,9 +60,9 @@ pub struct Arguments {
     /// Measure each trial for at least so many seconds, three times that where it varies
     #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
     trial_seconds: f64,
-    /// A program that does no step for so many seconds hangs
-    #[arg(long, value_name = "SECONDS", default_value_t = 120.0)]
-    patience: f64,
+    /// A program that does no step for this time hangs: 90s, 5m
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_time)]
+    patience: Duration,
     /// Scale the learning rate with the batch, in the trials and in the result
     #[arg(long)]
     scale_lr: bool,
@@ -126,7 +126,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
 
 fn options(arguments: &Arguments, route: &Route, machine: &Machine) -> Result<Options> {
     let positive = |value: f64| value.is_finite() && value > 0.0;
-    if !positive(arguments.trial_seconds) || !positive(arguments.patience) {
+    if !positive(arguments.trial_seconds) {
         return Err(Failure::new(message!(en: "seconds must be above 0", zh: "秒数必须大于 0")));
     }
     // A placeholder without a value begins where advice would.
@@ -143,7 +143,7 @@ fn options(arguments: &Arguments, route: &Route, machine: &Machine) -> Result<Op
             longest_s: 20f64.max(arguments.trial_seconds),
             noise: NOISE,
             settle_s: SETTLE * arguments.trial_seconds,
-            patience_s: arguments.patience,
+            patience_s: arguments.patience.as_secs_f64(),
             ..Plan::default()
         },
         scale_learning_rate: arguments.scale_lr,

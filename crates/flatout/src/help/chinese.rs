@@ -24,8 +24,8 @@ pub static CHINESE: &[(&str, &str)] = &[
         "股票面板，每只股票一个 Parquet 文件，次日收益中埋有信号",
     ),
     (
-        "A program that does no step for so many seconds hangs",
-        "多少秒没有一步即视为卡住",
+        "A program that does no step for this time hangs: 90s, 5m",
+        "多长时间没有一步即视为卡住：90s、5m",
     ),
     (
         "A record's folder, a run's name or id, or `last`",
