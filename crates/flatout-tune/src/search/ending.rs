@@ -65,13 +65,14 @@ impl Search<'_> {
         if best.settings == *start {
             return Ok((start.clone(), best.score()));
         }
-        let clear = !best.score().overlaps(score) && best.score().noise().max(score.noise()) <= NOISY;
-        let mut scores = vec![*score];
+        let known = Rate::pooled(&self.scores_of(start)).unwrap_or(*score);
+        let clear = !best.score().overlaps(&known) && best.score().noise().max(known.noise()) <= NOISY;
         if !clear {
-            scores.extend(self.repeat(start)?);
+            self.repeat(start)?;
             let again = self.repeat(&best.settings.clone())?;
             best.scores.extend(again);
         }
+        let scores = self.scores_of(start);
         let pooled = Rate::pooled(&scores).unwrap_or(*score);
         if !clear && !judge::after_repeat(best.score(), pooled) {
             best.settings = start.clone();
@@ -79,6 +80,16 @@ impl Search<'_> {
             best.scores = scores;
         }
         Ok((start.clone(), pooled))
+    }
+
+    /// Of every time that these settings were measured.
+    fn scores_of(&self, settings: &Settings) -> Vec<Rate> {
+        let same = self.done.iter().filter(|done| done.settings == *settings);
+        let measured = same.filter_map(|done| match &done.outcome {
+            Outcome::Measured(measured) => self.options.objective.score(measured),
+            _ => None,
+        });
+        measured.collect()
     }
 
     /// Measures settings once more; `None` when there is no trial left for it, or it measured nothing.

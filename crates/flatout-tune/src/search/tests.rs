@@ -276,3 +276,26 @@ fn memory_is_kept_where_pages_take_their_time() {
         );
     }
 }
+
+/// What the start was measured at again counts for it, whoever asked for that.
+#[test]
+fn a_start_that_was_measured_twice_is_what_both_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Simulated {
+        on_pages: 0.2,
+        shaky: true,
+        ..Simulated::new(folder.path())
+    };
+    let limits = Limits::parse(&["malloc.keep".to_owned()]).unwrap();
+    let found = tune(&mut program, &Options { limits, ..options() }).unwrap();
+    let start = |row: &&Row| row.settings == found.start;
+    let means: Vec<f64> = found
+        .rows
+        .iter()
+        .filter(start)
+        .filter_map(|row| Some(row.score?.mean))
+        .collect();
+    assert!(means.len() > 1 && means[1] > means[0] * 1.05, "{means:?}");
+    assert!(found.start_score.mean > means[0] * 1.02, "{means:?}");
+    assert!(found.changed);
+}

@@ -28,6 +28,8 @@ pub struct Simulated {
     pub tells_sizes: bool,
     /// The part of a step that goes to pages.
     pub on_pages: f64,
+    /// The first run is a tenth slower than the program is, and varies by half.
+    pub shaky: bool,
 }
 
 impl Simulated {
@@ -46,6 +48,7 @@ impl Simulated {
             workers_hurt_from: u64::MAX,
             tells_sizes: true,
             on_pages: 0.0,
+            shaky: false,
         }
     }
 
@@ -191,7 +194,9 @@ impl Trial for Simulated {
         let kept = settings.get("malloc.keep") == Some("on");
         let step_ms = self.step_ms(batch, workers) * if kept { 1.0 - self.on_pages } else { 1.0 };
         let record = self.record(batch, workers, step_ms, step_ms - compute_ms);
-        let rate = batch as f64 / step_ms * 1e3;
+        let shaky = self.shaky && self.runs == 1;
+        let rate = batch as f64 / step_ms * 1e3 * if shaky { 0.9 } else { 1.0 };
+        let noise = if shaky { 0.5 } else { 0.01 };
         let worse = if self.hurts && batch > self.batch {
             50.0
         } else {
@@ -203,8 +208,8 @@ impl Trial for Simulated {
             seconds: 40.0 * step_ms / 1e3,
             rate: Rate {
                 mean: rate,
-                low: rate * 0.99,
-                high: rate * 1.01,
+                low: rate * (1.0 - noise),
+                high: rate * (1.0 + noise),
             },
             on_pages: Some(if kept { 0.0 } else { self.on_pages }),
             wait_s: Some(40.0 * (step_ms - compute_ms) / 1e3),
