@@ -287,7 +287,15 @@ fn a_start_that_was_measured_twice_is_what_both_say() {
         ..Simulated::new(folder.path())
     };
     let limits = Limits::parse(&["malloc.keep".to_owned()]).unwrap();
-    let found = tune(&mut program, &Options { limits, ..options() }).unwrap();
+    let found = tune(
+        &mut program,
+        &Options {
+            limits,
+            most_trials: 3,
+            ..options()
+        },
+    )
+    .unwrap();
     let start = |row: &&Row| row.settings == found.start;
     let means: Vec<f64> = found
         .rows
