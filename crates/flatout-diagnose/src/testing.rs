@@ -6,7 +6,7 @@ use flatout_core::cpus::UsableCpus;
 use flatout_core::histogram::Histogram;
 use flatout_core::{Finding, Kind, Place};
 use flatout_telemetry::record::StackCount;
-use flatout_telemetry::record::{ExitInfo, GpuInfo, HostInfo, RunData};
+use flatout_telemetry::record::{ExitInfo, GpuInfo, HostInfo, PageInfo, RunData};
 use flatout_telemetry::{
     Event, EventKind, Fact, GpuSample, HostSample, Phase, PhaseTime, ProcessSample, Sample, StackTick,
     StepTick,
@@ -145,6 +145,7 @@ impl Build {
                 quota: None,
             },
             memory_bytes: None,
+            page: None,
         });
         self
     }
@@ -188,6 +189,29 @@ impl Build {
         for index in 0..count {
             self.processes.insert(101 + index, process(100));
         }
+        self
+    }
+
+    /// A training process that takes so many pages a second, and uses so many CPUs, these of them in the kernel. A page costs 2 µs.
+    pub fn pages(mut self, faults_s: f64, kernel_cpus: f64, cpus: f64) -> Self {
+        if self.data.info.host.is_none() {
+            self = self.cpus(2);
+        }
+        if let Some(host) = &mut self.data.info.host {
+            host.page = Some(PageInfo { bytes: 4096, us: 2.0 });
+        }
+        self.processes.insert(
+            100,
+            ProcessSample {
+                parent: Some(1),
+                command: Some("python train.py".into()),
+                cpus: Some(cpus),
+                kernel_cpus: Some(kernel_cpus),
+                faults_s: Some(faults_s),
+                rss_bytes: Some(1 << 30),
+                ..ProcessSample::default()
+            },
+        );
         self
     }
 

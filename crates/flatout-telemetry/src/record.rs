@@ -32,6 +32,6 @@ pub use home::{RunEntry, find, folder_name, list, new_folder, runs_folder, utc};
 pub use profile::{Copy, DeviceProfile, Idle, NamedTime, Profile};
 pub use prune::{PruneOptions, delete, prunable, size_bytes};
 pub use reader::{Items, ReadError, Record, RunData, Skipped};
-pub use run_info::{ExitInfo, GpuInfo, HostInfo, JobInfo, RunInfo, SCHEMA};
+pub use run_info::{ExitInfo, GpuInfo, HostInfo, JobInfo, PageInfo, RunInfo, SCHEMA};
 pub use steps::{Phase, PhaseTime, StepTick};
 pub use writer::{Lost, RecordWriter};

@@ -123,6 +123,10 @@ optional_fields! {
         pub state: String,
         /// CPUs used: 1 is one core fully busy.
         pub cpus: f64,
+        /// The part of them that the kernel used for the process.
+        pub kernel_cpus: f64,
+        /// Minor page faults a second: pages touched for the first time since the kernel gave them.
+        pub faults_s: f64,
         pub threads: u32,
         pub rss_bytes: u64,
         /// Memory that no other process shares.

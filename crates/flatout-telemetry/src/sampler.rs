@@ -242,6 +242,7 @@ impl Sampler {
                 kernel: host_info::kernel(),
                 cpus: UsableCpus::here(),
                 memory_bytes: host_info::memory_bytes(),
+                page: None,
             });
         }
         if info.job.is_none() {

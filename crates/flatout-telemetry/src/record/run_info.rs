@@ -51,6 +51,16 @@ pub struct HostInfo {
     pub cpus: UsableCpus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+    /// Measured where processes are watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<PageInfo>,
+}
+
+/// A page of memory, and the CPU time to take a fresh one from the kernel and give it back.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PageInfo {
+    pub bytes: u64,
+    pub us: f64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

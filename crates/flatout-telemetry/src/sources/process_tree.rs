@@ -1,13 +1,14 @@
-//! A process and its descendants: CPU, memory, switches, I/O, state, and the coming and going of children (loader workers).
+//! A process and its descendants: CPU, memory, page faults, switches, I/O, state, and the coming and going of children (loader workers).
 //!
 //! Reading another process's files can block on its locks, so this runs in a thread of its own.
 
 pub(crate) mod member;
+mod page;
 mod stat;
 
 use super::background::{Background, Port, Reading};
 use super::{Source, TickTime};
-use crate::record::{EventKind, RunInfo};
+use crate::record::{EventKind, PageInfo, RunInfo};
 use crate::sample::{ProcessSample, Sample};
 use member::Member;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +44,7 @@ impl Reading for TreeReading {
 pub struct ProcessTreeSource {
     background: Option<Background<TreeReading>>,
     last: BTreeMap<u32, ProcessSample>,
+    page: Option<PageInfo>,
 }
 
 impl ProcessTreeSource {
@@ -54,6 +56,7 @@ impl ProcessTreeSource {
         Self {
             background: background.ok(),
             last: BTreeMap::new(),
+            page: page::cost(),
         }
     }
 }
@@ -78,6 +81,9 @@ impl Source for ProcessTreeSource {
     }
 
     fn describe(&self, info: &mut RunInfo) {
+        if let Some(host) = &mut info.host {
+            host.page = host.page.or(self.page);
+        }
         if self.background.is_none() {
             info.unknown.push("processes: no thread could be started".into());
         }
@@ -205,7 +211,12 @@ mod tests {
             second.processes.keys()
         );
         assert!(second.events.contains(&process_event(child.id(), true)));
-        assert!(second.processes[&std::process::id()].cpus.is_some());
+        let own = &second.processes[&std::process::id()];
+        assert!(own.cpus.is_some() && own.faults_s.is_some());
+        assert!(own.kernel_cpus.unwrap() <= own.cpus.unwrap() + 0.01);
+        // Rates need two readings: one that has just begun has none, not 0.
+        let new = &second.processes[&child.id()];
+        assert!(new.faults_s.is_none() && new.kernel_cpus.is_none());
         child.kill().unwrap();
         child.wait().unwrap();
         let third = tree.read(start + Duration::from_secs(2));

@@ -32,6 +32,7 @@ fn info(gpus: u32) -> RunInfo {
             kernel: "6".into(),
             cpus,
             memory_bytes: None,
+            page: None,
         }),
         gpus: (0..gpus).map(|index| (index, gpu.clone())).collect(),
         ..RunInfo::default()

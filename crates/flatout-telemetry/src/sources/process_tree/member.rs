@@ -36,6 +36,8 @@ pub struct Member {
 #[derive(Clone, Copy)]
 struct Counters {
     cpu_ticks: u64,
+    kernel_ticks: u64,
+    minor_faults: u64,
     switches: Option<(u64, u64)>,
     bytes: Option<(u64, u64)>,
 }
@@ -75,6 +77,8 @@ impl Member {
         }
         let counters = Counters {
             cpu_ticks: stat.cpu_ticks,
+            kernel_ticks: stat.kernel_ticks,
+            minor_faults: stat.minor_faults,
             switches: self.pair(
                 self.status.as_ref(),
                 b"voluntary_ctxt_switches:",
@@ -99,14 +103,18 @@ impl Member {
             Some((now?.checked_sub(before?)? as f64 / seconds? * 100.0).round() / 100.0)
         };
         let before = self.before.as_ref();
+        let cpus = |before: Option<u64>, now: u64| {
+            rate(before, Some(now)).map(|ticks| (ticks / clock_ticks_s() * 100.0).round() / 100.0)
+        };
         let switches = before.and_then(|before| before.switches);
         let bytes = before.and_then(|before| before.bytes);
         ProcessSample {
             parent: Some(stat.parent),
             command: self.command.clone(),
             state: Some(char::from(stat.state).to_string()),
-            cpus: rate(before.map(|before| before.cpu_ticks), Some(now.cpu_ticks))
-                .map(|ticks| (ticks / clock_ticks_s() * 100.0).round() / 100.0),
+            cpus: cpus(before.map(|before| before.cpu_ticks), now.cpu_ticks),
+            kernel_cpus: cpus(before.map(|before| before.kernel_ticks), now.kernel_ticks),
+            faults_s: rate(before.map(|before| before.minor_faults), Some(now.minor_faults)).map(f64::round),
             threads: Some(stat.threads),
             rss_bytes: Some(stat.rss_pages.saturating_mul(page_bytes())),
             private_bytes: self.private_bytes,
@@ -198,7 +206,7 @@ fn clock_ticks_s() -> f64 {
     if ticks > 0 { ticks as f64 } else { 100.0 }
 }
 
-fn page_bytes() -> u64 {
+pub fn page_bytes() -> u64 {
     // SAFETY: sysconf only reads a number.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(bytes).unwrap_or(4096)

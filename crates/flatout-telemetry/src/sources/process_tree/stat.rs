@@ -6,8 +6,12 @@ use crate::sources::proc_file::number;
 pub struct Stat {
     pub state: u8,
     pub parent: u32,
+    /// Pages touched for the first time that no disk was needed for, by all threads since the start.
+    pub minor_faults: u64,
     /// User and system time, in clock ticks.
     pub cpu_ticks: u64,
+    /// The system's part of it.
+    pub kernel_ticks: u64,
     pub threads: u32,
     /// Clock ticks from boot to the process's start: tells a process from a later one with its number.
     pub started: u64,
@@ -28,6 +32,8 @@ pub fn parse(text: &[u8]) -> Option<Stat> {
     Some(Stat {
         state,
         parent: u32::try_from(fields[0]).ok()?,
+        minor_faults: fields[6],
+        kernel_ticks: fields[11],
         cpu_ticks: fields[10].saturating_add(fields[11]),
         threads: u32::try_from(fields[16]).ok()?,
         started: fields[18],
@@ -48,12 +54,14 @@ mod tests {
             (
                 stat.state,
                 stat.parent,
+                stat.minor_faults,
                 stat.cpu_ticks,
+                stat.kernel_ticks,
                 stat.threads,
                 stat.started,
                 stat.rss_pages
             ),
-            (b'S', 7, 300, 3, 9000, 512)
+            (b'S', 7, 100, 300, 50, 3, 9000, 512)
         );
     }
 

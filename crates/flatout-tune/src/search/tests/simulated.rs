@@ -100,6 +100,7 @@ impl Simulated {
             kernel: String::new(),
             cpus,
             memory_bytes: None,
+            page: None,
         };
         let info = RunInfo {
             schema: SCHEMA,
