@@ -54,7 +54,7 @@ pub fn overlapped(analysis: &Analysis) -> Option<Overlapped> {
 }
 
 /// What `flatout run --apply` can put in force without an edit.
-const APPLIES: [&str; 13] = [
+const APPLIES: [&str; 14] = [
     "amp",
     "cudnn.benchmark",
     "gc.freeze",
@@ -63,6 +63,7 @@ const APPLIES: [&str; 13] = [
     "loader.persistent_workers",
     "loader.pin_memory",
     "loader.prefetch_factor",
+    "malloc.keep",
     "matmul.precision",
     "optimizer.fused",
     "tf32",

@@ -7,6 +7,7 @@
 //! - [`workers`]: the loaders' worker processes
 //! - [`syncs`]: blocking reads of the device by source line
 //! - [`host`], [`gpus`]: the machine's averages over the window
+//! - [`pages`]: memory that the training process gives back and takes again
 //! - [`stacks`]: which of the user's lines the main thread stood in
 //! - [`compiles`]: what `torch.compile` did
 //! - [`spans`]: evaluations, checkpoints, garbage collections
@@ -16,6 +17,7 @@ pub mod facts;
 pub mod gpus;
 pub mod host;
 pub mod loaders;
+pub mod pages;
 pub mod spans;
 pub mod stacks;
 pub mod syncs;
@@ -31,6 +33,7 @@ use flatout_telemetry::record::RunData;
 use gpus::Gpu;
 use host::Host;
 use loaders::Loader;
+use pages::Pages;
 use spans::Spans;
 use syncs::SyncSite;
 use time::TimeTable;
@@ -49,6 +52,8 @@ pub struct Analysis<'a> {
     pub syncs: Vec<SyncSite>,
     pub host: Host,
     pub workers: Workers,
+    /// `None` where the record does not tell.
+    pub pages: Option<Pages>,
     pub gpus: Vec<Gpu>,
     pub spans: Spans,
 }
@@ -99,6 +104,7 @@ impl<'a> Analysis<'a> {
             syncs: syncs::digest(data, range),
             host: Host::new(data, range),
             workers: Workers::new(data, range),
+            pages: Pages::new(data, range),
             gpus: gpus::digest(data, range),
             spans: Spans::new(data, range),
             facts,

@@ -58,6 +58,7 @@ rules! {
     host {
         host_work_in_loop,
         cpu_threads_idle,
+        memory_given_back,
     }
     sync {
         sync_every_step,

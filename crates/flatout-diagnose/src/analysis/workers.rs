@@ -81,7 +81,7 @@ fn growth(readings: &[(f64, f64)]) -> Option<(f64, f64)> {
 }
 
 /// Processes that said themselves to be workers.
-fn named(data: &RunData) -> BTreeSet<u32> {
+pub fn named(data: &RunData) -> BTreeSet<u32> {
     data.events
         .iter()
         .filter_map(|event| match &event.kind {
@@ -97,7 +97,7 @@ fn named(data: &RunData) -> BTreeSet<u32> {
 
 /// The workers among a tick's processes. When none has said so: children with their parent's own command line (fork)
 /// or multiprocessing's (spawn).
-fn workers_of<'a>(sample: &'a Sample, named: &BTreeSet<u32>) -> Vec<(u32, &'a ProcessSample)> {
+pub fn workers_of<'a>(sample: &'a Sample, named: &BTreeSet<u32>) -> Vec<(u32, &'a ProcessSample)> {
     let is_worker = |pid: &u32, process: &ProcessSample| {
         if !named.is_empty() {
             return named.contains(pid);

@@ -1,0 +1,183 @@
+//! Memory that the training process gives back to the kernel and takes again, page by page.
+//!
+//! A page fault says that a page came, not why. What is counted is what the process took beyond what it grew by: those pages it had had
+//! before. Ticks in which a process of the tree began are left out, because after a fork a write to a shared page is a fault too.
+
+use super::workers;
+use flatout_core::stats::{mean, quantile};
+use flatout_telemetry::record::RunData;
+use flatout_telemetry::{EventKind, ProcessSample, Sample};
+use std::collections::BTreeMap;
+
+/// Ticks that say how it usually is.
+const FEWEST_TICKS: usize = 3;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Pages {
+    /// Pages taken again a second, in the middle one of the ticks.
+    pub again_s: f64,
+    /// CPU time for one of them on this machine, as flatout measured it.
+    pub page_us: f64,
+    /// CPUs that the process used.
+    pub cpus: f64,
+    /// Those of them that the kernel used, for pages and for all else.
+    pub kernel_cpus: f64,
+}
+
+impl Pages {
+    /// `None` where the record does not tell what a page costs, or how many faults there were.
+    pub fn new(data: &RunData, range: (f64, f64)) -> Option<Self> {
+        let page = data.info.host.as_ref()?.page?;
+        let ticks = quiet_ticks(data, range);
+        let process = training_process(data, &ticks)?;
+        let own: Vec<(f64, &ProcessSample)> = ticks
+            .iter()
+            .filter_map(|sample| Some((sample.t, sample.processes.get(&process)?)))
+            .collect();
+        let values = |value: fn(&ProcessSample) -> Option<f64>| {
+            let mut values: Vec<f64> = own.iter().filter_map(|(_, process)| value(process)).collect();
+            values.sort_by(f64::total_cmp);
+            (values.len() >= FEWEST_TICKS).then_some(values)
+        };
+        let grown_s = growth_bytes_s(&own).max(0.0) / page.bytes.max(1) as f64;
+        Some(Self {
+            again_s: (quantile(&values(|process| process.faults_s)?, 0.5) - grown_s).max(0.0),
+            page_us: page.us,
+            cpus: mean(&values(|process| process.cpus)?),
+            kernel_cpus: mean(&values(|process| process.kernel_cpus)?),
+        })
+    }
+
+    /// CPUs that the pages take: what so many cost, and never more than the kernel used.
+    pub fn pages_cpus(&self) -> f64 {
+        (self.again_s * self.page_us / 1e6).min(self.kernel_cpus)
+    }
+
+    /// Of the process's CPU time, the part that goes to pages.
+    pub fn share(&self) -> f64 {
+        if self.cpus > 0.0 {
+            (self.pages_cpus() / self.cpus).min(1.0)
+        } else {
+            0.0
+        }
+    }
+}
+
+/// The window's ticks in which no process began.
+fn quiet_ticks(data: &RunData, (start_s, end_s): (f64, f64)) -> Vec<&Sample> {
+    let began = |t: f64| {
+        let at = |kind: &EventKind| {
+            matches!(
+                kind,
+                EventKind::Process {
+                    began: true,
+                    role: None,
+                    ..
+                }
+            )
+        };
+        data.events.iter().any(|event| event.t == t && at(&event.kind))
+    };
+    let within = data
+        .samples
+        .iter()
+        .filter(|sample| sample.t > start_s && sample.t <= end_s);
+    within.filter(|sample| !began(sample.t)).collect()
+}
+
+/// The process that used most CPU time, the loaders' workers left out: what they do delays a step only where it waits for them.
+fn training_process(data: &RunData, ticks: &[&Sample]) -> Option<u32> {
+    let named = workers::named(data);
+    let mut used: BTreeMap<u32, f64> = BTreeMap::new();
+    for sample in ticks {
+        let workers = workers::workers_of(sample, &named);
+        for (pid, process) in &sample.processes {
+            if workers.iter().all(|(worker, _)| worker != pid) {
+                *used.entry(*pid).or_default() += process.cpus.unwrap_or(0.0);
+            }
+        }
+    }
+    used.into_iter()
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .map(|(pid, _)| pid)
+}
+
+fn growth_bytes_s(own: &[(f64, &ProcessSample)]) -> f64 {
+    let mut known = own
+        .iter()
+        .filter_map(|(t, process)| Some((*t, process.rss_bytes? as f64)));
+    match (known.next(), known.next_back()) {
+        (Some((first_s, first)), Some((last_s, last))) if last_s > first_s => {
+            (last - first) / (last_s - first_s)
+        }
+        _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Build;
+
+    const ALL: (f64, f64) = (0.0, f64::INFINITY);
+
+    fn faulting() -> Build {
+        Build::steady(20).pages(100_000.0, 0.5, 2.0)
+    }
+
+    #[test]
+    fn what_pages_cost_is_never_more_than_the_kernel_used() {
+        let pages = Pages::new(&faulting().done(), ALL).unwrap();
+        assert!(
+            (pages.pages_cpus() - 0.2).abs() < 1e-9 && (pages.share() - 0.1).abs() < 1e-9,
+            "{pages:?}"
+        );
+        let capped = Pages::new(&Build::steady(20).pages(1_000_000.0, 0.5, 2.0).done(), ALL).unwrap();
+        assert!((capped.pages_cpus() - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn pages_that_stay_are_growth() {
+        let mut data = faulting().done();
+        for (second, sample) in data.samples.iter_mut().enumerate() {
+            sample.processes.get_mut(&100).unwrap().rss_bytes = Some(second as u64 * 100_000 * 4096);
+        }
+        assert_eq!(Pages::new(&data, ALL).unwrap().again_s, 0.0);
+    }
+
+    #[test]
+    fn a_burst_is_not_how_it_usually_is() {
+        let mut data = Build::steady(20).pages(10.0, 0.5, 2.0).done();
+        data.samples[4].processes.get_mut(&100).unwrap().faults_s = Some(5e6);
+        assert_eq!(Pages::new(&data, ALL).unwrap().again_s, 10.0);
+    }
+
+    #[test]
+    fn copies_after_a_fork_are_not_counted() {
+        let mut data = faulting().done();
+        let began = |pid| EventKind::Process {
+            pid,
+            began: true,
+            role: None,
+        };
+        let times: Vec<f64> = data.samples.iter().map(|sample| sample.t).collect();
+        data.events.extend(times.iter().map(|t| flatout_telemetry::Event {
+            t: *t,
+            kind: began(7),
+        }));
+        assert!(Pages::new(&data, ALL).is_none());
+    }
+
+    #[test]
+    fn an_old_record_does_not_tell() {
+        let mut data = faulting().done();
+        data.info.host.as_mut().unwrap().page = None;
+        assert!(Pages::new(&data, ALL).is_none());
+        let mut data = faulting().done();
+        for sample in &mut data.samples {
+            sample.processes.get_mut(&100).unwrap().faults_s = None;
+        }
+        assert!(Pages::new(&data, ALL).is_none());
+        assert!(Pages::new(&RunData::default(), ALL).is_none());
+    }
+}

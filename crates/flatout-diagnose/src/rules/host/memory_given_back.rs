@@ -1,0 +1,230 @@
+//! # memory-given-back
+//!
+//! ## What it detects
+//! The training process gives memory back to the kernel and takes it again, step after step.
+//! ## Why it is slow
+//! Tensors of a step (activations, gradients, batches in host memory) are freed when the step is done. The C library hands large pieces
+//! back to the kernel at once; in the next step every page of them is a page fault: the kernel looks for a page, fills it with zeros and
+//! enters it into the process's table, while the step waits.
+//! ## Evidence
+//! Page faults a second of the training process, less what its memory grew by; what a page costs on this machine, which flatout measures
+//! when it begins to watch; the part of the process's CPU time that the kernel used. The pages' part is the product of the first two, and
+//! never more than the third.
+//! ## Fix
+//! Let the C library keep what is freed: `malloc.keep=on`, which calls `mallopt` before the program begins, or
+//! `MALLOC_TRIM_THRESHOLD_=1073741824 MALLOC_MMAP_THRESHOLD_=1073741824` in the program's environment. The process then holds the most
+//! memory it ever needed.
+//! ## When it is wrong
+//! With another allocator than glibc's in its place (jemalloc, tcmalloc) these settings do nothing: it has its own. Files that are mapped
+//! into memory and let go again are page faults too, which no setting of the allocator takes away. Loader workers are not looked at: their
+//! batches lie in shared memory, whose pages are new for each. Where memory is short, keeping it may cost more than it saves.
+//! ## References
+//! `mallopt(3)`: `M_TRIM_THRESHOLD` and `M_MMAP_THRESHOLD`. `proc_pid_stat(5)`: `minflt` and `stime`.
+//!
+//! ---
+//! ## 检测什么
+//! 训练进程每一步都把内存归还给内核，下一步又重新申请。
+//! ## 为什么慢
+//! 一步中的 tensor（激活值、梯度、主机内存里的 batch）用完就释放。C 库会把大块内存立即还给内核；下一步再用到时，每一页都触发一次缺页：内核
+//! 要找到空闲页、清零、写入页表，这期间训练在等待。
+//! ## 证据
+//! 训练进程每秒的缺页次数（减去内存增长对应的页数）；flatout 开始监控时在本机实测的单页开销；该进程 CPU 时间中内核所占的比例。页面开销为前两者的乘积，
+//! 且不超过第三者。
+//! ## 怎么改
+//! 让 C 库保留已释放的内存：`malloc.keep=on`（在程序开始前调用 `mallopt`），或在程序的环境变量中设置
+//! `MALLOC_TRIM_THRESHOLD_=1073741824 MALLOC_MMAP_THRESHOLD_=1073741824`。此后进程会一直占用它曾经用到的最大内存。
+//! ## 何时不成立
+//! 使用 glibc 以外的内存分配器（jemalloc、tcmalloc）时，这些设置不起作用，应使用它们自己的选项。反复映射、释放文件也会缺页，分配器的设置对此无效。
+//! 不检查 DataLoader 的 worker：它们的 batch 放在共享内存里，每个 batch 的页都是新的。内存紧张时，保留内存可能得不偿失。
+//! ## 参考
+//! `mallopt(3)` 中的 `M_TRIM_THRESHOLD` 和 `M_MMAP_THRESHOLD`。`proc_pid_stat(5)` 中的 `minflt` 和 `stime`。
+
+use crate::analysis::pages::Pages;
+use crate::analysis::window::Window;
+use crate::analysis::{Analysis, Device};
+use crate::candidate::{Candidate, Reach, Stretch, severity_of};
+use flatout_core::{Confidence, Evidence, Severity, message, units};
+use flatout_telemetry::Phase;
+
+pub const ID: &str = "memory-given-back";
+pub const WORST: Severity = Severity::Critical;
+
+/// As for the garbage collector: PyTorch's own plugin speaks at 5%.
+const SHARE: f64 = 0.05;
+/// A page costs a program more than it costs alone, because its caches hold other things: 1.24 × with two threads of a small CNN, 1.14 ×
+/// with one.
+const DEARER: f64 = 1.25;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    let (window, pages) = (analysis.window.as_ref()?, analysis.pages.as_ref()?);
+    // What is left although memory is kept, keeping cannot mend.
+    if analysis.facts.switch("apply.malloc.keep") == Some(true) {
+        return None;
+    }
+    let (certain_s, possible_s) = seconds(analysis, window, pages);
+    let share = pages.share();
+    if share < SHARE || possible_s / window.wall_s() < SHARE {
+        return None;
+    }
+    let (shown, rate) = (units::percent(share), units::count(pages.again_s));
+    let candidate = Candidate::new(
+        ID,
+        severity_of(share),
+        message!(
+            en: "{shown} of the training process's CPU time goes to memory that it gives back and takes again: {rate} pages a second",
+            zh: "训练进程 {shown} 的 CPU 时间花在归还后又重新申请的内存上：每秒 {rate} 页"
+        ),
+    )
+    .confidence(Confidence::Medium)
+    .evidence(analysis.in_window(
+        Evidence::new(message!(en: "CPU time on pages", zh: "花在内存页上的 CPU 时间"), share * 100.0, "%").against(SHARE * 100.0),
+    ))
+    .evidence(analysis.in_window(Evidence::new(
+        message!(en: "pages taken again a second", zh: "每秒重新申请的页数"),
+        pages.again_s.round(),
+        "",
+    )))
+    .evidence(Evidence::new(message!(en: "cost of a page on this machine", zh: "本机单页开销"), pages.page_us, "µs"))
+    .evidence(analysis.in_window(Evidence::new(
+        message!(en: "CPU time in the kernel", zh: "内核所用的 CPU 时间"),
+        pages.kernel_cpus / pages.cpus * 100.0,
+        "%",
+    )));
+    Some(claiming(analysis, candidate, certain_s, possible_s).setting(
+        "malloc.keep",
+        None,
+        "on",
+        message!(
+            en: "the C library keeps freed memory; by hand: MALLOC_TRIM_THRESHOLD_=1073741824 MALLOC_MMAP_THRESHOLD_=1073741824 in the program's environment",
+            zh: "让 C 库保留已释放的内存；手动设置：在程序的环境变量中加入 MALLOC_TRIM_THRESHOLD_=1073741824 MALLOC_MMAP_THRESHOLD_=1073741824"
+        ),
+    ))
+}
+
+/// Seconds of the window that surely go, and that may go. Threads that touch pages side by side share the time; where one does while the
+/// others wait, all of it is the step's.
+fn seconds(analysis: &Analysis, window: &Window, pages: &Pages) -> (f64, f64) {
+    let usable = analysis.usable_cpus().map_or(f64::INFINITY, |cpus| cpus as f64);
+    let threads = analysis.facts.number("threads.torch").unwrap_or_else(|| pages.cpus.ceil());
+    let threads = threads.min(usable).max(1.0);
+    let one_by_one = pages.pages_cpus();
+    let dearest = (one_by_one * DEARER).min(pages.kernel_cpus);
+    let possible_s = one_by_one.max(dearest / threads) * window.wall_s();
+    let certain_s = one_by_one / threads * window.wall_s();
+    let delaying_s = delaying_s(analysis, window);
+    (certain_s.min(delaying_s), possible_s.min(delaying_s))
+}
+
+/// The time in which what this process does delays the steps: on a GPU only while the device waits for it.
+fn delaying_s(analysis: &Analysis, window: &Window) -> f64 {
+    let computing_s = match analysis.device() {
+        Device::Cuda => analysis.dispatch_idle_s().unwrap_or(0.0),
+        _ => window.seconds(Phase::Compute),
+    };
+    let rest = [Phase::Other, Phase::Eval].map(|phase| window.seconds(phase));
+    let loading_s = if loads_itself(analysis) { window.seconds(Phase::Data) } else { 0.0 };
+    computing_s + loading_s + rest.iter().sum::<f64>() + window.unexplained_s()
+}
+
+/// Whether batches are made in the training process.
+fn loads_itself(analysis: &Analysis) -> bool {
+    analysis.train_loader().is_none_or(|loader| loader.num_workers == Some(0))
+}
+
+/// Faults do not tell the phase they fell into.
+fn claiming(analysis: &Analysis, candidate: Candidate, certain_s: f64, possible_s: f64) -> Candidate {
+    let computing = match analysis.device() {
+        Device::Cuda => Stretch::Dispatch,
+        _ => Stretch::Device,
+    };
+    let candidate = candidate.claims(computing, Reach::Measured, certain_s, possible_s).or_in(Stretch::Other);
+    let candidate = if loads_itself(analysis) { candidate.or_in(Stretch::Data) } else { candidate };
+    candidate.or_in(Stretch::Eval)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Build, causes, check as run, check_empty};
+    use flatout_core::Fix;
+    use serde_json::json;
+
+    /// 0.4 of two CPUs for pages of 2 µs.
+    fn faulting() -> Build {
+        Build::steady(20).fact("device", "cpu").fact("threads.torch", 2).pages(200_000.0, 0.5, 2.0)
+    }
+
+    #[test]
+    fn fires() {
+        let found = run(check, faulting()).unwrap();
+        assert!((found.evidence[0].value - 20.0).abs() < 1e-6, "{:?}", found.evidence);
+        assert!(found.fixes.iter().any(|fix| matches!(fix, Fix::Setting { setting, .. } if setting == "malloc.keep")));
+        assert_eq!(causes(faulting()), [ID]);
+    }
+
+    #[test]
+    fn the_gain_lies_between_threads_side_by_side_and_one_by_one() {
+        let gain = |build: Build| crate::diagnose(&build.done()).findings[0].gain.unwrap();
+        let two = gain(faulting());
+        assert!((two.low - 1.0 / 0.8).abs() < 1e-6 && (two.high - 1.0 / 0.6).abs() < 1e-6, "{two:?}");
+        // One thread: at most all that the kernel used.
+        let one = gain(Build::steady(20).fact("device", "cpu").fact("threads.torch", 1).pages(200_000.0, 0.45, 1.0));
+        assert!((one.low - 1.0 / 0.6).abs() < 1e-6 && (one.high - 1.0 / 0.55).abs() < 1e-6, "{one:?}");
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, Build::steady(20).pages(500.0, 0.02, 2.0)).is_none());
+        // The kernel is busy with something else, or the faults are other than fresh pages.
+        assert!(run(check, Build::steady(20).pages(500.0, 1.0, 2.0)).is_none());
+        assert!(run(check, Build::steady(20).pages(200_000.0, 0.02, 2.0)).is_none());
+        assert!(run(check, faulting().fact("apply.malloc.keep", true)).is_none());
+    }
+
+    #[test]
+    fn quiet_where_memory_grows() {
+        let mut data = faulting().done();
+        for (second, sample) in data.samples.iter_mut().enumerate() {
+            sample.processes.get_mut(&100).unwrap().rss_bytes = Some(second as u64 * 200_000 * 4096);
+        }
+        assert!(check(&Analysis::new(&data)).is_none());
+    }
+
+    #[test]
+    fn quiet_where_the_start_took_the_pages() {
+        let mut data = Build::steady(20).pages(0.0, 0.5, 2.0).done();
+        for sample in &mut data.samples[..3] {
+            sample.processes.get_mut(&100).unwrap().faults_s = Some(400_000.0);
+        }
+        assert!(check(&Analysis::new(&data)).is_none());
+    }
+
+    #[test]
+    fn a_gpu_that_computes_meanwhile_waits_for_nothing() {
+        let on_gpu = |busy: f64| faulting().gpu(|gpu| gpu.util = Some(busy)).busy(busy);
+        assert!(run(check, on_gpu(0.98)).is_none());
+        let gain = run(check, on_gpu(0.3)).is_some();
+        assert!(gain, "the host is what the device waits for");
+    }
+
+    #[test]
+    fn batches_that_workers_make_are_not_waited_for_because_of_it() {
+        let waiting = |workers: u64| {
+            faulting()
+                .phase(Phase::Data, 0.98)
+                .phase(Phase::Compute, 0.02)
+                .loader(0, json!({"num_workers": workers}))
+                .loader_use(0, 100, 980.0)
+        };
+        assert!(run(check, waiting(0)).is_some());
+        assert!(run(check, waiting(2)).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+        let mut data = faulting().done();
+        data.info.host.as_mut().unwrap().page = None;
+        assert!(check(&Analysis::new(&data)).is_none());
+    }
+}
