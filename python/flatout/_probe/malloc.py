@@ -6,6 +6,8 @@ import resource
 # As malloc.h has them; pieces up to so many bytes are kept.
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 KEPT = 1 << 30
+# An older glibc refuses more than this for a piece of its own.
+KEPT_BY_OLDER = 1 << 25
 # A page takes no longer than this: where the kernel's time is more, it is something else's.
 LONGEST_S = 10e-6
 
@@ -14,8 +16,13 @@ def keep():
     """Whether the C library can do that. Workers that are forked have it from here."""
     import ctypes
 
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    return mallopt is not None and all([mallopt(TRIM_THRESHOLD, KEPT), mallopt(MMAP_THRESHOLD, KEPT)])
+    return kept_by(getattr(ctypes.CDLL(None), "mallopt", None))
+
+
+def kept_by(mallopt):
+    # Trimming comes second: by itself it would only end glibc's own raising of the other threshold.
+    raised = mallopt and any(mallopt(MMAP_THRESHOLD, size) for size in (KEPT, KEPT_BY_OLDER))
+    return bool(raised and mallopt(TRIM_THRESHOLD, KEPT))
 
 
 def usage():

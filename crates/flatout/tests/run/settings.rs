@@ -83,6 +83,38 @@ fn memory_that_a_step_frees_stays_with_the_program() {
         pages(&plain)
     );
     assert_eq!(fact(&data, "apply.malloc.keep", None), true);
+    // What the rule needs is in the record.
+    assert!(data.info.host.as_ref().is_some_and(|host| host.page.is_some()));
+    let mut processes = data.samples.iter().flat_map(|sample| sample.processes.values());
+    assert!(processes.any(|process| process.faults_s.is_some() && process.kernel_cpus.is_some()));
+}
+
+/// One that refuses large thresholds gets what it takes, and one that takes none is left as it was: trimming alone would do harm.
+#[test]
+fn an_older_c_library_keeps_what_it_can() {
+    let Some(python) = torch_python() else { return };
+    let probe = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
+    let code = "
+from flatout._probe.malloc import kept_by
+for most in (1 << 30, 1 << 25, 0):
+    done = []
+    print(kept_by(lambda key, size: (key == -1 or size <= most) and (done.append((key, size >> 20)) or 1)), done)
+";
+    let output = std::process::Command::new(python)
+        .args(["-c", code])
+        .env("PYTHONPATH", probe)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "True [(-3, 1024), (-1, 1024)]",
+            "True [(-3, 32), (-1, 1024)]",
+            "False []"
+        ]
+    );
 }
 
 /// `Module.compile` passes over a `Sequential`; the setting does not.
