@@ -2,6 +2,7 @@
 
 use crate::Analysis;
 use crate::analysis::stacks::{hot_lines, own_stacks};
+use crate::rules::host::memory_given_back::matters;
 use flatout_core::Place;
 use flatout_telemetry::record::RunData;
 use serde::Serialize;
@@ -21,6 +22,9 @@ pub struct Seen {
     /// How busy the busiest GPU was, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_util: Option<f64>,
+    /// Of the busiest process's CPU time, the part on memory that it gives back and takes again, where it is worth a word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_pages: Option<f64>,
     /// Processes of the tree, itself included.
     pub processes: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,6 +61,7 @@ pub fn look(data: &RunData) -> Seen {
             })
             .collect(),
         gpu_util: analysis.busiest_gpu().and_then(|gpu| gpu.util),
+        on_pages: analysis.pages.filter(matters).map(|pages| pages.share()),
         processes: last.map_or(0, |sample| sample.processes.len()),
         usable_cpus: analysis.usable_cpus(),
     }
@@ -76,6 +81,9 @@ mod tests {
         let seen = look(&data);
         assert_eq!((seen.stacks, seen.lines.len()), (100, 2));
         assert_eq!((seen.lines[0].place.line, seen.lines[0].share), (9, 0.75));
-        assert_eq!(look(&RunData::default()).stacks, 0);
+        let nothing = look(&RunData::default());
+        assert!(nothing.stacks == 0 && nothing.on_pages.is_none());
+        let faulting = look(&Build::steady(20).pages(200_000.0, 0.5, 2.0).done());
+        assert!((faulting.on_pages.unwrap() - 0.2).abs() < 1e-9);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Align, Paint, Table, Tone};
 use flatout_core::{Language, message, units};
+use flatout_diagnose::rules::host::memory_given_back::ID;
 use flatout_diagnose::seen::Seen;
 
 pub fn seen(seen: &Seen, language: Language, colour: bool) -> String {
@@ -34,6 +35,13 @@ pub fn seen(seen: &Seen, language: Language, colour: bool) -> String {
         None => message!(en: "no GPU was seen", zh: "没有看到 GPU"),
     };
     text += &format!("{}; {}\n", tree.get(language), gpu.get(language));
+    if let Some(share) = seen.on_pages.map(units::percent) {
+        let pages = message!(
+            en: "{share} of its CPU time goes to memory that it gives back and takes again: flatout explain {ID}",
+            zh: "{share} 的 CPU 时间花在归还后又重新申请的内存上：flatout explain {ID}"
+        );
+        text += &format!("{}\n", pages.get(language));
+    }
     let more = message!(
         en: "Steps, phases and findings need the probe: flatout run -- COMMAND",
         zh: "步、阶段和诊断需要探针：flatout run -- 命令"
