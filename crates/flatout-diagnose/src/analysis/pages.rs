@@ -1,16 +1,16 @@
 //! Memory that the training process gives back to the kernel and takes again, page by page.
 //!
 //! A page fault says that a page came, not why. What is counted is what the process took beyond what it grew by: those pages it had had
-//! before. Ticks in which a process of the tree began are left out, because after a fork a write to a shared page is a fault too.
+//! before. Ticks in which a process of the tree has just begun are left out, because after a fork a write to a shared page is a fault too.
 
 use super::workers;
 use flatout_core::stats::{mean, quantile};
 use flatout_telemetry::record::RunData;
-use flatout_telemetry::{EventKind, ProcessSample, Sample};
-use std::collections::BTreeMap;
+use flatout_telemetry::{Event, EventKind, ProcessSample, Sample};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Ticks that say how it usually is.
-const FEWEST_TICKS: usize = 3;
+/// Ticks that say how it usually is: fewer are a chance.
+const FEWEST_TICKS: usize = 5;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Pages {
@@ -63,26 +63,31 @@ impl Pages {
     }
 }
 
-/// The window's ticks in which no process began.
+/// The window's ticks in which no process had just begun: a fork at the end of a tick shows in the next one, too.
 fn quiet_ticks(data: &RunData, (start_s, end_s): (f64, f64)) -> Vec<&Sample> {
-    let began = |t: f64| {
-        let at = |kind: &EventKind| {
-            matches!(
-                kind,
-                EventKind::Process {
-                    began: true,
-                    role: None,
-                    ..
-                }
-            )
-        };
-        data.events.iter().any(|event| event.t == t && at(&event.kind))
+    let began = |event: &&Event| {
+        matches!(
+            event.kind,
+            EventKind::Process {
+                began: true,
+                role: None,
+                ..
+            }
+        )
     };
-    let within = data
-        .samples
-        .iter()
-        .filter(|sample| sample.t > start_s && sample.t <= end_s);
-    within.filter(|sample| !began(sample.t)).collect()
+    let mut begins: Vec<f64> = data.events.iter().filter(began).map(|event| event.t).collect();
+    begins.sort_by(f64::total_cmp);
+    let mut before_s = f64::NEG_INFINITY;
+    let mut quiet = Vec::new();
+    for sample in &data.samples {
+        let next = begins.partition_point(|t| *t < before_s);
+        let disturbed = begins.get(next).is_some_and(|t| *t <= sample.t);
+        before_s = sample.t;
+        if sample.t > start_s && sample.t <= end_s && !disturbed {
+            quiet.push(sample);
+        }
+    }
+    quiet
 }
 
 /// The process that used most CPU time, the loaders' workers left out: what they do delays a step only where it waits for them.
@@ -90,9 +95,10 @@ fn training_process(data: &RunData, ticks: &[&Sample]) -> Option<u32> {
     let named = workers::named(data);
     let mut used: BTreeMap<u32, f64> = BTreeMap::new();
     for sample in ticks {
-        let workers = workers::workers_of(sample, &named);
+        let workers = workers::workers_of(sample, &named).into_iter();
+        let workers: BTreeSet<u32> = workers.map(|(pid, _)| pid).collect();
         for (pid, process) in &sample.processes {
-            if workers.iter().all(|(worker, _)| worker != pid) {
+            if !workers.contains(pid) {
                 *used.entry(*pid).or_default() += process.cpus.unwrap_or(0.0);
             }
         }
@@ -160,8 +166,9 @@ mod tests {
             began: true,
             role: None,
         };
-        let times: Vec<f64> = data.samples.iter().map(|sample| sample.t).collect();
-        data.events.extend(times.iter().map(|t| flatout_telemetry::Event {
+        // Every second tick and the one behind it: all of them.
+        let times: Vec<f64> = data.samples.iter().step_by(2).map(|sample| sample.t).collect();
+        data.events.extend(times.iter().map(|t| Event {
             t: *t,
             kind: began(7),
         }));
