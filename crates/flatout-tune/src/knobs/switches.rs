@@ -78,6 +78,14 @@ fn proposal(changes: Settings, gain: f64) -> Proposal {
     }
 }
 
+/// What a step's own part takes with it on, where that was measured.
+fn ratio(situation: &Situation, key: &str) -> Option<f64> {
+    match key {
+        "malloc.keep" => situation.best.on_pages.map(|part| 1.0 - part * KEPT),
+        _ => situation.own_ratio(key, "on"),
+    }
+}
+
 fn each(situation: &Situation) -> Vec<(&'static str, f64)> {
     let facts = &situation.analysis.facts;
     let cost = Cost::of(situation);
@@ -89,7 +97,7 @@ fn each(situation: &Situation) -> Vec<(&'static str, f64)> {
                 cost.as_ref()
                     .map_or(factor, |cost| cost.gain_by_computing(factor))
             };
-            let told = situation.own_ratio(key, "on").map(|ratio| gain(1.0 / ratio));
+            let told = ratio(situation, key).map(|ratio| gain(1.0 / ratio));
             if told.is_none_or(|told| told > 1.0) {
                 all.push((key, told.or(situation.expected(&[key])).unwrap_or(gain(factor))));
             }
@@ -110,11 +118,7 @@ fn each(situation: &Situation) -> Vec<(&'static str, f64)> {
     // Only where collecting was seen to take its time; the rule tells what it is worth.
     add("gc.freeze", situation.expected(&["gc.freeze"]).is_some(), 1.0);
     let on_pages = situation.best.on_pages.unwrap_or(0.0);
-    add(
-        "malloc.keep",
-        on_pages >= LEAST_ON_PAGES,
-        1.0 / (1.0 - on_pages * KEPT),
-    );
+    add("malloc.keep", on_pages >= LEAST_ON_PAGES, 1.0);
     let convolutions = facts.switch("model.has_conv") == Some(true);
     let contiguous = facts
         .text("model.memory_format")
