@@ -156,7 +156,7 @@ fn start_hint(outcome: &Outcome) -> Option<Message> {
     match outcome {
         Outcome::TooShort { steps: 0, .. } | Outcome::Hung { .. } => Some(message!(
             en: "steps are seen from PyTorch optimizers and from flatout.step(); check with `flatout run -- COMMAND`, or give --patience more time",
-            zh: "训练步来自 PyTorch 优化器或 flatout.step()；请用 `flatout run -- 命令` 确认，或用 --patience 给出更多秒数"
+            zh: "训练步来自 PyTorch 优化器或 flatout.step()；请用 `flatout run -- 命令` 确认，或用 --patience 给出更长的时间"
         )),
         Outcome::TooShort { .. } => Some(
             message!(en: "let it train longer: more epochs or more data", zh: "请让它训练更久：更多轮数或更多数据"),

@@ -12,7 +12,7 @@ mod switches;
 mod threads;
 
 pub use batch_size::AS_GOOD;
-pub use loader::feeding;
+pub use loader::{feeding, sensible};
 
 /// The knob that turns only what feeds the steps.
 pub const LOADER: &str = loader::KNOB.name;
@@ -156,7 +156,7 @@ pub fn proposals(situation: &Situation) -> Vec<Proposal> {
         .iter()
         .filter(|knob| knob.keys.iter().any(|key| situation.allows(key)))
         .flat_map(|knob| (knob.propose)(situation))
-        .filter(|proposal| !situation.tried(&situation.settings.with(&proposal.changes)))
+        .filter(|proposal| !situation.tried(&sensible(situation.settings.with(&proposal.changes))))
         .filter(|proposal| proposal.worth.is_finite())
         .collect();
     all.sort_by(|a, b| b.worth.total_cmp(&a.worth));

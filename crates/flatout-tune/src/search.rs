@@ -171,7 +171,7 @@ impl<'a> Search<'a> {
     }
 
     fn attempt(&mut self, proposal: &Proposal, baseline: &Measurement, best: &mut Best) -> Result<()> {
-        let settings = best.settings.with(&proposal.changes);
+        let settings = knobs::sensible(best.settings.with(&proposal.changes));
         let energy = self.options.objective == Objective::Energy;
         let other_batch = proposal.changes.get(BATCH).is_some();
         let plan = Plan {

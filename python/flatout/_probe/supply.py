@@ -80,7 +80,8 @@ class Supply:
 def numbers(one, counts):
     """Those asked for and, where the program has more workers than that, its own: whether they are in each other's way only they can tell."""
     own = one.num_workers
-    return [*filter(None, counts), *([own] if max(counts, default=0) < own <= MOST else [])]
+    most = max(counts, default=0)
+    return [*filter(None, counts[:1]), *([own] if most < own <= MOST else []), *filter(None, counts[1:])]
 
 
 def expected(sizes, samples):

@@ -96,6 +96,7 @@ fn checks() -> Vec<Check> {
                 "input-cpus-exhausted",
                 "slow-collate",
                 "storage-bound-input",
+                "workers-collecting-garbage",
                 "bursty-prefetch",
             ],
             applies: always,
@@ -182,6 +183,7 @@ fn checks() -> Vec<Check> {
             rules: &[
                 "host-work-in-loop",
                 "garbage-collection-pauses",
+                "memory-given-back",
                 "periodic-dips",
                 "cpu-threads-idle",
             ],

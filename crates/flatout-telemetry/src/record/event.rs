@@ -76,7 +76,7 @@ pub enum EventKind {
         fetch_ms: f64,
         /// Time in `collate_fn`.
         collate_ms: f64,
-        /// Of both, collecting garbage; where worker processes tell.
+        /// Time collecting garbage, nearly all of it within the two; where worker processes tell.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         garbage_ms: Option<f64>,
         batches: u64,

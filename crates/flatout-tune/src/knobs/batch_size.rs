@@ -42,7 +42,8 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
         .take_while(|batch| *batch <= highest)
         .filter(|batch| situation.limits.within(KEY, *batch));
     let workers = [vec![situation.workers()], loader::counts(situation, &cost)].concat();
-    let choices: Vec<(u64, u64, f64)> = sizes.map(|batch| fed(&cost, batch, &workers)).collect();
+    let parts = cost.batches_a_step(now);
+    let choices: Vec<(u64, u64, f64)> = sizes.map(|batch| fed(&cost, batch, parts, &workers)).collect();
     let Some(best) = choices.iter().map(|(_, _, gain)| *gain).reduce(f64::max) else {
         return Vec::new();
     };
@@ -69,9 +70,9 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     }]
 }
 
-/// A larger batch may need more workers: the first of these that is within 3% of the best of them.
-fn fed(cost: &Cost, batch: u64, workers: &[u64]) -> (u64, u64, f64) {
-    let gain = |count: u64| cost.gain(batch as f64, count);
+/// A larger batch, of which a step takes so many, may need more workers: the first of these that is within 3% of the best of them.
+fn fed(cost: &Cost, batch: u64, parts: f64, workers: &[u64]) -> (u64, u64, f64) {
+    let gain = |count: u64| cost.gain(batch as f64 * parts, count);
     let best = workers.iter().map(|count| gain(*count)).fold(0.0, f64::max);
     let chosen = workers.iter().find(|count| gain(**count) >= best * AS_GOOD);
     let count = chosen.copied().unwrap_or_default();

@@ -25,6 +25,8 @@ use supply::Supply;
 const HANDOVER_S: f64 = 0.3e-3;
 /// Workers that let the steps wait longer than this share are the bottleneck.
 const STARVED: f64 = 0.05;
+/// Steps in an epoch, at least.
+const SHORTEST_EPOCH: f64 = 10.0;
 /// A step of which less than this part is explained says little about others.
 const EXPLAINED: f64 = 0.8;
 const BATCH: &str = "loader.batch_size";
@@ -122,11 +124,11 @@ impl Cost {
 
     /// A step's part of waiting for an epoch's first batch, which one worker makes while all steps wait.
     fn first_s(&self, batch: f64, workers: u64) -> f64 {
-        let steps = self
-            .epoch
-            .filter(|_| workers > 0)
-            .map(|samples| (samples / batch).max(1.0));
-        steps.map_or(0.0, |steps| self.load.at(batch) / steps)
+        let steps = self.epoch.filter(|_| workers > 0).map(|samples| samples / batch);
+        // Fewer are no epoch: a sampler that repeats them, most likely.
+        steps
+            .filter(|steps| *steps >= SHORTEST_EPOCH)
+            .map_or(0.0, |steps| self.load.at(batch) / steps)
     }
 
     /// A step but for evaluating, saving and the beginnings of epochs, by its parts.
@@ -216,6 +218,16 @@ impl Cost {
     /// The factor that other threads are worth.
     pub fn gain_by_threads(&self, threads: f64) -> f64 {
         self.now_s(self.workers) / self.step_with(self.batch, self.workers, threads)
+    }
+
+    /// The same for steps of as many samples as now.
+    pub fn gain_by_workers(&self, workers: u64) -> f64 {
+        self.gain(self.batch, workers)
+    }
+
+    /// Batches of this size that a step takes.
+    pub fn batches_a_step(&self, batch: u64) -> f64 {
+        (self.batch / batch.max(1) as f64).round().max(1.0)
     }
 
     /// The factor on the rate that was measured.

@@ -40,7 +40,7 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     ) else {
         return Vec::new();
     };
-    let (Some(cost), Some(batch)) = (Cost::of(situation), situation.batch()) else {
+    let Some(cost) = Cost::of(situation) else {
         return Vec::new();
     };
     let usable = situation.machine.cpus.count() as u64;
@@ -53,7 +53,7 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     let mut all: Vec<Proposal> = Vec::new();
     for count in counts(situation, &cost) {
         let changes = workers(situation, &cost, count);
-        let one = proposal(changes, cost.gain(batch as f64, count), share);
+        let one = proposal(changes, cost.gain_by_workers(count), share);
         all.push(Proposal {
             gain: one.gain.filter(|_| cost.tells(count)),
             ..one
@@ -71,8 +71,9 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     {
         best.worth = best.worth.max(LOOK_WORTH);
     }
-    // A longer queue makes no more batches.
-    if now > 0 && cost.is_supplied() && situation.allows("loader.prefetch_factor") {
+    // A longer queue makes no more batches, and where another thread may take them over, there is nothing to even out.
+    let uneven = now > 0 && cost.is_supplied() && !cost.takes_over();
+    if uneven && situation.allows("loader.prefetch_factor") {
         let factor = situation
             .number("loader.prefetch_factor")
             .or(loader.prefetch_factor)
@@ -80,13 +81,8 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
         if factor < 8 && situation.limits.within("loader.prefetch_factor", factor * 2) {
             let mut changes = together(situation);
             changes.set("loader.prefetch_factor", factor * 2);
-            // It only evens out; where batches are taken over by another thread, there is nothing left of that.
-            let saved = if cost.takes_over() { 0.0 } else { share * EVENED };
-            all.push(proposal(
-                changes,
-                cost.gain(batch as f64, now) / (1.0 - saved),
-                share,
-            ));
+            let gain = cost.gain_by_workers(now) / (1.0 - share * EVENED);
+            all.push(proposal(changes, gain, share));
         }
     }
     all.extend(along);
@@ -184,6 +180,16 @@ pub fn workers(situation: &Situation, cost: &Cost, count: u64) -> Settings {
     changes
 }
 
+/// Settings without what only workers have, where there are none.
+pub fn sensible(mut settings: Settings) -> Settings {
+    if settings.get(WORKERS) == Some("0") {
+        settings
+            .0
+            .retain(|key, _| key != PERSISTENT && key != "loader.prefetch_factor");
+    }
+    settings
+}
+
 /// Workers stay between epochs, and their batches are pinned where there is a GPU.
 pub fn together(situation: &Situation) -> Settings {
     let mut changes = Settings::default();
@@ -206,7 +212,7 @@ fn along(situation: &Situation, cost: &Cost, window: &Window) -> Option<Proposal
     let mut changes = together(situation);
     let now = situation.workers();
     let gain = if now > 0 {
-        cost.gain(situation.batch()? as f64, now)
+        cost.gain_by_workers(now)
     } else {
         changes.0.retain(|key, _| key == PINNED);
         1.0 / (1.0 - copying / 2.0)
@@ -215,7 +221,7 @@ fn along(situation: &Situation, cost: &Cost, window: &Window) -> Option<Proposal
         return None;
     }
     let share = cost.wait_share();
-    if share >= copying {
+    if changes.get(PINNED).is_none() || (now > 0 && share >= copying) {
         return Some(proposal(changes, gain, share));
     }
     let percent = flatout_core::units::percent(copying);

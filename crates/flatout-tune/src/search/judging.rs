@@ -30,8 +30,12 @@ impl Search<'_> {
             }
         };
         self.failures = 0;
-        self.dead
-            .extend(measured.not_in_force.iter().map(|(key, _)| key.clone()));
+        // Others were in force before: this change is in their way, they are not dead.
+        let turned = measured
+            .not_in_force
+            .iter()
+            .filter(|(key, _)| proposal.changes.get(key).is_some());
+        self.dead.extend(turned.map(|(key, _)| key.clone()));
         if proposal.changes.0.keys().all(|key| self.dead.contains(key)) {
             let why = measured
                 .not_in_force

@@ -1,7 +1,7 @@
 //! # workers-collecting-garbage
 //!
 //! ## What it detects
-//! The steps wait for workers that spend a visible part of their time in Python's garbage collector.
+//! The steps wait for forked workers that spend a visible part of their time in Python's garbage collector.
 //! ## Why it is slow
 //! A forked worker has every object that the program had: the data set, all modules. A batch makes thousands of objects, so a full
 //! collection comes round again and again, walks all of the others too, and copies each page that it writes to.
@@ -17,7 +17,7 @@
 //!
 //! ---
 //! ## 检测什么
-//! 训练在等待 worker，而 worker 有可见的一部分时间花在 Python 垃圾回收上。
+//! 训练在等待 fork 出来的 worker，而它们有可见的一部分时间花在 Python 垃圾回收上。
 //! ## 为什么慢
 //! fork 出来的 worker 带着程序当时的全部对象：数据集和所有模块。每个 batch 会产生成千上万个对象，于是完整回收一再发生，每次都要遍历那些旧对象，并复制所写到的每个内存页。
 //! ## 证据
@@ -44,14 +44,20 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let starved = analysis.starved_by_workers()?;
     let (window, loader) = (starved.window, starved.loader);
     let work_s = loader.fetch_s + loader.collate_s;
-    let part = loader.garbage_s.filter(|_| work_s > 0.0)? / work_s;
+    let part = (loader.garbage_s.filter(|_| work_s > 0.0)? / work_s).min(1.0);
+    let scope = format!("loader.{}", loader.id);
+    let context = analysis.facts.scoped("loader.multiprocessing_context", &scope);
+    if context.and_then(|fact| fact.value.as_str()).is_some_and(|name| name != "fork") {
+        // Those begin with nothing but what they import, and only forked ones can be frozen from here.
+        return None;
+    }
     // Steps that wait go as fast as batches come, and those would come so much sooner.
-    let possible_s = (window.wall_s() * part.min(1.0)).min(window.seconds(Phase::Data));
+    let possible_s = (window.wall_s() * part).min(window.seconds(Phase::Data));
     let share = possible_s / window.wall_s();
     if share < SHARE {
         return None;
     }
-    let shown = units::percent(part.min(1.0));
+    let shown = units::percent(part);
     let frozen = analysis.facts.switch("apply.gc.freeze") == Some(true);
     Some(
         Candidate::new(
@@ -138,6 +144,9 @@ mod tests {
         assert!(run(check, waiting(0.6, Some(60.0))).is_none());
         assert!(run(check, waiting(0.04, Some(800.0))).is_none());
         assert!(run(check, waiting(0.6, None)).is_none());
+        // Workers that were not forked have nothing to walk.
+        let spawned = json!({"num_workers": 4, "multiprocessing_context": "spawn"});
+        assert!(run(check, waiting(0.6, Some(800.0)).loader(0, spawned)).is_none());
     }
 
     #[test]

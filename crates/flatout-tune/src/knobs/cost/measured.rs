@@ -122,6 +122,13 @@ impl Cost {
             step_s,
             wait_s,
         };
+        let first_s = cost.first_s(batch, workers);
+        if first_s > waited / steps {
+            // It would have been seen: whatever its samples are, they do not end.
+            cost.epoch = None;
+        } else if workers > 0 && !starved {
+            cost.handover_s = (wait_s - first_s).max(0.0);
+        }
         cost.fed = Feeding::of(situation, |one| {
             cost.reckoned_s(one.samples as f64, one.workers, one.threads as f64)
         });

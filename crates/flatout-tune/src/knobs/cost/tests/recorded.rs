@@ -2,7 +2,7 @@
 
 use crate::knobs::cost::Cost;
 use crate::knobs::cost::points::samples_a_step;
-use crate::knobs::{Done, Situation};
+use crate::knobs::{self, Done, Situation};
 use crate::limits::Limits;
 use crate::machine::Machine;
 use crate::trial::{Measurement, Outcome, Settings, Size};
@@ -108,8 +108,8 @@ impl Search {
         }
     }
 
-    /// What each trial was predicted to be worth, by those before it, and what it was.
-    fn predictions(&self) -> Vec<(String, f64, f64)> {
+    /// As it was when this trial was the best and those before `at` were done.
+    fn then<T>(&self, best: &Tried, at: usize, limits: &Limits, look: impl Fn(&Situation) -> T) -> T {
         let machine = Machine {
             cpus: UsableCpus {
                 online: 16,
@@ -120,44 +120,50 @@ impl Search {
             gpus: Vec::new(),
             cpu_bf16: false,
         };
-        let (mut best, mut all) = (&self.trials[0], Vec::new());
-        for (at, tried) in self.trials.iter().enumerate().skip(1) {
-            let before = self.trials[..at].iter().map(|one| Done {
+        let trials: Vec<Done> = self.trials[..at]
+            .iter()
+            .map(|one| Done {
                 settings: one.settings.clone(),
                 outcome: Outcome::Measured(Box::new(one.measured.clone())),
-            });
-            let (before, data) = (before.collect::<Vec<_>>(), self.record(best));
+            })
+            .collect();
+        let data = self.record(best);
+        look(&Situation {
+            analysis: &Analysis::new(&data),
+            findings: &[],
+            settings: &best.settings,
+            best: &best.measured,
+            trials: &trials,
+            limits,
+            machine: &machine,
+            hurtful_batch: None,
+        })
+    }
+
+    /// What each trial was predicted to be worth, by those before it, and what it was.
+    fn predictions(&self) -> Vec<(String, f64, f64)> {
+        let (mut best, mut all) = (&self.trials[0], Vec::new());
+        for (at, tried) in self.trials.iter().enumerate().skip(1) {
             // Searches of an earlier build left everything else of the loader alone.
             let alone = tried.settings.get("loader.persistent_workers").is_none();
             let knobs = ["batch_size", "num_workers"].map(str::to_owned);
             let limits = Limits::parse(if alone { &knobs } else { &[] }).unwrap();
-            let situation = Situation {
-                analysis: &Analysis::new(&data),
-                findings: &[],
-                settings: &best.settings,
-                best: &best.measured,
-                trials: &before,
-                limits: &limits,
-                machine: &machine,
-                hurtful_batch: None,
-            };
             let changed = |key: &str| tried.settings.get(key) != best.settings.get(key);
             let fed = tried
                 .settings
                 .0
                 .keys()
                 .all(|key| key.starts_with("loader.") || !changed(key));
-            let cost = Cost::of(&situation).unwrap();
+            let other = changed("loader.batch_size") || changed("loader.num_workers");
             let batch = samples_a_step(&tried.measured).unwrap();
             let workers = tried.settings.get("loader.num_workers");
             let workers = workers.map_or(self.workers, |count| count.parse().unwrap());
-            let other = changed("loader.batch_size") || changed("loader.num_workers");
-            if let (true, true, true, Some(gain)) = (fed, other, cost.tells(workers), tried.gain) {
-                all.push((
-                    format!("{} {}", self.program, tried.settings),
-                    cost.gain(batch, workers),
-                    gain,
-                ));
+            let predicted = self.then(best, at, &limits, |situation| {
+                let cost = Cost::of(situation).unwrap();
+                cost.tells(workers).then(|| cost.gain(batch, workers))
+            });
+            if let (true, Some(predicted), Some(gain)) = (fed && other, predicted, tried.gain) {
+                all.push((format!("{} {}", self.program, tried.settings), predicted, gain));
             }
             if tried.verdict == "kept" {
                 best = tried;
@@ -167,11 +173,14 @@ impl Search {
     }
 }
 
+fn searches() -> Vec<Search> {
+    let lines = include_str!("../../../../tests/data/h200-searches.jsonl").lines();
+    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
 #[test]
 fn what_was_measured_is_predicted() {
-    let lines = include_str!("../../../../tests/data/h200-searches.jsonl").lines();
-    let searches: Vec<Search> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
-    let all: Vec<_> = searches.iter().flat_map(Search::predictions).collect();
+    let all: Vec<_> = searches().iter().flat_map(Search::predictions).collect();
     let right = |(_, predicted, measured): &&(String, f64, f64)| (predicted / measured - 1.0).abs() <= WITHIN;
     let table: Vec<String> = all
         .iter()
@@ -183,4 +192,33 @@ fn what_was_measured_is_predicted() {
         "{share:.2}\n{}",
         table.join("\n")
     );
+}
+
+/// The LSTM with four workers of its own, which supply enough: what goes along with them comes with the batch; later, alone, without a
+/// longer queue, and for the reason that it mends.
+#[test]
+fn what_goes_along_with_workers_is_proposed_with_a_batch_and_alone() {
+    let all = searches();
+    let search = all.iter().find(|search| search.program == "stocks_lstm").unwrap();
+    let limits = Limits::default();
+    let first = search.then(&search.trials[0], 1, &limits, |situation| {
+        knobs::proposals(situation).remove(0)
+    });
+    assert_eq!(
+        first.changes.to_string(),
+        "loader.batch_size=512,loader.persistent_workers=on,loader.pin_memory=on"
+    );
+    let one = search.then(&search.trials[2], 3, &limits, |situation| {
+        let proposals = knobs::proposals(situation).into_iter();
+        let mut loader = proposals.filter(|one| one.knob == knobs::LOADER);
+        loader
+            .find(|one| one.changes.get("loader.num_workers").is_none())
+            .unwrap()
+    });
+    assert_eq!(
+        one.changes.to_string(),
+        "loader.persistent_workers=on,loader.pin_memory=on"
+    );
+    assert!(one.gain.is_some_and(|gain| gain > 1.0), "{one:?}");
+    assert!(one.why.en.contains("wait for batches"), "{}", one.why.en);
 }

@@ -228,3 +228,28 @@ fn pinned_memory_spares_taking_over_and_some_of_the_copying() {
     cost.load.slope = 100e-6;
     assert!(!cost.takes_over() && (cost.gain(1024.0, 4) - 1.0).abs() < 1e-9);
 }
+
+/// Steps that add up several batches.
+#[test]
+fn a_step_may_take_several_batches() {
+    let cost = Cost {
+        batch: 4090.0,
+        ..plain()
+    };
+    assert_eq!(
+        [1024, 4096, 8192].map(|batch| cost.batches_a_step(batch)),
+        [4.0, 1.0, 1.0]
+    );
+}
+
+/// Samples that do not end are no epoch: its first batch would have been waited for.
+#[test]
+fn a_short_epoch_is_none() {
+    let cost = Cost {
+        load: Line::flat(1e-3),
+        epoch: Some(500.0),
+        ..plain()
+    };
+    assert_eq!(cost.first_s(100.0, 4), 0.0);
+    assert!((cost.first_s(50.0, 4) - 1e-4).abs() < 1e-12 && cost.first_s(50.0, 0) == 0.0);
+}
