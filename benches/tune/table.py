@@ -89,7 +89,7 @@ def predictions(lines):
         for trial in line.get("trials", []) if line["kind"] == "tune" else []:
             if trial.get("predicted") and trial.get("gain"):
                 ratio = trial["predicted"] / trial["gain"]
-                good, count = good + (0.8 <= ratio <= 1.25), count + 1
+                good, count = good + (0.75 <= ratio <= 1.25), count + 1
                 changes = ", ".join(f"{key}={value}" for key, value in trial["changes"].items())
                 rows.append(f"| {line['program']} | {changes} | {trial['predicted']:.2f}× | {trial['gain']:.2f}× | {ratio:.2f} |")
     return [*rows, "", f"Within 25%: {good} of {count} trials", ""] if count else []
