@@ -63,12 +63,14 @@ class Bench:
             file.write(json.dumps(line) + "\n")
         print(table.brief(line), flush=True)
 
-    def flatout(self, program, options):
+    def flatout(self, program, options, records=None):
         home = tempfile.mkdtemp(prefix="flatout-measure-")
         command = [self.arguments.flatout, "tune", "--json", "--trial-seconds", str(self.arguments.seconds), *options]
         command += ["--", sys.executable, str(HERE / "programs" / f"{program}.py")]
         try:
             done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "FLATOUT_HOME": home, "TMPDIR": home})
+            if records:
+                shutil.make_archive(str(pathlib.Path(records) / f"{program}-{time.time():.0f}"), "gztar", home)
         finally:
             shutil.rmtree(home, ignore_errors=True)
         return json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr[-600:]}
@@ -79,7 +81,7 @@ class Bench:
 
     def search(self, program, knobs):
         options = ["--max-trials", "12", "--budget", f"{self.arguments.budget}s", *(["--knobs", knobs] if knobs else [])]
-        found = self.flatout(program, options)
+        found = self.flatout(program, options, self.arguments.records)
         if "error" in found:
             return found
         kept = ("number", "changes", "settings", "score", "predicted", "gain", "verdict", "why", "memory_bytes", "power_w", "sizes", "fed", "supply", "on_pages", "variants", "wait_s", "aside_s", "seconds", "steps", "samples")
@@ -174,6 +176,7 @@ def main():
     parser.add_argument("--again", type=int, default=3, help="how often the search's and the grid's best are measured again, in turn")
     parser.add_argument("--kinds", nargs="*", help="only these: tune (tune-grid, tune-all), grid, again, optuna, lightning")
     parser.add_argument("--programs", nargs="*", help="only these")
+    parser.add_argument("--records", help="a folder for the records of all trials of a search, packed: what predictions can be held against")
     parser.add_argument("--table", action="store_true", help="print what the file holds, as Markdown")
     arguments = parser.parse_args()
     if arguments.table:

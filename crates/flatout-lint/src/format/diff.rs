@@ -34,7 +34,7 @@ impl Change {
 }
 
 pub fn unified(path: &Path, old: &str, new: &str, edits: &[Edit]) -> String {
-    let path = path.display();
+    let path = named(path, std::env::current_dir().ok().as_deref());
     if edits.is_empty() || old == new {
         return String::new();
     }
@@ -55,6 +55,13 @@ pub fn unified(path: &Path, old: &str, new: &str, edits: &[Edit]) -> String {
         at = last + 1;
     }
     out
+}
+
+/// As `patch -p1` finds it from here; a file that lies elsewhere, from the root.
+fn named(path: &Path, here: Option<&Path>) -> String {
+    let within = here.and_then(|here| path.strip_prefix(here).ok());
+    let path = within.unwrap_or(path).display().to_string();
+    path.trim_start_matches('/').to_owned()
 }
 
 fn hunk(out: &mut String, changes: &[Change], old: &[&str], new: &[&str]) {
@@ -157,5 +164,17 @@ mod tests {
             diff,
             "--- a/a.py\n+++ b/a.py\n@@ -1,4 +1,4 @@\n one\n-two\n+2\n+2.5\n three\n-four\n"
         );
+    }
+
+    #[test]
+    fn files_are_named_from_here() {
+        let here = Some(Path::new("/home/me/work"));
+        assert_eq!(
+            named(Path::new("/home/me/work/src/train.py"), here),
+            "src/train.py"
+        );
+        assert_eq!(named(Path::new("train.py"), here), "train.py");
+        assert_eq!(named(Path::new("/srv/train.py"), here), "srv/train.py");
+        assert_eq!(named(Path::new("/srv/train.py"), None), "srv/train.py");
     }
 }

@@ -137,10 +137,18 @@ fn result(found: &Found, options: &Options, route: &Route, context: &Context) ->
     let (mean, low, high) = (gain.mean, gain.low, gain.high);
     let unit = options.objective.unit(found.measured.samples.is_some());
     let (before, after) = (units::count(found.start_score.mean), units::count(found.score.mean));
-    let words = message!(
-        en: "{mean:.2}× ({low:.2}–{high:.2}): {before} → {after}",
-        zh: "{mean:.2}×（{low:.2}–{high:.2}）：{before} → {after}"
-    );
+    // A start whose interval holds nothing at all says how much it is at least, not at most.
+    let words = if found.start_score.low > 0.0 {
+        message!(
+            en: "{mean:.2}× ({low:.2}–{high:.2}): {before} → {after}",
+            zh: "{mean:.2}×（{low:.2}–{high:.2}）：{before} → {after}"
+        )
+    } else {
+        message!(
+            en: "{mean:.2}× (at least {low:.2}): {before} → {after}",
+            zh: "{mean:.2}×（至少 {low:.2}）：{before} → {after}"
+        )
+    };
     let predicted = found.predicted().map_or("–".into(), |predicted| format!("{predicted:.2}×"));
     let more = message!(en: "; predicted {predicted}; {trials} trials in {time}", zh: "；预测 {predicted}；{time} 内 {trials} 次试验");
     let mut text = format!("{} {}{}\n", context.say(&words), context.say(&unit), context.say(&more));
