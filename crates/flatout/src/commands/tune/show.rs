@@ -20,7 +20,12 @@ pub fn progress(progress: &Progress, options: &Options, context: &Context) {
     match progress {
         Progress::Begins { number, changes, predicted } => {
             let most = options.most_trials;
-            let what = what(changes, context);
+            let what = if changes.is_empty() && *number > 1 {
+                // The start or the best, which the table tells.
+                context.say(&message!(en: "one of those before, once more", zh: "重复测量之前的一次")).to_owned()
+            } else {
+                what(changes, context)
+            };
             let expected = predicted.map(|gain| message!(en: ", expecting {gain:.2}×", zh: "，预期 {gain:.2}×")).unwrap_or_default();
             let expected = context.say(&expected);
             eprintln!("{}", context.say(&message!(en: "trial {number} of at most {most}: {what}{expected} …", zh: "试验 {number}（最多 {most}）：{what}{expected} ……")));
