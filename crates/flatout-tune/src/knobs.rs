@@ -106,10 +106,11 @@ impl Situation<'_> {
     /// What a step's own part takes with this value, as a part of what it takes now: by the steps that a trial took with it, the
     /// latest first.
     pub fn own_ratio(&self, key: &str, value: &str) -> Option<f64> {
-        let measured = self.trials.iter().rev().filter_map(|done| match &done.outcome {
-            Outcome::Measured(measured) => Some(measured),
-            _ => None,
-        });
+        let measured = self
+            .trials
+            .iter()
+            .rev()
+            .filter_map(|done| done.outcome.measured());
         let setting = format!("{key}={value}");
         measured
             .flat_map(|measured| &measured.variants)

@@ -138,7 +138,7 @@ impl<'a> Search<'a> {
         let Some(first) = self.baseline()? else {
             return Err(TuneError::Interrupted.into());
         };
-        let baseline = (first.settings.clone(), first.measured.clone(), first.score());
+        let baseline = (first.settings.clone(), first.measured.clone());
         let own_workers = Analysis::new(&first.data)
             .train_loader()
             .and_then(|loader| loader.num_workers);

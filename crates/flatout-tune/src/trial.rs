@@ -284,6 +284,15 @@ pub enum Outcome {
     Interrupted,
 }
 
+impl Outcome {
+    pub fn measured(&self) -> Option<&Measurement> {
+        match self {
+            Self::Measured(measured) => Some(measured),
+            _ => None,
+        }
+    }
+}
+
 /// Whoever can run the program.
 pub trait Trial {
     fn run(&mut self, settings: &Settings, plan: &Plan) -> Result<Outcome>;

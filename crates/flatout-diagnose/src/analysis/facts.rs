@@ -64,6 +64,11 @@ impl Facts {
         self.get(key).and_then(|fact| as_switch(&fact.value))
     }
 
+    /// Whether flatout has put this setting in force.
+    pub fn is_applied(&self, setting: &str) -> bool {
+        self.switch(&format!("apply.{setting}")) == Some(true)
+    }
+
     pub fn place(&self, key: &str) -> Option<Place> {
         self.get(key).and_then(|fact| fact.place.clone())
     }

@@ -17,6 +17,8 @@ pub struct Loader {
     pub persistent_workers: Option<bool>,
     pub prefetch_factor: Option<u64>,
     pub dataset: Option<String>,
+    /// Its workers begin anew, with nothing of the program; unless it is said, they are forked.
+    pub spawned: bool,
     /// Samples in its data set.
     pub length: Option<u64>,
     /// It feeds the steps, not an evaluation.
@@ -65,6 +67,9 @@ pub fn digest(data: &RunData, facts: &Facts, range: (f64, f64)) -> Vec<Loader> {
                 "loader.length" => loader.length = whole,
                 "loader.pin_memory" => loader.pin_memory = as_switch(&fact.value),
                 "loader.persistent_workers" => loader.persistent_workers = as_switch(&fact.value),
+                "loader.multiprocessing_context" => {
+                    loader.spawned = as_text(&fact.value).is_some_and(|name| name != "fork");
+                }
                 "loader.dataset" => loader.dataset = as_text(&fact.value),
                 _ => {}
             }

@@ -81,10 +81,10 @@ fn fed(cost: &Cost, batch: u64, parts: f64, workers: &[u64]) -> (u64, u64, f64) 
 
 /// Two batches that were tried carry further than one with sizes beside it, and that further than one alone.
 fn growth(situation: &Situation) -> u64 {
-    let measured = situation.trials.iter().filter_map(|done| match &done.outcome {
-        Outcome::Measured(measured) => Some((set(&done.settings), !measured.sizes.is_empty())),
-        _ => None,
-    });
+    let measured = situation
+        .trials
+        .iter()
+        .filter_map(|done| Some((set(&done.settings), !done.outcome.measured()?.sizes.is_empty())));
     let (tried, taken): (BTreeSet<Option<u64>>, Vec<bool>) = measured.unzip();
     match (tried.len(), taken.contains(&true)) {
         (0 | 1, false) => GROWTH[0],

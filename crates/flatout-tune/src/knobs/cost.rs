@@ -12,6 +12,7 @@ mod measured;
 mod points;
 mod supply;
 
+pub use along::COPIED;
 pub use curve::Line;
 pub use points::points;
 

@@ -1,6 +1,6 @@
 //! The loader: workers, prefetching, persistence and pinning, proposed together because they interact.
 
-use super::cost::Cost;
+use super::cost::{COPIED, Cost};
 use super::{AS_GOOD, Knob, Proposal, Situation};
 use crate::limits::Limits;
 use crate::machine::Machine;
@@ -12,7 +12,7 @@ use flatout_telemetry::Phase;
 
 pub const KNOB: Knob = Knob {
     name: "loader",
-    keys: &[WORKERS, "loader.prefetch_factor", PERSISTENT, PINNED],
+    keys: &[WORKERS, PREFETCH, PERSISTENT, PINNED],
     propose,
     variants: |_| Vec::new(),
 };
@@ -23,6 +23,7 @@ const WAIT_SHARE: f64 = 0.03;
 /// Above this one, other workers are looked at once for each batch size, whatever is predicted: how the loader and the batch act on
 /// each other is more than the costs know.
 const LOOK_SHARE: f64 = 0.15;
+const PREFETCH: &str = "loader.prefetch_factor";
 pub const PERSISTENT: &str = "loader.persistent_workers";
 pub const PINNED: &str = "loader.pin_memory";
 /// Of the waiting, what a longer queue may save: it only evens out.
@@ -73,14 +74,11 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     }
     // A longer queue makes no more batches, and where another thread may take them over, there is nothing to even out.
     let uneven = now > 0 && cost.is_supplied() && !cost.takes_over();
-    if uneven && situation.allows("loader.prefetch_factor") {
-        let factor = situation
-            .number("loader.prefetch_factor")
-            .or(loader.prefetch_factor)
-            .unwrap_or(2);
-        if factor < 8 && situation.limits.within("loader.prefetch_factor", factor * 2) {
+    if uneven && situation.allows(PREFETCH) {
+        let factor = situation.number(PREFETCH).or(loader.prefetch_factor).unwrap_or(2);
+        if factor < 8 && situation.limits.within(PREFETCH, factor * 2) {
             let mut changes = together(situation);
-            changes.set("loader.prefetch_factor", factor * 2);
+            changes.set(PREFETCH, factor * 2);
             let gain = cost.gain_by_workers(now) / (1.0 - share * EVENED);
             all.push(proposal(changes, gain, share));
         }
@@ -183,9 +181,7 @@ pub fn workers(situation: &Situation, cost: &Cost, count: u64) -> Settings {
 /// Settings without what only workers have, where there are none.
 pub fn sensible(mut settings: Settings) -> Settings {
     if settings.get(WORKERS) == Some("0") {
-        settings
-            .0
-            .retain(|key, _| key != PERSISTENT && key != "loader.prefetch_factor");
+        settings.0.retain(|key, _| key != PERSISTENT && key != PREFETCH);
     }
     settings
 }
@@ -215,7 +211,7 @@ fn along(situation: &Situation, cost: &Cost, window: &Window) -> Option<Proposal
         cost.gain_by_workers(now)
     } else {
         changes.0.retain(|key, _| key == PINNED);
-        1.0 / (1.0 - copying / 2.0)
+        1.0 / (1.0 - copying * COPIED)
     };
     if changes.0.is_empty() || (now == 0 && copying < WAIT_SHARE) {
         return None;

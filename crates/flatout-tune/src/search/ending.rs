@@ -59,13 +59,13 @@ impl Search<'_> {
     /// stays.
     pub(super) fn confirm(
         &mut self,
-        (start, measured, score): &(Settings, Measurement, Rate),
+        (start, measured): &(Settings, Measurement),
         best: &mut Best,
     ) -> Result<(Settings, Rate)> {
         if best.settings == *start {
             return Ok((start.clone(), best.score()));
         }
-        let known = Rate::pooled(&self.scores_of(start)).unwrap_or(*score);
+        let known = Rate::pooled(&self.scores_of(start)).unwrap_or_default();
         let clear = !best.score().overlaps(&known) && best.score().noise().max(known.noise()) <= NOISY;
         if !clear {
             self.repeat(start)?;
@@ -73,7 +73,7 @@ impl Search<'_> {
             best.scores.extend(again);
         }
         let scores = self.scores_of(start);
-        let pooled = Rate::pooled(&scores).unwrap_or(*score);
+        let pooled = Rate::pooled(&scores).unwrap_or_default();
         if !clear && !judge::after_repeat(best.score(), pooled) {
             best.settings = start.clone();
             best.measured = measured.clone();
@@ -85,11 +85,10 @@ impl Search<'_> {
     /// Of every time that these settings were measured.
     fn scores_of(&self, settings: &Settings) -> Vec<Rate> {
         let same = self.done.iter().filter(|done| done.settings == *settings);
-        let measured = same.filter_map(|done| match &done.outcome {
-            Outcome::Measured(measured) => self.options.objective.score(measured),
-            _ => None,
-        });
-        measured.collect()
+        let measured = same.filter_map(|done| done.outcome.measured());
+        measured
+            .filter_map(|measured| self.options.objective.score(measured))
+            .collect()
     }
 
     /// Measures settings once more; `None` when there is no trial left for it, or it measured nothing.

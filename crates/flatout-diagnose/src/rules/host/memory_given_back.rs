@@ -64,7 +64,7 @@ const OF_KERNEL: f64 = 1.0 / 3.0;
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let (window, pages) = (analysis.window.as_ref()?, analysis.pages.as_ref()?);
     // What is left although memory is kept, keeping cannot mend.
-    if analysis.facts.switch("apply.malloc.keep") == Some(true) {
+    if analysis.facts.is_applied("malloc.keep") {
         return None;
     }
     let (certain_s, possible_s) = seconds(analysis, window, pages);

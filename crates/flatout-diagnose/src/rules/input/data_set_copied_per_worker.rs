@@ -77,10 +77,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let loader = analysis.train_loader()?;
     let count = analysis.workers.count;
-    let scope = format!("loader.{}", loader.id);
-    let context = analysis.facts.scoped("loader.multiprocessing_context", &scope);
-    let spawned = context.and_then(|fact| fact.value.as_str()).is_some_and(|name| name != "fork");
-    let usual = if spawned { SPAWNED_BYTES } else { 0.0 };
+    let usual = if loader.spawned { SPAWNED_BYTES } else { 0.0 };
     if count < 2 {
         return None;
     }

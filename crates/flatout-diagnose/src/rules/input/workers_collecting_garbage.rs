@@ -45,9 +45,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let (window, loader) = (starved.window, starved.loader);
     let work_s = loader.fetch_s + loader.collate_s;
     let part = (loader.garbage_s.filter(|_| work_s > 0.0)? / work_s).min(1.0);
-    let scope = format!("loader.{}", loader.id);
-    let context = analysis.facts.scoped("loader.multiprocessing_context", &scope);
-    if context.and_then(|fact| fact.value.as_str()).is_some_and(|name| name != "fork") {
+    if loader.spawned {
         // Those begin with nothing but what they import, and only forked ones can be frozen from here.
         return None;
     }
@@ -58,7 +56,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let shown = units::percent(part);
-    let frozen = analysis.facts.switch("apply.gc.freeze") == Some(true);
+    let frozen = analysis.facts.is_applied("gc.freeze");
     Some(
         Candidate::new(
             ID,

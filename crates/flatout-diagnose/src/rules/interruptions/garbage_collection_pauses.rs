@@ -46,7 +46,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let (shown, times) = (units::percent(share), collections.count);
-    let frozen = analysis.facts.switch("apply.gc.freeze") == Some(true);
+    let frozen = analysis.facts.is_applied("gc.freeze");
     Some(
         Candidate::new(
             ID,

@@ -4,7 +4,7 @@ use crate::knobs::{Situation, loader};
 use flatout_telemetry::Phase;
 
 /// Of the copying, what pinned memory saves.
-const COPIED: f64 = 0.5;
+pub const COPIED: f64 = 0.5;
 /// Of a start, what is saved at least: its first batch has to be made in any case.
 const LEAST_OF_START: f64 = 0.2;
 

@@ -1,7 +1,6 @@
 //! Those who do a step's own part on the CPU: PyTorch's threads, or the one that launches a GPU's work.
 
 use crate::knobs::Situation;
-use crate::trial::Outcome;
 
 const KEY: &str = "threads.torch";
 
@@ -60,14 +59,12 @@ fn own_threads(situation: &Situation) -> Option<f64> {
 /// By the steps that trials took with other numbers of threads, the smallest number first; the program's own among them. Of several
 /// trials the latest that began with the program's own speaks.
 pub fn tried(situation: &Situation) -> Vec<(f64, f64)> {
-    let measured = situation
+    let own = situation
         .trials
         .iter()
         .rev()
-        .filter_map(|done| match &done.outcome {
-            Outcome::Measured(measured) if done.settings.get(KEY).is_none() => Some(measured),
-            _ => None,
-        });
+        .filter(|done| done.settings.get(KEY).is_none());
+    let measured = own.filter_map(|done| done.outcome.measured());
     let told = measured.map(|measured| {
         let variants = measured.variants.iter();
         let counts = variants.filter_map(|variant| {

@@ -3,7 +3,7 @@
 
 use super::points::computing;
 use crate::knobs::Situation;
-use crate::trial::{Fed, Outcome};
+use crate::trial::Fed;
 
 /// How many times longer than reckoned so many workers and threads took, for a number of samples.
 #[derive(Clone, Debug, Default)]
@@ -13,14 +13,12 @@ impl Feeding {
     /// By the latest trial that computes the same. `reckoned` gives a step's seconds for its workers, threads and samples.
     pub fn of(situation: &Situation, reckoned: impl Fn(&Fed) -> f64) -> Self {
         let now = computing(situation.settings);
-        let mut told = situation
+        let same = situation
             .trials
             .iter()
             .rev()
-            .filter_map(|done| match &done.outcome {
-                Outcome::Measured(measured) if computing(&done.settings) == now => Some(&measured.fed),
-                _ => None,
-            });
+            .filter(|done| computing(&done.settings) == now);
+        let mut told = same.filter_map(|done| Some(&done.outcome.measured()?.fed));
         let fed = told.find(|fed| !fed.is_empty());
         Self::meeting(fed.into_iter().flatten().copied(), reckoned)
     }

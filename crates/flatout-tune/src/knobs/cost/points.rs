@@ -3,7 +3,7 @@
 use super::curve::{Curve, Line};
 use super::{BATCH, STARVED};
 use crate::knobs::{Done, Situation};
-use crate::trial::{Measurement, Outcome, Settings};
+use crate::trial::{Measurement, Settings};
 
 /// One measured size: samples, a step's own seconds where nothing hides a part of them, memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,9 +20,7 @@ pub fn samples_a_step(measured: &Measurement) -> Option<f64> {
 /// How making a batch grows with its samples, from the two sizes that were made with nobody beside; the latest trial that did.
 pub fn loading(situation: &Situation) -> Option<Line> {
     situation.trials.iter().rev().find_map(|done| {
-        let Outcome::Measured(measured) = &done.outcome else {
-            return None;
-        };
+        let measured = done.outcome.measured()?;
         let mut made: Vec<(f64, f64)> = measured
             .sizes
             .iter()
@@ -69,7 +67,7 @@ fn points_with(situation: &Situation, others: &Settings) -> Vec<Point> {
 
 /// The sizes that a trial took for their own sake.
 fn taken(done: &Done) -> Vec<Point> {
-    let Outcome::Measured(measured) = &done.outcome else {
+    let Some(measured) = done.outcome.measured() else {
         return Vec::new();
     };
     // The plain size is taken before and among the others: the latter stands in proportion to them.
@@ -83,9 +81,7 @@ fn taken(done: &Done) -> Vec<Point> {
 
 /// A trial's batch itself.
 fn whole(done: &Done, on_gpu: bool) -> Option<Point> {
-    let Outcome::Measured(measured) = &done.outcome else {
-        return None;
-    };
+    let measured = done.outcome.measured()?;
     let asked = done
         .settings
         .get(BATCH)

@@ -3,7 +3,7 @@
 
 use super::curve::{Curve, Line};
 use crate::knobs::Situation;
-use crate::trial::{self, Outcome};
+use crate::trial;
 use flatout_core::stats::quantile;
 use std::collections::BTreeMap;
 
@@ -32,10 +32,8 @@ impl Supply {
     /// Of all trials, of each size the latest: neither what a step computes nor the loader's settings change it.
     pub fn of(situation: &Situation) -> Self {
         let latest = situation.trials.iter().rev();
-        Self::by(latest.flat_map(|done| match &done.outcome {
-            Outcome::Measured(measured) => measured.supply.clone(),
-            _ => Vec::new(),
-        }))
+        let measured = latest.filter_map(|done| done.outcome.measured());
+        Self::by(measured.flat_map(|measured| measured.supply.clone()))
     }
 
     /// The first of each number of workers and samples counts.

@@ -2,16 +2,19 @@
 
 use super::*;
 
-/// Rows of a table on a machine with 16 CPUs, as an H200's: a batch of 4096 takes one worker 39 ms, and eight of them do not make one
-/// in five.
-#[test]
-fn workers_supply_what_they_were_seen_to() {
-    let seen = |workers, samples, batch_ms: f64, host_ms: f64| trial::Supply {
+fn seen(workers: u64, samples: u64, batch_ms: f64, host_ms: f64) -> trial::Supply {
+    trial::Supply {
         workers,
         samples,
         batch_s: batch_ms / 1e3,
         host_s: host_ms / 1e3,
-    };
+    }
+}
+
+/// Rows of a table on a machine with 16 CPUs, as an H200's: a batch of 4096 takes one worker 39 ms, and eight of them do not make one
+/// in five.
+#[test]
+fn workers_supply_what_they_were_seen_to() {
     let load = Line {
         fixed: 0.0,
         slope: 8e-6,
@@ -44,12 +47,7 @@ fn workers_supply_what_they_were_seen_to() {
 /// What a batch costs the host is in the way of a step that waits for the host, and not of one that waits for the device.
 #[test]
 fn batches_cost_the_host() {
-    let told = trial::Supply {
-        workers: 8,
-        samples: 1000,
-        batch_s: 1e-3,
-        host_s: 1e-3,
-    };
+    let told = seen(8, 1000, 1.0, 1.0);
     let mut cost = Cost {
         own: Curve::straight(Line::flat(2e-3), 1000.0),
         load: Line {
@@ -104,12 +102,6 @@ fn other_workers_do_not_explain_what_is_left_open() {
 /// 28 workers on 16 CPUs, which were asked for batches alone as well: what they supply explains the steps, so fewer are predicted.
 #[test]
 fn a_crowd_that_was_asked_tells_what_fewer_are_worth() {
-    let seen = |workers, batch_ms: f64| trial::Supply {
-        workers,
-        samples: 64,
-        batch_s: batch_ms / 1e3,
-        host_s: 1e-3,
-    };
     let cost = Cost {
         own: Curve::straight(Line::flat(20e-3), 256.0),
         load: Line {
@@ -118,7 +110,11 @@ fn a_crowd_that_was_asked_tells_what_fewer_are_worth() {
         },
         usable: 16.0,
         workers: 28,
-        supply: Supply::by([seen(28, 26.0), seen(16, 15.0), seen(8, 30.0)]),
+        supply: Supply::by([
+            seen(28, 64, 26.0, 1.0),
+            seen(16, 64, 15.0, 1.0),
+            seen(8, 64, 30.0, 1.0),
+        ]),
         batch: 256.0,
         step_s: 112e-3,
         wait_s: 90e-3,
@@ -136,12 +132,6 @@ fn a_crowd_that_was_asked_tells_what_fewer_are_worth() {
 /// Pictures of an H200's program with one worker, which was not asked: an eighth of what eight supply is less than it does.
 #[test]
 fn what_explains_too_much_is_not_taken_for_a_gain() {
-    let seen = |workers, samples, batch_ms: f64| trial::Supply {
-        workers,
-        samples,
-        batch_s: batch_ms / 1e3,
-        host_s: 1e-3,
-    };
     let cost = Cost {
         own: Curve::straight(Line::flat(3.7e-3), 32.0),
         load: Line {
@@ -150,7 +140,11 @@ fn what_explains_too_much_is_not_taken_for_a_gain() {
         },
         usable: 16.0,
         workers: 1,
-        supply: Supply::by([seen(8, 32, 7.71), seen(16, 32, 4.07), seen(16, 256, 30.3)]),
+        supply: Supply::by([
+            seen(8, 32, 7.71, 1.0),
+            seen(16, 32, 4.07, 1.0),
+            seen(16, 256, 30.3, 1.0),
+        ]),
         batch: 32.0,
         step_s: 53.8e-3,
         wait_s: 50.1e-3,
