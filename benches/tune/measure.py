@@ -38,7 +38,7 @@ GRIDS = {
         "images_cnn": {"workers": [4, 12], "batch": [256, 1024]},
     },
 }
-KNOBS = {"workers": "num_workers,persistent_workers,prefetch_factor,pin_memory", "batch": "batch_size", "threads": "threads.torch"}
+KNOBS = {"workers": "num_workers,persistent_workers,prefetch_factor,pin_memory,gc_freeze", "batch": "batch_size", "threads": "threads.torch"}
 
 
 class Bench:
@@ -141,10 +141,10 @@ class Bench:
 
 
 def settings(chosen):
-    """As `--start` wants them; workers stay between epochs, as those of the search do."""
+    """As `--start` wants them; workers stay between epochs and leave the program's objects alone, as those of the search do."""
     pairs = [(NAMES[name], value) for name, value in chosen.items()]
     if chosen.get("workers"):
-        pairs.append(("loader.persistent_workers", "on"))
+        pairs += [("loader.persistent_workers", "on"), ("gc.freeze", "on")]
     return ",".join(f"{key}={value}" for key, value in sorted(pairs))
 
 

@@ -111,7 +111,7 @@ fn by_hand(key: &str) -> Message {
             zh: "在程序的环境变量中把 MALLOC_TRIM_THRESHOLD_ 和 MALLOC_MMAP_THRESHOLD_ 设为 1073741824"
         ),
         "gc.freeze" => {
-            message!(en: "call gc.freeze() before the first step", zh: "在第一步之前调用 gc.freeze()")
+            message!(en: "call gc.freeze() before the training loop", zh: "在训练循环之前调用 gc.freeze()")
         }
         _ => message!(en: "it takes more than one argument of a call", zh: "仅修改一个调用参数不够"),
     }

@@ -257,6 +257,7 @@ fn probe_plan(plan: &Plan, folder: &Path, saved: &Path) -> String {
         "best": plan.best.map(|best| (best.low, best.high)),
         "sizes": plan.sizes,
         "workers": plan.workers,
+        "freeze": plan.freeze,
         "variants": plan.variants,
         "folder": folder,
         "saved": saved,

@@ -12,7 +12,7 @@ mod switches;
 mod threads;
 
 pub use batch_size::AS_GOOD;
-pub use loader::{feeding, sensible};
+pub use loader::{FREEZE, feeding, sensible};
 
 /// The knob that turns only what feeds the steps.
 pub const LOADER: &str = loader::KNOB.name;

@@ -184,6 +184,7 @@ impl<'a> Search<'a> {
                 self.sizes(&settings)
             },
             workers: knobs::feeding(&self.options.limits, self.machine),
+            freeze: self.options.limits.allows(knobs::FREEZE),
             variants: self.variants(&settings, other_batch),
             ..self.options.plan.clone()
         };

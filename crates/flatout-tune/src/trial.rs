@@ -80,6 +80,8 @@ pub struct Plan {
     pub sizes: u64,
     /// After those, some fed by so many workers, each with the most threads for the steps beside them; on a GPU, batches alone.
     pub workers: Vec<(u64, Option<u64>)>,
+    /// Those workers do not walk what they have from the program when they collect garbage.
+    pub freeze: bool,
     /// After those, some steps with one of these changed, as `--apply` wants them.
     pub variants: Vec<String>,
     /// Give up when it is clearly below this rate.

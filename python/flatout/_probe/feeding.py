@@ -24,10 +24,11 @@ REST_S = 0.5
 
 
 class Feeding:
-    """`wishes`: numbers of workers, each with the most threads for the steps beside them, or None."""
+    """`wishes`: numbers of workers, each with the most threads for the steps beside them, or None; `freeze`: as the search would have
+    the workers."""
 
-    def __init__(self, torch, wishes, samples, result):
-        self.torch, self.result, self.own_threads = torch, result, torch.get_num_threads()
+    def __init__(self, torch, wishes, samples, freeze, result):
+        self.torch, self.freeze, self.result, self.own_threads = torch, freeze, result, torch.get_num_threads()
         self.sources, self.rounds, self.taken = {}, 0, {}
         self.blocks, self.at, self.first_ns = [], 0, perf_counter_ns()
         loader.repeated, loader.first_samples, loader.held = 1, 0, None
@@ -74,7 +75,7 @@ class Feeding:
 
     def source(self, count):
         with guard.unseen():
-            return over(self.torch, self.ours, count, self, self.ours.pin_memory)
+            return over(self.torch, self.ours, count, self, self.ours.pin_memory, self.freeze)
 
     def __iter__(self):
         """As a batch sampler: the program's own order, in batches of the size that is asked for at the time."""

@@ -1,5 +1,6 @@
 """Loaders of our own over the program's data, for what a trial asks of other workers than the program has."""
 
+import gc
 import os
 import resource
 
@@ -61,11 +62,23 @@ def prefetched(one):
     return one.prefetch_factor or PREFETCH
 
 
-def over(torch, one, count, batches, pin_memory):
+def frozen(begin):
+    """What a worker begins with; before that, what it has from the program is put where no collection of garbage walks it."""
+
+    def begin_frozen(worker):
+        gc.freeze()
+        if begin is not None:
+            begin(worker)
+
+    return begin_frozen
+
+
+def over(torch, one, count, batches, pin_memory, freeze):
     """Goes over these batches with so many workers."""
     more = {}
     if count:
-        more = {"timeout": PATIENCE_S, "worker_init_fn": one.worker_init_fn, "prefetch_factor": prefetched(one)}
+        begin = frozen(one.worker_init_fn) if freeze else one.worker_init_fn
+        more = {"timeout": PATIENCE_S, "worker_init_fn": begin, "prefetch_factor": prefetched(one)}
         more["multiprocessing_context"] = one.multiprocessing_context
     made = torch.utils.data.DataLoader(
         one.dataset, batch_sampler=batches, num_workers=count, collate_fn=one.collate_fn, pin_memory=pin_memory, **more

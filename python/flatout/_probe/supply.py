@@ -19,12 +19,13 @@ MOST = 64
 
 
 class Supply:
-    """`counts`: numbers of workers, the most telling first; `samples`: those of a step. All of it is done at once."""
+    """`counts`: numbers of workers, the most telling first; `samples`: those of a step; `freeze`: as the search would have the workers.
+    All of it is done at once."""
 
     done = True
 
-    def __init__(self, torch, counts, samples, result):
-        self.torch = torch
+    def __init__(self, torch, counts, samples, freeze, result):
+        self.torch, self.freeze = torch, freeze
         self.told = result["supply"] = []
         self.until = perf_counter_ns() + ALL_S * 1e9
         # Else its batches would be cut, or repeated, like those of the steps before.
@@ -53,7 +54,7 @@ class Supply:
         # One after the other: workers that collect garbage walk all that they have from here.
         batches = ([next(indices) for _ in range(part)] for part in parts for _ in range(warm + timed))
         # Pinned, as the search would have them.
-        source, whole = over(self.torch, one, count, batches, self.torch.cuda.is_initialized()), False
+        source, whole = over(self.torch, one, count, batches, self.torch.cuda.is_initialized(), self.freeze), False
         try:
             whole = all(self.tell(source, count, part, warm, timed) for part in parts)
         finally:

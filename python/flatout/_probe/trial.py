@@ -160,13 +160,13 @@ def stages(samples):
     """What more a trial may tell, in this order; each is made when its turn comes."""
     from . import feeding, sizes, supply, variants
 
-    wishes = _plan.get("workers") or []
+    wishes, freeze = _plan.get("workers") or [], _plan.get("freeze", False)
     yield lambda: sizes.Sizes(_torch, _plan["sizes"], samples, _result)
     if _torch.cuda.is_initialized():
         # The most first, then half of them: those are the ones in question.
-        yield lambda: supply.Supply(_torch, sorted((count for count, _ in wishes), reverse=True), samples, _result)
+        yield lambda: supply.Supply(_torch, sorted((count for count, _ in wishes), reverse=True), samples, freeze, _result)
     else:
-        yield lambda: feeding.Feeding(_torch, wishes, samples, _result)
+        yield lambda: feeding.Feeding(_torch, wishes, samples, freeze, _result)
     if _plan.get("variants"):
         yield lambda: variants.Variants(_torch, _plan["variants"], _result, lambda: save(".early"))
 

@@ -26,6 +26,8 @@ const LOOK_SHARE: f64 = 0.15;
 const PREFETCH: &str = "loader.prefetch_factor";
 pub const PERSISTENT: &str = "loader.persistent_workers";
 pub const PINNED: &str = "loader.pin_memory";
+/// A switch of its own, too: forked workers would walk all that the program has when they collect garbage.
+pub const FREEZE: &str = "gc.freeze";
 /// Of the waiting, what a longer queue may save: it only evens out.
 const EVENED: f64 = 0.25;
 /// After everything that promises more.
@@ -186,7 +188,8 @@ pub fn sensible(mut settings: Settings) -> Settings {
     settings
 }
 
-/// Workers stay between epochs, and their batches are pinned where there is a GPU.
+/// Workers stay between epochs, leave what they have from the program alone when they collect garbage, and their batches are pinned where
+/// there is a GPU.
 pub fn together(situation: &Situation) -> Settings {
     let mut changes = Settings::default();
     let Some(loader) = situation.analysis.train_loader() else {
@@ -198,6 +201,9 @@ pub fn together(situation: &Situation) -> Settings {
     }
     if situation.on_gpu() && unset(PINNED, loader.pin_memory != Some(false)) {
         changes.set(PINNED, "on");
+    }
+    if unset(FREEZE, loader.spawned) {
+        changes.set(FREEZE, "on");
     }
     changes
 }

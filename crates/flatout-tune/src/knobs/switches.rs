@@ -2,6 +2,7 @@
 //! gradients set to none, objects that the garbage collector need not walk again, memory that need not be given back. Turned together first, since each alone is often within the noise.
 
 use super::cost::Cost;
+use super::loader::FREEZE;
 use super::{Knob, Proposal, Situation};
 use crate::trial::Settings;
 use flatout_core::message;
@@ -14,7 +15,7 @@ pub const KNOB: Knob = Knob {
         "cudnn.benchmark",
         "channels_last",
         "zero_grad.set_to_none",
-        "gc.freeze",
+        FREEZE,
         "malloc.keep",
     ],
     propose,
@@ -116,7 +117,7 @@ fn each(situation: &Situation) -> Vec<(&'static str, f64)> {
         SET_TO_NONE_GAIN,
     );
     // Only where collecting was seen to take its time; the rule tells what it is worth.
-    add("gc.freeze", situation.expected(&["gc.freeze"]).is_some(), 1.0);
+    add(FREEZE, situation.expected(&[FREEZE]).is_some(), 1.0);
     let on_pages = situation.best.on_pages.unwrap_or(0.0);
     add("malloc.keep", on_pages >= LEAST_ON_PAGES, 1.0);
     let convolutions = facts.switch("model.has_conv") == Some(true);

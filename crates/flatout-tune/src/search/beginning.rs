@@ -65,6 +65,7 @@ impl Search<'_> {
             settle_s: plan.settle_s.max(2.0 * BASELINE_S),
             sizes: self.sizes(&self.options.start),
             workers: knobs::feeding(&self.options.limits, self.machine),
+            freeze: self.options.limits.allows(knobs::FREEZE),
             variants: self.variants(&self.options.start, true),
             ..plan
         }

@@ -206,7 +206,7 @@ fn what_goes_along_with_workers_is_proposed_with_a_batch_and_alone() {
     });
     assert_eq!(
         first.changes.to_string(),
-        "loader.batch_size=512,loader.persistent_workers=on,loader.pin_memory=on"
+        "gc.freeze=on,loader.batch_size=512,loader.persistent_workers=on,loader.pin_memory=on"
     );
     let one = search.then(&search.trials[2], 3, &limits, |situation| {
         let proposals = knobs::proposals(situation).into_iter();
@@ -217,7 +217,7 @@ fn what_goes_along_with_workers_is_proposed_with_a_batch_and_alone() {
     });
     assert_eq!(
         one.changes.to_string(),
-        "loader.persistent_workers=on,loader.pin_memory=on"
+        "gc.freeze=on,loader.persistent_workers=on,loader.pin_memory=on"
     );
     assert!(one.gain.is_some_and(|gain| gain > 1.0), "{one:?}");
     assert!(one.why.en.contains("wait for batches"), "{}", one.why.en);
