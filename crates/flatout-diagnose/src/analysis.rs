@@ -94,7 +94,15 @@ impl Starved<'_> {
 
 impl<'a> Analysis<'a> {
     pub fn new(data: &'a RunData) -> Self {
-        let window = Window::find(data);
+        Self::over(data, Window::find(data))
+    }
+
+    /// Of a run that was measured on purpose: so many steady seconds are enough.
+    pub fn lasting(data: &'a RunData, least_s: f64) -> Self {
+        Self::over(data, Window::lasting(data, least_s))
+    }
+
+    fn over(data: &'a RunData, window: Option<Window>) -> Self {
         let range = window.as_ref().map_or((0.0, f64::INFINITY), Window::range);
         let facts = Facts::new(&data.facts);
         Self {

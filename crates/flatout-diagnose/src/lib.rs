@@ -62,17 +62,22 @@ pub struct WindowSummary {
 
 /// Every rule's word on a record, ranked.
 pub fn diagnose(data: &RunData) -> Diagnosis {
-    let analysis = Analysis::new(data);
-    let candidates = RULES.iter().filter_map(|rule| (rule.check)(&analysis));
+    conclude(&Analysis::new(data))
+}
+
+/// The same, of what was made of the record already.
+pub fn conclude(analysis: &Analysis) -> Diagnosis {
+    let data = analysis.data;
+    let candidates = RULES.iter().filter_map(|rule| (rule.check)(analysis));
     let candidates = candidates
-        .map(|candidate| pointing::to_the_line(&analysis, candidate))
+        .map(|candidate| pointing::to_the_line(analysis, candidate))
         .collect();
-    let mut findings = rank::rank(&analysis, candidates);
+    let mut findings = rank::rank(analysis, candidates);
     for finding in findings.iter_mut().filter(|finding| finding.kind == Kind::Cause) {
         let trial = advice::trial(&finding.fixes, &data.info.command);
         finding.fixes.extend(trial);
     }
-    findings.extend(rules::health::verdicts(&analysis, &findings));
+    findings.extend(rules::health::verdicts(analysis, &findings));
     Diagnosis {
         schema: SCHEMA,
         findings,
@@ -85,7 +90,7 @@ pub fn diagnose(data: &RunData) -> Diagnosis {
             step_p50_ms: window.step_hist.quantile_ms(0.5),
             step_p95_ms: window.step_hist.quantile_ms(0.95),
         }),
-        time: analysis.time,
+        time: analysis.time.clone(),
         profile: data.profile.clone(),
     }
 }

@@ -103,14 +103,16 @@ impl Situation<'_> {
             .reduce(f64::max)
     }
 
-    /// What a step's own part takes with this value, as a part of what it takes now: by the steps that a trial took with it, the
-    /// latest first.
+    /// What a step's own part takes with this value, as a part of what it takes now: by the steps that a trial took with it which
+    /// computes the same, the latest first. In bf16, say, TF32 is worth something else.
     pub fn own_ratio(&self, key: &str, value: &str) -> Option<f64> {
-        let measured = self
+        let now = cost::computing(self.settings);
+        let same = self
             .trials
             .iter()
             .rev()
-            .filter_map(|done| done.outcome.measured());
+            .filter(|done| cost::computing(&done.settings) == now);
+        let measured = same.filter_map(|done| done.outcome.measured());
         let setting = format!("{key}={value}");
         measured
             .flat_map(|measured| &measured.variants)

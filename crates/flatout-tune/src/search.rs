@@ -36,6 +36,8 @@ const CUT: f64 = 0.8;
 const NOISY: f64 = 0.05;
 /// How many times its batch a trial takes steps of, where the batch may change.
 const LARGEST: u64 = 8;
+/// Seconds of a trial's record that tell of it.
+const LEAST_SEEN_S: f64 = 1.0;
 const BATCH: &str = "loader.batch_size";
 
 #[derive(Clone, Debug)]
@@ -155,7 +157,7 @@ impl<'a> Search<'a> {
             });
         }
         let score = best.score();
-        let findings = flatout_diagnose::diagnose(&best.data).findings;
+        let findings = flatout_diagnose::conclude(&seen(&best.data)).findings;
         Ok(Found {
             rows: std::mem::take(&mut self.rows),
             changed: best.settings != start,
@@ -238,7 +240,7 @@ impl<'a> Search<'a> {
         let mut settings = settings;
         settings.0.retain(|key, _| !self.dead.contains(key));
         if let Ok(data) = load(&measured)
-            && Analysis::new(&data).window.is_some()
+            && seen(&data).window.is_some()
         {
             best.data = data;
         }
@@ -296,6 +298,11 @@ impl<'a> Search<'a> {
 }
 
 /// The record of the measurement, without the steps of other sizes that came after it.
+/// What a trial's record tells.
+fn seen(data: &RunData) -> Analysis<'_> {
+    Analysis::lasting(data, LEAST_SEEN_S)
+}
+
 fn load(measured: &Measurement) -> Result<RunData> {
     let mut data = Record::open(&measured.record)?.load();
     if let Some(until_s) = measured.until_s {

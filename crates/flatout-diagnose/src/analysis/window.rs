@@ -34,8 +34,13 @@ pub struct Window {
 impl Window {
     /// `None` until enough steady steps were seen.
     pub fn find(data: &RunData) -> Option<Self> {
+        Self::lasting(data, SECONDS_NEEDED)
+    }
+
+    /// The same, of at least so many seconds.
+    pub fn lasting(data: &RunData, least_s: f64) -> Option<Self> {
         let window = Self::so_far(data)?;
-        (window.steps >= STEPS_NEEDED && window.wall_s() >= SECONDS_NEEDED).then_some(window)
+        (window.steps >= STEPS_NEEDED && window.wall_s() >= least_s).then_some(window)
     }
 
     /// The steady part, however short.

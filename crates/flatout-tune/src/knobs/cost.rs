@@ -14,7 +14,7 @@ mod supply;
 
 pub use along::COPIED;
 pub use curve::Line;
-pub use points::points;
+pub use points::{computing, points};
 
 use along::Along;
 use crew::Crew;
@@ -26,6 +26,9 @@ use supply::Supply;
 const HANDOVER_S: f64 = 0.3e-3;
 /// Workers that let the steps wait longer than this share are the bottleneck.
 const STARVED: f64 = 0.05;
+/// An epoch's first batch takes longer than those alone: samples are shuffled and dealt out, and all workers make one at once (on an
+/// H200 1.2 to 5 times; where it takes long, about twice).
+const FIRST: f64 = 2.0;
 /// Steps in an epoch, at least.
 const SHORTEST_EPOCH: f64 = 10.0;
 /// A step of which less than this part is explained says little about others.
@@ -129,13 +132,23 @@ impl Cost {
         // Fewer are no epoch: a sampler that repeats them, most likely.
         steps
             .filter(|steps| *steps >= SHORTEST_EPOCH)
-            .map_or(0.0, |steps| self.load.at(batch) / steps)
+            .map_or(0.0, |steps| FIRST * self.load.at(batch) / steps)
+    }
+
+    /// A step's own part. What keeps the device busy tells of sizes that nobody has measured.
+    fn own_s(&self, batch: f64) -> f64 {
+        let own_s = self.own.at(batch);
+        if batch > self.own.largest() {
+            own_s.max(self.device_s * batch)
+        } else {
+            own_s
+        }
     }
 
     /// A step but for evaluating, saving and the beginnings of epochs, by its parts.
     fn reckoned_s(&self, batch: f64, workers: u64, threads: f64) -> f64 {
         let crew = &self.crew;
-        let alone_s = self.own.at(batch).max(self.device_s * batch) * crew.pace(threads);
+        let alone_s = self.own_s(batch) * crew.pace(threads);
         let load_s = self.load.at(batch);
         if workers == 0 {
             return alone_s + load_s;
@@ -233,7 +246,21 @@ impl Cost {
 
     /// The factor on the rate that was measured.
     pub fn gain(&self, batch: f64, workers: u64) -> f64 {
-        batch / self.along(workers).step_s(batch, workers) / (self.batch / self.now_s(workers))
+        let along = self.along(workers);
+        let (then_s, now_s) = (along.step_s(batch, workers), self.now_s(workers));
+        let too_much = now_s > self.step_s && self.supplied_s(self.batch, self.workers) <= self.step_s;
+        let then_s = if too_much {
+            // What workers supply was not what was too much.
+            then_s.max(along.supplied_s(batch, workers) * now_s / self.step_s)
+        } else {
+            then_s
+        };
+        batch / then_s / (self.batch / now_s)
+    }
+
+    /// A step that only waits for its batch.
+    fn supplied_s(&self, batch: f64, workers: u64) -> f64 {
+        self.made_s(batch, workers) + self.aside_s * batch + self.first_s(batch, workers)
     }
 
     /// The present step, to be held against one with so many workers. What the costs do not explain of it stays in its proportion, unless

@@ -136,7 +136,8 @@ fn each(situation: &Situation) -> Vec<(&'static str, f64)> {
             .busiest_gpu()
             .and_then(|gpu| gpu.info.compute_capability);
         let ampere = capability.is_some_and(|(major, _)| major >= 8);
-        let plain = facts.text("amp.dtype").is_some_and(|dtype| dtype == "off");
+        let plain = facts.text("amp.dtype").is_some_and(|dtype| dtype == "off")
+            && situation.settings.get("amp").is_none();
         add(
             "tf32",
             ampere && facts.switch("tf32.matmul") == Some(false),

@@ -1,9 +1,8 @@
 //! What to try next: the largest expected gain among what the knobs propose and was not refused.
 
-use super::{AGAIN, BATCH, Best, FAILURES, NOISY, Search, WORTHWHILE};
+use super::{AGAIN, BATCH, Best, FAILURES, NOISY, Search, WORTHWHILE, seen};
 use crate::knobs::{self, Proposal, Situation};
 use crate::trial::Settings;
-use flatout_diagnose::Analysis;
 
 impl Search<'_> {
     /// What to try next; `None` when it is over.
@@ -11,8 +10,8 @@ impl Search<'_> {
         if self.interrupted || self.left() <= kept || self.failures >= FAILURES {
             return None;
         }
-        let analysis = Analysis::new(&best.data);
-        let findings = flatout_diagnose::diagnose(&best.data).findings;
+        let analysis = seen(&best.data);
+        let findings = flatout_diagnose::conclude(&analysis).findings;
         let situation = Situation {
             analysis: &analysis,
             findings: &findings,

@@ -313,6 +313,7 @@ fn workers_are_asked_for_batches_alone() {
         assert_eq!(told[none], serde_json::json!([]), "{none}");
     }
     assert_eq!(told["made"], serde_json::json!([8, 30]));
+    assert_eq!(told["frozen"], serde_json::json!([0, 1]));
     assert_eq!(told["off"], serde_json::json!(false));
 }
 

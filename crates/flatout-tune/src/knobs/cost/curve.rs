@@ -73,6 +73,11 @@ impl Curve {
         Self([batch / 2.0, batch].map(|size| (size, line.at(size))).to_vec())
     }
 
+    /// The largest size that was measured.
+    pub fn largest(&self) -> f64 {
+        self.0.last().map_or(0.0, |(size, _)| *size)
+    }
+
     pub fn at(&self, batch: f64) -> f64 {
         let above = self.0.partition_point(|(size, _)| *size < batch);
         let (a, b) = self.around(above);

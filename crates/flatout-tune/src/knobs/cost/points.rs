@@ -2,7 +2,7 @@
 
 use super::curve::{Curve, Line};
 use super::{BATCH, STARVED};
-use crate::knobs::{Done, Situation};
+use crate::knobs::{Done, FREEZE, Situation};
 use crate::trial::{Measurement, Settings};
 
 /// One measured size: samples, a step's own seconds where nothing hides a part of them, memory.
@@ -39,11 +39,11 @@ pub fn points(situation: &Situation) -> Vec<Point> {
     points_with(situation, &computing(situation.settings))
 }
 
-/// Settings that change what a step computes; the loader only feeds it, and threads only share the work.
+/// Settings that change what a step computes; the loader and its workers only feed it, and threads only share the work.
 pub fn computing(settings: &Settings) -> Settings {
     let mut left = settings.clone();
     left.0
-        .retain(|key, _| !key.starts_with("loader.") && key != "threads.torch");
+        .retain(|key, _| !key.starts_with("loader.") && key != "threads.torch" && key != FREEZE);
     left
 }
 

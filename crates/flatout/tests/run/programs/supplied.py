@@ -1,5 +1,6 @@
 """Asks the probe what workers supply: pictures that take half a millisecond each."""
 
+import gc
 import json
 import time
 
@@ -30,10 +31,15 @@ from flatout._probe import guard, making, supply
 from flatout._probe.patches import loader as patched
 
 
-def asked(counts, sizes, samples=10):
+def asked(counts, sizes, samples=10, freeze=False):
     result = {"sizes": sizes}
-    supply.Supply(torch, counts, samples, result)
+    supply.Supply(torch, counts, samples, freeze, result)
     return result["supply"]
+
+
+def begin(worker):
+    """Tells of what a worker has from the program whether collecting garbage walks it."""
+    frozen.value = gc.get_freeze_count() > 0
 
 
 # As a trial leaves it.
@@ -47,6 +53,12 @@ told["larger"] = asked([2], [{"samples": 20, "wait_s": 0.01}], 20)
 loader.num_workers = 3
 told["own"] = asked([2], [{"samples": 10, "wait_s": 0.5}, {"samples": 2}])
 loader.num_workers = 0
+frozen = torch.multiprocessing.Value("b", -1)
+loader.worker_init_fn, told["frozen"] = begin, []
+for wish in (False, True):
+    asked([1], [plain], freeze=wish)
+    told["frozen"].append(frozen.value)
+loader.worker_init_fn = None
 # The last of these batches has ten.
 told["made"] = [samples for samples, _ in making.sizes(torch, DataLoader(Slow(), batch_size=30), [8, 30])]
 Slow.__getitem__ = lambda self, index: 1 // 0

@@ -153,7 +153,7 @@ impl Search {
                 .settings
                 .0
                 .keys()
-                .all(|key| key.starts_with("loader.") || !changed(key));
+                .all(|key| key.starts_with("loader.") || key == knobs::FREEZE || !changed(key));
             let other = changed("loader.batch_size") || changed("loader.num_workers");
             let batch = samples_a_step(&tried.measured).unwrap();
             let workers = tried.settings.get("loader.num_workers");
@@ -221,4 +221,25 @@ fn what_goes_along_with_workers_is_proposed_with_a_batch_and_alone() {
     );
     assert!(one.gain.is_some_and(|gain| gain > 1.0), "{one:?}");
     assert!(one.why.en.contains("wait for batches"), "{}", one.why.en);
+}
+
+/// The transformer, where bf16 was kept first: what TF32 is worth to products in fp32 says nothing then, and a larger batch is worth much
+/// more than before.
+#[test]
+fn another_precision_changes_what_all_else_is_worth() {
+    let all = searches();
+    let in_bf16 = |search: &&Search| search.trials[1].settings.get("amp") == Some("bf16");
+    let search = all.iter().find(in_bf16).unwrap();
+    assert_eq!(search.program, "text_transformer");
+    let limits = Limits::default();
+    let worth = |best: usize| {
+        search.then(&search.trials[best], best + 1, &limits, |situation| {
+            let all = knobs::proposals(situation);
+            let batch = all.into_iter().find(|one| one.knob == "batch_size").unwrap();
+            (situation.own_ratio("tf32", "on"), batch.gain.unwrap())
+        })
+    };
+    let (fp32, bf16) = (worth(0), worth(1));
+    assert!(fp32.0.is_some_and(|ratio| ratio < 0.8) && bf16.0.is_none());
+    assert!(fp32.1 < 1.5 && bf16.1 > 3.0, "{} {}", fp32.1, bf16.1);
 }

@@ -190,7 +190,7 @@ fn workers_that_stay_spare_each_sample_its_part_of_their_start() {
     // Every epoch's first batch is waited for, by fewer steps where they are larger.
     cost.load.slope = 8e-6;
     cost.epoch = Some(60_000.0);
-    let first_s = |batch: f64| 8e-6 * batch * batch / 60_000.0;
+    let first_s = |batch: f64| FIRST * 8e-6 * batch * batch / 60_000.0;
     assert!((cost.step_s(1024.0, 4) - (4.048e-3 + 1024.0 * restart_s + first_s(1024.0))).abs() < 1e-9);
     assert!((cost.step_s(4096.0, 8) - (10.192e-3 + 4096.0 * restart_s + first_s(4096.0))).abs() < 1e-9);
 }
@@ -245,5 +245,49 @@ fn a_short_epoch_is_none() {
         ..plain()
     };
     assert_eq!(cost.first_s(100.0, 4), 0.0);
-    assert!((cost.first_s(50.0, 4) - 1e-4).abs() < 1e-12 && cost.first_s(50.0, 0) == 0.0);
+    assert!((cost.first_s(50.0, 4) - FIRST * 1e-4).abs() < 1e-12 && cost.first_s(50.0, 0) == 0.0);
+}
+
+/// A table's MLP on an H200, 1024 samples by eight workers: taking batches over was reckoned too high. At 4096 the workers are what the steps
+/// wait for, and their supply was measured.
+#[test]
+fn too_much_for_the_step_is_not_too_much_for_the_workers() {
+    let team = |samples: u64, batch_s: f64| trial::Supply {
+        workers: 8,
+        samples,
+        batch_s,
+        host_s: 2e-3,
+    };
+    let mut cost = Cost {
+        own: Curve::straight(Line::flat(1.8e-3), 1024.0),
+        supply: Supply::by([team(1024, 2.3e-3), team(4096, 8e-3)]),
+        usable: 16.0,
+        workers: 8,
+        batch: 1024.0,
+        step_s: 2.8e-3,
+        ..plain()
+    };
+    assert!(cost.explained_s() > 3.5e-3, "{}", cost.explained_s());
+    assert!((cost.gain(4096.0, 8) - 4.0 * 2.8 / 8.0).abs() < 1e-9);
+    // Workers that supplied more than was measured of them may do so with another batch.
+    cost.supply = Supply::by([team(1024, 4e-3), team(4096, 8e-3)]);
+    assert!(
+        (cost.gain(4096.0, 8) - 2.0).abs() < 1e-9,
+        "{}",
+        cost.gain(4096.0, 8)
+    );
+}
+
+/// What keeps the device busy was measured with another precision, perhaps: sizes that were measured tell better.
+#[test]
+fn the_device_is_a_floor_for_sizes_that_nobody_measured() {
+    let cost = Cost {
+        own: Curve::straight(Line::flat(10e-3), 128.0),
+        device_s: 1e-3,
+        batch: 16.0,
+        step_s: 10e-3,
+        ..plain()
+    };
+    assert!((cost.step_s(128.0, 0) - 10e-3).abs() < 1e-12);
+    assert!((cost.step_s(256.0, 0) - 256e-3).abs() < 1e-12);
 }
