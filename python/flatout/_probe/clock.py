@@ -34,7 +34,14 @@ FLUSH_NS = 1_000_000_000
 SUMS = slice(W_SUMS, W_SUMS + 7)
 W_STEP_HIST = W_HIST + STEP_HIST * BUCKETS
 
-ring = Ring()
+def fresh():
+    """Counters of a process in which nothing has happened yet: none of its time is waiting for data."""
+    made = Ring()
+    made.words[W_PHASE] = OTHER
+    return made
+
+
+ring = fresh()
 words = ring.words
 phase = OTHER
 since = perf_counter_ns()
@@ -345,7 +352,7 @@ def after_fork():
     global coasting
     coasting = False
     log.clear()
-    ring = Ring()
+    ring = fresh()
     words = ring.words
     phase = base = OTHER
     since = perf_counter_ns()

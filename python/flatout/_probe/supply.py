@@ -45,14 +45,14 @@ class Supply:
 
     def ask(self, one, count, sizes):
         """So many workers, for the two largest sizes that do not take too long."""
-        warm, timed = count * prefetched(one) + 1, max(TIMED, 2 * count)
+        # Those that were asked for before, and one more of each worker: all of them are at work on this size then.
+        warm, timed = count * prefetched(one) + count, max(TIMED, 2 * count)
         usable = min(count, len(os.sched_getaffinity(0)))
         parts = [samples for samples, seconds in sizes if (warm + timed) * seconds / usable <= LONGEST_S][-2:]
         if not parts:
             return
-        indices = endless(one.batch_sampler)
-        # One after the other: workers that collect garbage walk all that they have from here.
-        batches = ([next(indices) for _ in range(part)] for part in parts for _ in range(warm + timed))
+        self.part = parts[0]
+        batches = self.batches(endless(one.batch_sampler))
         # Pinned, as the search would have them.
         source, whole = over(self.torch, one, count, batches, self.torch.cuda.is_initialized(), self.freeze), False
         try:
@@ -64,8 +64,14 @@ class Supply:
                     worker.kill()
             source._shutdown_workers()
 
+    def batches(self, indices):
+        """Of the size that is asked for at the time, without an end: workers that run out of work would leave the others more room."""
+        while True:
+            yield [next(indices) for _ in range(self.part)]
+
     def tell(self, source, count, part, warm, timed):
         """Whether there was time for it."""
+        self.part = part
         begin = own = 0
         for number in range(warm + timed):
             if number == warm:

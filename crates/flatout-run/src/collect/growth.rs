@@ -30,8 +30,11 @@ pub struct Grown {
 }
 
 impl Growth {
-    /// Takes the difference. With a time given, the phase under way counts up to it, so that a long wait shows while it lasts.
+    /// Takes the difference. With a time given, the phase under way counts up to it, so that a long wait shows while it lasts; not before
+    /// the training begins, since nobody writes down what was told by then.
     pub fn take(&mut self, counters: &Counters, now_ns: Option<u64>) -> Grown {
+        self.trains |= counters.steps > 0 || counters.batches > 0 || counters.eval_batches > 0;
+        let now_ns = now_ns.filter(|_| self.trains);
         let told = &self.told;
         let grown = Grown {
             steps: counters.steps.saturating_sub(told.steps),
@@ -56,7 +59,6 @@ impl Growth {
         for (told, grown) in self.told_sums_ns.iter_mut().zip(grown.phases_ns) {
             *told += grown;
         }
-        self.trains |= counters.steps > 0 || counters.batches > 0 || counters.eval_batches > 0;
         self.told = counters.clone();
         grown
     }
@@ -177,6 +179,20 @@ mod tests {
             growth.take(&after, Some(2_000_000_000)).phases_ns[data],
             600_000_000
         );
+    }
+
+    #[test]
+    fn a_wait_for_the_first_batch_is_told_when_it_has_come() {
+        let mut growth = Growth::default();
+        let data = Phase::Data as usize;
+        let before = Counters {
+            steps: 0,
+            ..counters([0; PHASES], data, 1_000_000_000)
+        };
+        assert_eq!(growth.take(&before, Some(5_000_000_000)).phases_ns[data], 0);
+        let after = counters([6000, 0, 0, 0, 0, 0, 0], 2, 7_000_000_000);
+        let told = growth.take(&after, Some(7_000_000_000));
+        assert_eq!(told.phases_ns[data], 6_000_000_000);
     }
 
     #[test]

@@ -1,4 +1,5 @@
 mod recorded;
+
 mod supplied;
 
 use super::measured::SENDING_S;
