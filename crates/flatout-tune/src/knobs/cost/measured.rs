@@ -7,7 +7,7 @@ use super::fed::Feeding;
 use super::guess::{device_s, guessed};
 use super::points::{curve, loading, samples_a_step};
 use super::supply::Supply;
-use super::{Cost, HANDOVER_S, STARVED};
+use super::{Cost, FIRST, HANDOVER_S, STARVED};
 use crate::knobs::Situation;
 use flatout_telemetry::Phase;
 
@@ -123,8 +123,8 @@ impl Cost {
             wait_s,
         };
         let first_s = cost.first_s(batch, workers);
-        if first_s > waited / steps {
-            // It would have been seen: whatever its samples are, they do not end.
+        if first_s / FIRST > waited / steps {
+            // As long as one takes alone would have been seen: whatever its samples are, they do not end.
             cost.epoch = None;
         } else if workers > 0 && !starved {
             cost.handover_s = (wait_s - first_s).max(0.0);

@@ -1,5 +1,4 @@
 mod recorded;
-
 mod supplied;
 
 use super::measured::SENDING_S;
