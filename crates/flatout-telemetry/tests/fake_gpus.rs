@@ -191,7 +191,7 @@ fn a_driver_that_does_not_start_is_explained() {
         ("no-permission", "refuses"),
         ("no-gpus", "sees no GPU"),
     ] {
-        let data = record("0.1", "0.05", &[("FLATOUT_FAKE_NVML_FAULT", fault)]);
+        let data = record("0.4", "0.05", &[("FLATOUT_FAKE_NVML_FAULT", fault)]);
         assert!(
             data.info.unknown.iter().any(|reason| reason.contains(words)),
             "{fault}: {:?}",

@@ -65,6 +65,9 @@ pub struct Done {
     pub outcome: Outcome,
 }
 
+/// Settings that change how a step's products are computed, and with that what all else is worth to it.
+const PRODUCTS: [&str; 3] = ["amp", "tf32", "compile"];
+
 /// What knobs look at: the best trial so far, and all others.
 pub struct Situation<'a> {
     pub analysis: &'a Analysis<'a>,
@@ -103,15 +106,16 @@ impl Situation<'_> {
             .reduce(f64::max)
     }
 
-    /// What a step's own part takes with this value, as a part of what it takes now: by the steps that a trial took with it which
-    /// computes the same, the latest first. In bf16, say, TF32 is worth something else.
+    /// What a step's own part takes with this value, as a part of what it takes now: by the steps that a trial took with it, the latest
+    /// first, of those whose products are the same. In bf16, say, TF32 is worth something else.
     pub fn own_ratio(&self, key: &str, value: &str) -> Option<f64> {
-        let now = cost::computing(self.settings);
+        let products = |settings: &Settings| PRODUCTS.map(|key| settings.get(key).map(str::to_owned));
+        let now = products(self.settings);
         let same = self
             .trials
             .iter()
             .rev()
-            .filter(|done| cost::computing(&done.settings) == now);
+            .filter(|done| products(&done.settings) == now);
         let measured = same.filter_map(|done| done.outcome.measured());
         let setting = format!("{key}={value}");
         measured
@@ -155,11 +159,15 @@ pub fn one(key: &str, value: impl ToString) -> Settings {
 
 /// All proposals that were not tried yet, the largest gain first.
 pub fn proposals(situation: &Situation) -> Vec<Proposal> {
+    let start = situation
+        .trials
+        .first()
+        .map_or_else(Settings::default, |done| done.settings.clone());
     let mut all: Vec<Proposal> = KNOBS
         .iter()
         .filter(|knob| knob.keys.iter().any(|key| situation.allows(key)))
         .flat_map(|knob| (knob.propose)(situation))
-        .filter(|proposal| !situation.tried(&sensible(situation.settings.with(&proposal.changes))))
+        .filter(|proposal| !situation.tried(&sensible(situation.settings, &proposal.changes, &start)))
         .filter(|proposal| proposal.worth.is_finite())
         .collect();
     all.sort_by(|a, b| b.worth.total_cmp(&a.worth));

@@ -89,6 +89,7 @@ struct Refused {
 }
 
 /// The best so far.
+#[derive(Clone)]
 struct Best {
     settings: Settings,
     measured: Measurement,
@@ -140,15 +141,15 @@ impl<'a> Search<'a> {
         let Some(first) = self.baseline()? else {
             return Err(TuneError::Interrupted.into());
         };
-        let baseline = (first.settings.clone(), first.measured.clone());
+        let baseline = first.clone();
         let own_workers = Analysis::new(&first.data)
             .train_loader()
             .and_then(|loader| loader.num_workers);
         let mut best = first;
         while let Some(proposal) = self.next(&best, self.kept_for_the_end(&best)) {
-            self.attempt(&proposal, &baseline.1, &mut best)?;
+            self.attempt(&proposal, &baseline.measured, &mut best)?;
         }
-        self.shrink(&baseline.1, &mut best)?;
+        self.shrink(&baseline.measured, &mut best)?;
         let (start, start_score) = self.confirm(&baseline, &mut best)?;
         if let Some(workers) = own_workers {
             // Turned away and back again: that is no change.
@@ -173,7 +174,7 @@ impl<'a> Search<'a> {
     }
 
     fn attempt(&mut self, proposal: &Proposal, baseline: &Measurement, best: &mut Best) -> Result<()> {
-        let settings = knobs::sensible(best.settings.with(&proposal.changes));
+        let settings = knobs::sensible(&best.settings, &proposal.changes, &self.options.start);
         let energy = self.options.objective == Objective::Energy;
         let other_batch = proposal.changes.get(BATCH).is_some();
         let plan = Plan {
@@ -185,10 +186,8 @@ impl<'a> Search<'a> {
             } else {
                 self.sizes(&settings)
             },
-            workers: knobs::feeding(&self.options.limits, self.machine),
-            freeze: self.options.limits.allows(knobs::FREEZE),
             variants: self.variants(&settings, other_batch),
-            ..self.options.plan.clone()
+            ..self.plan()
         };
         let outcome = self.measure(&settings, &plan, &proposal.changes, proposal.gain)?;
         let number = self.done.len();
@@ -214,6 +213,17 @@ impl<'a> Search<'a> {
             self.take(best, settings, measured);
         }
         Ok(())
+    }
+
+    /// The plan of trials that others follow: they ask other workers for batches, as the search would have them.
+    fn plan(&self) -> Plan {
+        let Options { limits, start, .. } = &self.options;
+        let alive = !self.dead.iter().any(|key| key == knobs::FREEZE);
+        Plan {
+            workers: knobs::feeding(limits, self.machine),
+            freeze: alive && limits.allows(knobs::FREEZE) && start.get(knobs::FREEZE) != Some("off"),
+            ..self.options.plan.clone()
+        }
     }
 
     /// How many times its batch a trial takes steps of: as far as it may grow.
@@ -297,12 +307,12 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The record of the measurement, without the steps of other sizes that came after it.
 /// What a trial's record tells.
 fn seen(data: &RunData) -> Analysis<'_> {
     Analysis::lasting(data, LEAST_SEEN_S)
 }
 
+/// The record of the measurement, without the steps of other sizes that came after it.
 fn load(measured: &Measurement) -> Result<RunData> {
     let mut data = Record::open(&measured.record)?.load();
     if let Some(until_s) = measured.until_s {

@@ -4,6 +4,8 @@
 
 #[path = "run/attach.rs"]
 mod attach;
+#[path = "run/loaders.rs"]
+mod loaders;
 #[path = "run/programs.rs"]
 mod programs;
 #[path = "run/settings.rs"]

@@ -20,6 +20,7 @@ def install(torch):
     if values.get("gc.freeze"):
         # A loader's workers have all that the program has, and never give it back.
         os.register_at_fork(after_in_child=gc.freeze)
+        told("gc.freeze")
     if values.get("malloc.keep"):
         told("malloc.keep", None if malloc.keep() else "no-mallopt")
     # Programs set these at their start; ours come after, with the first step.
@@ -45,7 +46,6 @@ def switches():
     if values.get("gc.freeze"):
         gc.collect()
         gc.freeze()
-        told("gc.freeze")
     if values.get("zero_grad.set_to_none") is not None:
         told("zero_grad.set_to_none")
 

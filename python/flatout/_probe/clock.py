@@ -34,6 +34,7 @@ FLUSH_NS = 1_000_000_000
 SUMS = slice(W_SUMS, W_SUMS + 7)
 W_STEP_HIST = W_HIST + STEP_HIST * BUCKETS
 
+
 def fresh():
     """Counters of a process in which nothing has happened yet: none of its time is waiting for data."""
     made = Ring()

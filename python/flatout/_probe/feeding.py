@@ -74,8 +74,10 @@ class Feeding:
         self.left, self.steps, self.before = self.warm_up(count), 0, None
 
     def source(self, count):
+        # Those of the program stay as they are: they are what the others are held against.
+        freeze = self.freeze and count != self.ours.num_workers
         with guard.unseen():
-            return over(self.torch, self.ours, count, self, self.ours.pin_memory, self.freeze)
+            return over(self.torch, self.ours, count, self, self.ours.pin_memory, freeze)
 
     def __iter__(self):
         """As a batch sampler: the program's own order, in batches of the size that is asked for at the time."""

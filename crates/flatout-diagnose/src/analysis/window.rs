@@ -215,6 +215,15 @@ mod tests {
     }
 
     #[test]
+    fn a_short_run_that_was_measured_on_purpose_is_enough() {
+        let data = Build::steady(3).done();
+        assert!(Window::find(&data).is_none());
+        let window = Window::lasting(&data, 1.0).unwrap();
+        assert!(window.wall_s() < SECONDS_NEEDED && window.steps >= STEPS_NEEDED);
+        assert!(Window::lasting(&Build::steady(1).done(), 1.0).is_none());
+    }
+
+    #[test]
     fn too_few_steps_make_no_window() {
         assert!(Window::find(&RunData::default()).is_none());
         assert!(Window::find(&Build::steady(2).done()).is_none());

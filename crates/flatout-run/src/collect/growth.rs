@@ -30,8 +30,8 @@ pub struct Grown {
 }
 
 impl Growth {
-    /// Takes the difference. With a time given, the phase under way counts up to it, so that a long wait shows while it lasts; not before
-    /// the training begins, since nobody writes down what was told by then.
+    /// Takes the difference. With a time given, the phase under way counts up to it, so that a long wait shows while it lasts. What passed
+    /// before the training begins is told with its beginning, since nobody writes it down by then.
     pub fn take(&mut self, counters: &Counters, now_ns: Option<u64>) -> Grown {
         self.trains |= counters.steps > 0 || counters.batches > 0 || counters.eval_batches > 0;
         let now_ns = now_ns.filter(|_| self.trains);
@@ -56,8 +56,10 @@ impl Growth {
                 .filter(|growth| growth.loader.is_some())
                 .collect(),
         };
-        for (told, grown) in self.told_sums_ns.iter_mut().zip(grown.phases_ns) {
-            *told += grown;
+        if self.trains {
+            for (told, grown) in self.told_sums_ns.iter_mut().zip(grown.phases_ns) {
+                *told += grown;
+            }
         }
         self.told = counters.clone();
         grown
@@ -187,9 +189,13 @@ mod tests {
         let data = Phase::Data as usize;
         let before = Counters {
             steps: 0,
-            ..counters([0; PHASES], data, 1_000_000_000)
+            ..counters([500, 0, 0, 0, 0, 0, 0], data, 1_000_000_000)
         };
-        assert_eq!(growth.take(&before, Some(5_000_000_000)).phases_ns[data], 0);
+        assert_eq!(
+            growth.take(&before, Some(5_000_000_000)).phases_ns[data],
+            500_000_000
+        );
+        assert!(!growth.trains());
         let after = counters([6000, 0, 0, 0, 0, 0, 0], 2, 7_000_000_000);
         let told = growth.take(&after, Some(7_000_000_000));
         assert_eq!(told.phases_ns[data], 6_000_000_000);

@@ -14,7 +14,7 @@ mod supply;
 
 pub use along::COPIED;
 pub use curve::Line;
-pub use points::{computing, points};
+pub use points::points;
 
 use along::Along;
 use crew::Crew;
@@ -248,7 +248,8 @@ impl Cost {
     pub fn gain(&self, batch: f64, workers: u64) -> f64 {
         let along = self.along(workers);
         let (then_s, now_s) = (along.step_s(batch, workers), self.now_s(workers));
-        let too_much = now_s > self.step_s && self.supplied_s(self.batch, self.workers) <= self.step_s;
+        let too_much =
+            workers > 0 && now_s > self.step_s && self.supplied_s(self.batch, self.workers) <= self.step_s;
         let then_s = if too_much {
             // What workers supply was not what was too much.
             then_s.max(along.supplied_s(batch, workers) * now_s / self.step_s)

@@ -180,12 +180,17 @@ pub fn workers(situation: &Situation, cost: &Cost, count: u64) -> Settings {
     changes
 }
 
-/// Settings without what only workers have, where there are none.
-pub fn sensible(mut settings: Settings) -> Settings {
-    if settings.get(WORKERS) == Some("0") {
-        settings.0.retain(|key, _| key != PERSISTENT && key != PREFETCH);
+/// Settings with these changes, without what only workers have where there are none; what came along with those goes with them, but
+/// for what the search began with.
+pub fn sensible(settings: &Settings, changes: &Settings, start: &Settings) -> Settings {
+    let mut changed = settings.with(changes);
+    if changed.get(WORKERS) == Some("0") {
+        changed.0.retain(|key, _| key != PERSISTENT && key != PREFETCH);
     }
-    settings
+    if changes.get(WORKERS) == Some("0") && start.get(FREEZE).is_none() {
+        changed.0.retain(|key, _| key != FREEZE);
+    }
+    changed
 }
 
 /// Workers stay between epochs, leave what they have from the program alone when they collect garbage, and their batches are pinned where
@@ -242,5 +247,30 @@ fn proposal(changes: Settings, gain: f64, share: f64) -> Proposal {
         worth: gain,
         why: message!(en: "{percent} of the time the steps wait for batches", zh: "{percent} 的时间在等待 batch"),
         changes_numbers: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_along_with_workers_goes_with_them() {
+        let settings = |text: &str| {
+            let mut all = Settings::default();
+            for (key, value) in text.split(',').filter_map(|pair| pair.split_once('=')) {
+                all.set(key, value);
+            }
+            all
+        };
+        let best =
+            settings("gc.freeze=on,loader.batch_size=64,loader.num_workers=4,loader.persistent_workers=on");
+        let (none, start) = (super::super::one(WORKERS, 0), Settings::default());
+        let without = settings("loader.batch_size=64,loader.num_workers=0");
+        assert_eq!(sensible(&best, &none, &start), without);
+        // What the search began with stays, and so does what is proposed for the program itself.
+        let frozen = super::super::one(FREEZE, "on");
+        assert_eq!(sensible(&best, &none, &frozen).get(FREEZE), Some("on"));
+        assert_eq!(sensible(&without, &frozen, &start).get(FREEZE), Some("on"));
     }
 }

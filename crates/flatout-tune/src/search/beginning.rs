@@ -3,7 +3,6 @@
 use super::report::{Row, Verdict};
 use super::{Best, Search, load};
 use crate::TuneError;
-use crate::knobs;
 use crate::trial::{Outcome, Plan, Settings};
 use flatout_core::Result;
 
@@ -64,10 +63,8 @@ impl Search<'_> {
             seconds: plan.seconds.max(BASELINE_S),
             settle_s: plan.settle_s.max(2.0 * BASELINE_S),
             sizes: self.sizes(&self.options.start),
-            workers: knobs::feeding(&self.options.limits, self.machine),
-            freeze: self.options.limits.allows(knobs::FREEZE),
             variants: self.variants(&self.options.start, true),
-            ..plan
+            ..self.plan()
         }
     }
 }

@@ -57,11 +57,8 @@ impl Search<'_> {
 
     /// Never slower than the start: when the gain is not plainly above the noise, both are measured again, and in doubt the start
     /// stays.
-    pub(super) fn confirm(
-        &mut self,
-        (start, measured): &(Settings, Measurement),
-        best: &mut Best,
-    ) -> Result<(Settings, Rate)> {
+    pub(super) fn confirm(&mut self, baseline: &Best, best: &mut Best) -> Result<(Settings, Rate)> {
+        let start = &baseline.settings;
         if best.settings == *start {
             return Ok((start.clone(), best.score()));
         }
@@ -75,9 +72,10 @@ impl Search<'_> {
         let scores = self.scores_of(start);
         let pooled = Rate::pooled(&scores).unwrap_or_default();
         if !clear && !judge::after_repeat(best.score(), pooled) {
-            best.settings = start.clone();
-            best.measured = measured.clone();
-            best.scores = scores;
+            *best = Best {
+                scores,
+                ..baseline.clone()
+            };
         }
         Ok((start.clone(), pooled))
     }

@@ -135,42 +135,6 @@ fn reads_of_a_tensor_are_told_with_their_line() {
     assert_eq!(items, 16);
 }
 
-#[test]
-fn forked_and_spawned_workers_tell_what_preparing_costs() {
-    let Some(python) = torch_python() else { return };
-    for (context, workers) in [("fork", "2"), ("spawn", "1")] {
-        let place = Place::new();
-        place.script("train.py", TRAIN);
-        let (output, data) = place.run(&python, &[], &["train.py", workers, context]);
-        assert_eq!(
-            output.stdout,
-            b"done\n",
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        let (batches, fetch) = data
-            .events
-            .iter()
-            .filter_map(|event| match event.kind {
-                EventKind::Workers {
-                    loader: 0,
-                    batches,
-                    fetch_ms,
-                    garbage_ms,
-                    ..
-                } => {
-                    assert!(garbage_ms.is_some(), "{context}");
-                    Some((batches, fetch_ms))
-                }
-                _ => None,
-            })
-            .fold((0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        assert_eq!(batches, 16, "{context}");
-        assert!(fetch >= 256.0, "{context}: {fetch}");
-        assert_eq!(steps(&data), 16);
-    }
-}
-
 /// More loaders than the ring has places for: each takes over the place of one that is used no more.
 const MANY_LOADERS: &str = "
 import sys, torch
@@ -283,64 +247,6 @@ fn the_compiler_sees_no_difference() {
         String::from_utf8_lossy(&alone.stdout),
         String::from_utf8_lossy(&with.stdout)
     );
-}
-
-/// Whole batches of both sizes by each number of workers, none of batches that would take too long, and nothing left switched off.
-#[test]
-fn workers_are_asked_for_batches_alone() {
-    let Some(python) = torch_python() else { return };
-    let place = Place::new();
-    place.script("supplied.py", include_str!("programs/supplied.py"));
-    let (output, _) = place.run(&python, &["--quiet"], &["supplied.py"]);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let told: serde_json::Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{errors}"));
-    let asked = |name: &str| -> Vec<(u64, u64)> {
-        let all = told[name].as_array().unwrap().iter();
-        all.map(|one| (one["workers"].as_u64().unwrap(), one["samples"].as_u64().unwrap()))
-            .collect()
-    };
-    assert_eq!(asked("own"), [(2, 2), (3, 2)], "{told}");
-    let asked = asked("supply");
-    assert_eq!(asked, [(2, 10), (2, 40), (1, 10), (1, 40)], "{told}");
-    for ((workers, samples), one) in asked.iter().zip(told["supply"].as_array().unwrap()) {
-        // They sleep for each sample, all of them all the time.
-        let least_s = *samples as f64 * 0.5e-3 / *workers as f64;
-        assert!(one["batch_s"].as_f64().unwrap() > least_s * 0.8, "{one}");
-        assert!(one["host_s"].as_f64().unwrap() > 0.0, "{one}");
-    }
-    for none in ["dear", "broken", "larger"] {
-        assert_eq!(told[none], serde_json::json!([]), "{none}");
-    }
-    assert_eq!(told["made"], serde_json::json!([8, 30]));
-    assert_eq!(told["frozen"], serde_json::json!([0, 1]));
-    assert_eq!(told["off"], serde_json::json!(false));
-}
-
-/// A model that is copied to a device long before the first batch: that is no waiting for data, and later waits are told in full.
-#[test]
-fn nothing_waits_for_data_before_there_is_a_loop() {
-    let Some(python) = torch_python() else { return };
-    let place = Place::new();
-    place.script("late.py", include_str!("programs/begins_late.py"));
-    let (output, data) = place.run(&python, &["--quiet"], &["late.py"]);
-    assert!(output.status.success());
-    let spent = |phase: Phase| -> f64 { data.steps.iter().map(|tick| tick.phase_ms(phase)).sum() };
-    let waited: f64 = data
-        .events
-        .iter()
-        .filter_map(|event| match event.kind {
-            EventKind::LoaderUse { wait_ms, .. } => Some(wait_ms),
-            _ => None,
-        })
-        .sum();
-    assert!(waited > 400.0, "{waited}");
-    assert!(
-        (spent(Phase::Data) / waited - 1.0).abs() < 0.2,
-        "{}",
-        spent(Phase::Data)
-    );
-    assert!(spent(Phase::Other) > 1900.0);
 }
 
 #[test]

@@ -68,7 +68,6 @@ def describe(loader):
     _known[loader] = Loader(_count, loader.num_workers, length(loader), alike(loader))
     scope, place = "loader.%d" % _count, places.user_place(2)
     _count += 1
-    context = loader.multiprocessing_context
     values = {
         "num_workers": loader.num_workers,
         "batch_size": loader.batch_size if loader.batch_size else getattr(loader.batch_sampler, "batch_size", None),
@@ -78,13 +77,23 @@ def describe(loader):
         "drop_last": bool(loader.drop_last),
         "shuffle": "Random" in type(loader.sampler).__name__ or getattr(loader.sampler, "shuffle", None) is True,
         "dataset": type(loader.dataset).__name__,
-        "multiprocessing_context": context.get_start_method() if context is not None else None,
+        "multiprocessing_context": start_method(loader.multiprocessing_context),
     }
     if type(loader.sampler).__name__ != "_InfiniteConstantSampler" and hasattr(loader.dataset, "__len__"):
         values["length"] = len(loader.dataset)
     for key, value in values.items():
         clock.fact("loader." + key, value, scope, place)
     clock.begin()
+
+
+def start_method(context):
+    """How workers begin, where that was said or is no fork. Asking for the program's own without `allow_none` would settle it."""
+    if context is not None:
+        return context.get_start_method()
+    import multiprocessing
+
+    default = multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+    return default if default != "fork" else None
 
 
 def length(loader):
