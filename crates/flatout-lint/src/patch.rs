@@ -104,8 +104,37 @@ fn add(list: &mut Vec<Edit>, edit: Edit) {
 }
 
 /// What somebody has to do who wants a setting that is no argument.
-fn by_hand(key: &str) -> Message {
-    match key {
+fn by_hand(wanted: &Wanted) -> Message {
+    let value = &wanted.value;
+    match wanted.key.as_str() {
+        "threads.torch" => message!(
+            en: "call torch.set_num_threads({value}) at the program's start",
+            zh: "在程序开头调用 torch.set_num_threads({value})"
+        ),
+        "tf32" => message!(
+            en: "torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True at the program's start",
+            zh: "在程序开头写 torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True"
+        ),
+        "cudnn.benchmark" => message!(
+            en: "torch.backends.cudnn.benchmark = True at the program's start",
+            zh: "在程序开头写 torch.backends.cudnn.benchmark = True"
+        ),
+        "channels_last" => message!(
+            en: "model.to(memory_format=torch.channels_last), and the same for each batch of images",
+            zh: "对模型调用 .to(memory_format=torch.channels_last)，每个图像 batch 也一样"
+        ),
+        "amp" => message!(
+            en: "the forward pass and the loss within torch.autocast(device, dtype=torch.bfloat16)",
+            zh: "把前向计算和 loss 放进 torch.autocast(device, dtype=torch.bfloat16)"
+        ),
+        "compile" => message!(
+            en: "model = torch.compile(model, mode=\"{value}\") before the training loop",
+            zh: "在训练循环之前写 model = torch.compile(model, mode=\"{value}\")"
+        ),
+        "zero_grad.set_to_none" => message!(
+            en: "optimizer.zero_grad() without set_to_none=False",
+            zh: "调用 optimizer.zero_grad() 时不写 set_to_none=False"
+        ),
         "malloc.keep" => message!(
             en: "set MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ to 1073741824 in the program's environment",
             zh: "在程序的环境变量中把 MALLOC_TRIM_THRESHOLD_ 和 MALLOC_MMAP_THRESHOLD_ 设为 1073741824"
@@ -120,7 +149,7 @@ fn by_hand(key: &str) -> Message {
 /// `None` when the source says so already.
 fn edit(project: &Project, wanted: &Wanted) -> Result<Option<Edit>, Message> {
     let known = ARGUMENTS.iter().find(|(key, _, _)| *key == wanted.key);
-    let (_, name, position) = known.ok_or_else(|| by_hand(&wanted.key))?;
+    let (_, name, position) = known.ok_or_else(|| by_hand(wanted))?;
     let place = wanted.place.as_ref().ok_or_else(no_place)?;
     let call = built_at(project, place, wanted.key.starts_with("loader.")).ok_or_else(no_place)?;
     let value = literal(&wanted.value);
@@ -278,6 +307,29 @@ def main(data, args):
         assert_eq!(text, PROGRAM);
         assert_eq!(left.len(), 3, "{left:?}");
         assert!(left[0].contains("args.batch"), "{left:?}");
+    }
+
+    #[test]
+    fn what_is_no_argument_comes_with_the_line_to_write() {
+        for (key, value, line) in [
+            ("threads.torch", "1", "torch.set_num_threads(1)"),
+            ("tf32", "on", "allow_tf32 = True"),
+            ("cudnn.benchmark", "on", "cudnn.benchmark = True"),
+            ("channels_last", "on", "memory_format=torch.channels_last"),
+            ("amp", "bf16", "torch.autocast("),
+            (
+                "compile",
+                "reduce-overhead",
+                "torch.compile(model, mode=\"reduce-overhead\")",
+            ),
+            ("zero_grad.set_to_none", "on", "optimizer.zero_grad()"),
+            ("gc.freeze", "on", "gc.freeze()"),
+            ("malloc.keep", "on", "MALLOC_TRIM_THRESHOLD_"),
+        ] {
+            let (text, left) = new_text(&[wanted(key, value, 8)]);
+            assert_eq!(text, PROGRAM);
+            assert!(left[0].contains(line), "{left:?}");
+        }
     }
 
     #[test]
