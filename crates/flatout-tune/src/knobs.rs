@@ -90,6 +90,12 @@ impl Situation<'_> {
         self.limits.allows(key)
     }
 
+    /// What trials with such settings measured, the latest first.
+    pub fn measured_with(&self, such: impl Fn(&Settings) -> bool) -> impl Iterator<Item = &Measurement> {
+        let latest = self.trials.iter().rev().filter(move |done| such(&done.settings));
+        latest.filter_map(|done| done.outcome.measured())
+    }
+
     pub fn tried(&self, settings: &Settings) -> bool {
         self.trials.iter().any(|done| done.settings == *settings)
     }
@@ -111,12 +117,7 @@ impl Situation<'_> {
     pub fn own_ratio(&self, key: &str, value: &str) -> Option<f64> {
         let products = |settings: &Settings| PRODUCTS.map(|key| settings.get(key).map(str::to_owned));
         let now = products(self.settings);
-        let same = self
-            .trials
-            .iter()
-            .rev()
-            .filter(|done| products(&done.settings) == now);
-        let measured = same.filter_map(|done| done.outcome.measured());
+        let measured = self.measured_with(move |settings| products(settings) == now);
         let setting = format!("{key}={value}");
         measured
             .flat_map(|measured| &measured.variants)

@@ -9,7 +9,7 @@ is the program's own (collecting many samples' garbage): the mean counts.
 from time import perf_counter_ns, sleep
 
 from . import guard
-from .own_loader import endless, over, prefetched, suitable
+from .own_loader import batches, over, prefetched, suitable
 from .patches import loader
 from .sizes import counters
 
@@ -77,16 +77,7 @@ class Feeding:
         # Those of the program stay as they are: they are what the others are held against.
         freeze = self.freeze and count != self.ours.num_workers
         with guard.unseen():
-            return over(self.torch, self.ours, count, self, self.ours.pin_memory, freeze)
-
-    def __iter__(self):
-        """As a batch sampler: the program's own order, in batches of the size that is asked for at the time."""
-        batch = []
-        for index in endless(self.ours.batch_sampler):
-            batch.append(index)
-            if len(batch) >= self.size:
-                yield batch
-                batch = []
+            return over(self.torch, self.ours, count, batches(self.ours, lambda: self.size), self.ours.pin_memory, freeze)
 
     def stepped(self, now):
         """Whether all is done."""

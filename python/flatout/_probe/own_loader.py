@@ -58,6 +58,17 @@ def endless(batches):
                 yield index
 
 
+def batches(one, size):
+    """Its samples in the program's own order, in batches of the size that `size()` gives at the time, without an end: workers that
+    run out of work would leave the others more room."""
+    batch = []
+    for index in endless(one.batch_sampler):
+        batch.append(index)
+        if len(batch) >= size():
+            yield batch
+            batch = []
+
+
 def prefetched(one):
     return one.prefetch_factor or PREFETCH
 

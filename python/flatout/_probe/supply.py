@@ -7,7 +7,7 @@ import os
 from time import perf_counter_ns, process_time_ns
 
 from . import guard
-from .own_loader import endless, over, prefetched, suitable
+from .own_loader import batches, over, prefetched, suitable
 from .patches import loader
 
 # Batches that are timed, at least; with more workers twice as many as those, since they come in bursts.
@@ -52,9 +52,9 @@ class Supply:
         if not parts:
             return
         self.part = parts[0]
-        batches = self.batches(endless(one.batch_sampler))
+        asked = batches(one, lambda: self.part)
         # Pinned, as the search would have them.
-        source, whole = over(self.torch, one, count, batches, self.torch.cuda.is_initialized(), self.freeze), False
+        source, whole = over(self.torch, one, count, asked, self.torch.cuda.is_initialized(), self.freeze), False
         try:
             whole = all(self.tell(source, count, part, warm, timed) for part in parts)
         finally:
@@ -63,11 +63,6 @@ class Supply:
                 for worker in source._workers:
                     worker.kill()
             source._shutdown_workers()
-
-    def batches(self, indices):
-        """Of the size that is asked for at the time, without an end: workers that run out of work would leave the others more room."""
-        while True:
-            yield [next(indices) for _ in range(self.part)]
 
     def tell(self, source, count, part, warm, timed):
         """Whether there was time for it."""

@@ -59,12 +59,7 @@ fn own_threads(situation: &Situation) -> Option<f64> {
 /// By the steps that trials took with other numbers of threads, the smallest number first; the program's own among them. Of several
 /// trials the latest that began with the program's own speaks.
 pub fn tried(situation: &Situation) -> Vec<(f64, f64)> {
-    let own = situation
-        .trials
-        .iter()
-        .rev()
-        .filter(|done| done.settings.get(KEY).is_none());
-    let measured = own.filter_map(|done| done.outcome.measured());
+    let measured = situation.measured_with(|settings| settings.get(KEY).is_none());
     let told = measured.map(|measured| {
         let variants = measured.variants.iter();
         let counts = variants.filter_map(|variant| {

@@ -13,12 +13,9 @@ impl Feeding {
     /// By the latest trial that computes the same. `reckoned` gives a step's seconds for its workers, threads and samples.
     pub fn of(situation: &Situation, reckoned: impl Fn(&Fed) -> f64) -> Self {
         let now = computing(situation.settings);
-        let same = situation
-            .trials
-            .iter()
-            .rev()
-            .filter(|done| computing(&done.settings) == now);
-        let mut told = same.filter_map(|done| Some(&done.outcome.measured()?.fed));
+        let mut told = situation
+            .measured_with(move |settings| computing(settings) == now)
+            .map(|measured| &measured.fed);
         let fed = told.find(|fed| !fed.is_empty());
         Self::meeting(fed.into_iter().flatten().copied(), reckoned)
     }

@@ -19,8 +19,7 @@ pub fn samples_a_step(measured: &Measurement) -> Option<f64> {
 
 /// How making a batch grows with its samples, from the two sizes that were made with nobody beside; the latest trial that did.
 pub fn loading(situation: &Situation) -> Option<Line> {
-    situation.trials.iter().rev().find_map(|done| {
-        let measured = done.outcome.measured()?;
+    situation.measured_with(|_| true).find_map(|measured| {
         let mut made: Vec<(f64, f64)> = measured
             .sizes
             .iter()

@@ -31,8 +31,7 @@ enum Sizes {
 impl Supply {
     /// Of all trials, of each size the latest: neither what a step computes nor the loader's settings change it.
     pub fn of(situation: &Situation) -> Self {
-        let latest = situation.trials.iter().rev();
-        let measured = latest.filter_map(|done| done.outcome.measured());
+        let measured = situation.measured_with(|_| true);
         Self::by(measured.flat_map(|measured| measured.supply.clone()))
     }
 
