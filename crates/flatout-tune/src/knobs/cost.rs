@@ -93,9 +93,10 @@ impl Cost {
         (self.wait_s + self.along.restart_s * self.batch) / self.step_s
     }
 
-    /// The part of the step's own time that its samples do not change.
+    /// The part of the step's own time that its samples do not change. Sizes are measured apart from the loop, so the two may differ a
+    /// little.
     pub fn fixed_share(&self) -> f64 {
-        self.own.fixed_near(self.batch) / self.step_s
+        (self.own.fixed_near(self.batch) / self.step_s).min(1.0)
     }
 
     /// Threads for a step's own part beside so many workers: where threads that wait for each other have to share their CPUs, they
