@@ -2,6 +2,7 @@
 //!
 //! - [`window`]: the steady part of the run and its totals per phase
 //! - [`time`]: where every second of the whole run went
+//! - [`copies`]: copies to the device that wait for it
 //! - [`facts`]: settings in force, by key and scope
 //! - [`loaders`]: each `DataLoader`, its settings, its workers and what they cost
 //! - [`workers`]: the loaders' worker processes
@@ -13,6 +14,7 @@
 //! - [`spans`]: evaluations, checkpoints, garbage collections
 
 pub mod compiles;
+mod copies;
 pub mod facts;
 pub mod gpus;
 pub mod host;
@@ -105,9 +107,9 @@ impl<'a> Analysis<'a> {
     fn over(data: &'a RunData, window: Option<Window>) -> Self {
         let range = window.as_ref().map_or((0.0, f64::INFINITY), Window::range);
         let facts = Facts::new(&data.facts);
-        Self {
+        let mut analysis = Self {
             data,
-            time: TimeTable::new(data),
+            time: TimeTable::default(),
             loaders: loaders::digest(data, &facts, range),
             syncs: syncs::digest(data, range),
             host: Host::new(data, range),
@@ -117,7 +119,13 @@ impl<'a> Analysis<'a> {
             spans: Spans::new(data, range),
             facts,
             window,
+        };
+        let waiting = copies::waiting_share(&analysis);
+        if let Some(window) = &mut analysis.window {
+            copies::tell_apart(&mut window.phase_s, waiting);
         }
+        analysis.time = TimeTable::new(data, waiting);
+        analysis
     }
 
     /// The share of the window's wall time in a phase; 0 without a window.

@@ -1,5 +1,6 @@
 //! Where every second of the run went. The rows add up to the run; what nothing explains is a row of its own.
 
+use super::copies;
 use flatout_core::{Message, message};
 use flatout_telemetry::Phase;
 use flatout_telemetry::record::RunData;
@@ -22,7 +23,8 @@ pub struct TimeRow {
 }
 
 impl TimeTable {
-    pub fn new(data: &RunData) -> Self {
+    /// Of a run whose copies to the device wait for it this share of their time.
+    pub fn new(data: &RunData, waiting_in_copies: f64) -> Self {
         let Some(total_s) = length(data) else {
             return Self::default();
         };
@@ -35,6 +37,7 @@ impl TimeTable {
                 *phases.entry(*phase).or_default() += time.ms / 1e3;
             }
         }
+        copies::tell_apart(&mut phases, waiting_in_copies);
         let stepping = || {
             ticks
                 .iter()
@@ -158,7 +161,7 @@ mod tests {
             .phase(Phase::Data, 0.4)
             .phase(Phase::Compute, 0.3)
             .done();
-        let table = TimeTable::new(&data);
+        let table = TimeTable::new(&data, 0.0);
         let sum: f64 = table.rows.iter().map(|row| row.share).sum();
         assert!((sum - 1.0).abs() < 1e-9);
         let seconds: f64 = table.rows.iter().map(|row| row.seconds).sum();
@@ -174,7 +177,7 @@ mod tests {
     fn phases_that_began_before_the_first_tick_are_not_counted_twice() {
         let mut data = Build::steady(20).done();
         data.steps[0].phases.entry(Phase::Other).or_default().ms = 1500.0;
-        let table = TimeTable::new(&data);
+        let table = TimeTable::new(&data, 0.0);
         let seconds: f64 = table.rows.iter().map(|row| row.seconds).sum();
         assert!(
             (seconds - table.total_s).abs() < 1e-6,
@@ -190,7 +193,7 @@ mod tests {
             tick.steps = 0;
         }
         let first = data.steps[5].t - data.steps[5].dt;
-        let table = TimeTable::new(&data);
+        let table = TimeTable::new(&data, 0.0);
         let start = table.rows.iter().find(|row| row.key == "start-up").unwrap();
         assert!(
             (start.seconds - first).abs() < 1e-6,
@@ -204,7 +207,7 @@ mod tests {
     #[test]
     fn what_profiling_takes_is_not_the_programs() {
         let steady = || Build::steady(20).phase(Phase::Compute, 0.6);
-        let table = TimeTable::new(&steady().fact("profile.seconds", 3.0).done());
+        let table = TimeTable::new(&steady().fact("profile.seconds", 3.0).done(), 0.0);
         let row = |key: &str| {
             table
                 .rows
@@ -213,12 +216,12 @@ mod tests {
                 .map_or(0.0, |row| row.seconds)
         };
         assert!((row("profiling") - 3.0).abs() < 1e-9);
-        let before = TimeTable::new(&steady().done());
+        let before = TimeTable::new(&steady().done(), 0.0);
         assert!((row("unexplained") + 3.0 - before.share("unexplained") * before.total_s).abs() < 1e-6);
     }
 
     #[test]
     fn nothing_is_known_of_nothing() {
-        assert_eq!(TimeTable::new(&RunData::default()), TimeTable::default());
+        assert_eq!(TimeTable::new(&RunData::default(), 0.0), TimeTable::default());
     }
 }

@@ -10,7 +10,8 @@
 //! ## Fix
 //! `pin_memory=True` in the loader and `.to(device, non_blocking=True)`.
 //! ## When it is wrong
-//! Little memory to pin, or a custom batch type without `pin_memory()`.
+//! Little memory to pin, or a custom batch type without `pin_memory()`. A copy that waits for work queued before it is not meant:
+//! what it takes beyond its bytes, while the device is busy, counts as waiting for the device.
 //! ## References
 //! TraceML: H2D 10% and 20% of a step. PyTorch's guide on pinned memory and `non_blocking`.
 //!
@@ -24,7 +25,7 @@
 //! ## 怎么改
 //! loader 设置 `pin_memory=True`，并用 `.to(device, non_blocking=True)`。
 //! ## 何时不成立
-//! 可锁页的内存很少，或自定义的 batch 类型没有 `pin_memory()`。
+//! 可锁页的内存很少，或自定义的 batch 类型没有 `pin_memory()`。等待之前排队的计算完成的拷贝不算：设备繁忙时，超出其字节数所需的时间计为等待设备。
 //! ## 参考
 //! TraceML：主机到设备的拷贝占一步的 10% 和 20%。PyTorch 关于锁页内存和 `non_blocking` 的指南。
 
@@ -125,6 +126,12 @@ mod tests {
         (info.pcie_generation_max, info.pcie_width_max) = (Some(3), Some(16));
         // 100 batches a second of 120 MB need 0.75 s of each second on that bus.
         assert!(gain(&data) < free && (gain(&data) - 1.0 / 0.75).abs() < 0.02, "{}", gain(&data));
+    }
+
+    #[test]
+    fn a_copy_that_waits_for_a_busy_device_is_none() {
+        let small = copying(false).fact("input.bytes", 128 << 10).busy(0.97).gpu(|gpu| gpu.util = Some(0.97));
+        assert!(run(check, small).is_none());
     }
 
     #[test]
