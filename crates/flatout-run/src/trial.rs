@@ -8,6 +8,7 @@
 
 mod group;
 mod measured;
+mod power;
 mod route;
 
 pub use group::adopt_orphans;

@@ -66,7 +66,7 @@ pub struct Done {
 }
 
 /// Settings that change how a step's products are computed, and with that what all else is worth to it.
-const PRODUCTS: [&str; 3] = ["amp", "tf32", "compile"];
+pub(crate) const PRODUCTS: [&str; 3] = ["amp", "tf32", "compile"];
 
 /// What knobs look at: the best trial so far, and all others.
 pub struct Situation<'a> {

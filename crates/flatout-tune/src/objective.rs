@@ -1,7 +1,8 @@
 //! What "better" means.
 
 use crate::TuneError;
-use crate::trial::{Measurement, Rate};
+use crate::knobs::PRODUCTS;
+use crate::trial::{Measurement, Rate, Settings};
 use flatout_core::{Message, message};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,6 +45,21 @@ impl Objective {
         }
     }
 
+    /// The factor on the objective that a factor on the speed makes, by what was measured before the change. A sample costs a card the same
+    /// energy however fast they come, on top of what it takes idle, unless the products become others. `None` where that is not known.
+    pub fn predicted(self, speed: f64, changes: &Settings, before: &Measurement) -> Option<f64> {
+        if self != Self::Energy {
+            return Some(speed);
+        }
+        let (power_w, idle_w) = before.power_w.zip(before.idle_w)?;
+        let same_products = PRODUCTS.iter().all(|key| changes.get(key).is_none());
+        let wanted_w = idle_w + (power_w - idle_w).max(0.0) * speed;
+        let then_w = before
+            .limit_w
+            .map_or(wanted_w, |limit| wanted_w.min(limit.max(power_w)));
+        (same_products && then_w > 0.0).then(|| speed * power_w / then_w)
+    }
+
     pub fn unit(self, samples: bool) -> Message {
         match (self, samples) {
             (Self::SamplesPerSecond, true) => message!(en: "samples/s", zh: "样本/秒"),
@@ -80,6 +96,32 @@ mod tests {
             Some(180_000.0)
         );
         assert_eq!(Objective::Energy.score(&Measurement::default()), None);
+    }
+
+    fn settings(key: &str, value: &str) -> Settings {
+        [(key.to_owned(), value.to_owned())].into_iter().collect()
+    }
+
+    #[test]
+    fn energy_grows_less_than_speed() {
+        let before = Measurement {
+            power_w: Some(211.0),
+            idle_w: Some(126.0),
+            limit_w: Some(700.0),
+            ..Measurement::default()
+        };
+        let predicted = |speed: f64, changes: &Settings| Objective::Energy.predicted(speed, changes, &before);
+        let larger = settings("loader.batch_size", "256");
+        // As measured with a CNN on an H200: 3.54 times as fast took 426 W, 1.76 times as many samples a joule.
+        let gain = predicted(3.54, &larger).unwrap();
+        assert!((gain / 1.76 - 1.0).abs() < 0.02, "{gain}");
+        // At its power limit a card only gets faster by what saves energy.
+        assert!((predicted(10.0, &larger).unwrap() - 10.0 * 211.0 / 700.0).abs() < 1e-9);
+        assert_eq!(predicted(2.0, &settings("amp", "bf16")), None);
+        let unknown = Objective::Energy.predicted(2.0, &larger, &Measurement::default());
+        assert_eq!(unknown, None);
+        let speed = Objective::SamplesPerSecond.predicted(2.0, &larger, &Measurement::default());
+        assert_eq!(speed, Some(2.0));
     }
 
     #[test]

@@ -175,7 +175,8 @@ impl<'a> Search<'a> {
 
     fn attempt(&mut self, proposal: &Proposal, baseline: &Measurement, best: &mut Best) -> Result<()> {
         let settings = knobs::sensible(&best.settings, &proposal.changes, &self.options.start);
-        let energy = self.options.objective == Objective::Energy;
+        let objective = self.options.objective;
+        let energy = objective == Objective::Energy;
         let other_batch = proposal.changes.get(BATCH).is_some();
         let plan = Plan {
             beat: (!energy).then_some(best.measured.rate.mean * CUT),
@@ -189,7 +190,9 @@ impl<'a> Search<'a> {
             variants: self.variants(&settings, other_batch),
             ..self.plan()
         };
-        let outcome = self.measure(&settings, &plan, &proposal.changes, proposal.gain)?;
+        let speed = proposal.gain;
+        let predicted = speed.and_then(|speed| objective.predicted(speed, &proposal.changes, &best.measured));
+        let outcome = self.measure(&settings, &plan, &proposal.changes, predicted)?;
         let number = self.done.len();
         let (verdict, measured) = self.judge(proposal, baseline, best, outcome)?;
         let Some(verdict) = verdict else { return Ok(()) };
@@ -205,7 +208,7 @@ impl<'a> Search<'a> {
             number,
             knob: Some(proposal.knob.to_owned()),
             why: proposal.why.clone(),
-            predicted: proposal.gain,
+            predicted,
             ..Row::new(&settings, &proposal.changes, verdict)
         };
         self.row(row, measured.clone(), Some(best.score().mean));

@@ -126,6 +126,11 @@ pub struct Measurement {
     pub memory_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_w: Option<f64>,
+    /// What the GPUs take awake and idle, and may take at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_w: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_w: Option<f64>,
     /// Samples seen, and the loss there. `None` for a loss that is not a number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<(u64, Option<f64>)>,

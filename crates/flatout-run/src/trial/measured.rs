@@ -1,5 +1,6 @@
 //! What a trial measured: from the file that the probe writes at its end, or from the record that our own trainer keeps.
 
+use super::power;
 use crate::collect::Clock;
 use flatout_telemetry::Record;
 use flatout_telemetry::record::RunData;
@@ -60,6 +61,8 @@ pub struct Told {
     cut: bool,
     memory_bytes: Option<u64>,
     power_w: Option<f64>,
+    idle_w: Option<f64>,
+    limit_w: Option<f64>,
 }
 
 impl Told {
@@ -100,6 +103,8 @@ impl Told {
             until_s: self.until_s,
             memory_bytes: self.memory_bytes,
             power_w: self.power_w,
+            idle_w: self.idle_w,
+            limit_w: self.limit_w,
             losses: self.losses,
             cut: self.cut,
             not_in_force: Vec::new(),
@@ -145,39 +150,10 @@ pub fn from_probe(folder: &Path, data: &RunData, clock: &Clock) -> Told {
         losses: file.losses,
         cut: file.cut,
         memory_bytes: file.memory_bytes,
-        power_w: power(data, window),
+        power_w: power::mean(data, window),
+        idle_w: power::idle(data),
+        limit_w: power::limit(data),
     }
-}
-
-/// Mean power of all GPUs of the run over a window, by the energy counter where there is one.
-fn power(data: &RunData, (begin, end): (f64, f64)) -> Option<f64> {
-    let within: Vec<_> = data
-        .samples
-        .iter()
-        .filter(|sample| sample.t >= begin && sample.t <= end)
-        .collect();
-    let (first, last) = (within.first()?, within.last()?);
-    let mut total = None;
-    for (index, gpu) in &last.gpus {
-        let before = first.gpus.get(index);
-        let counted = gpu
-            .energy_j
-            .zip(before.and_then(|gpu| gpu.energy_j))
-            .filter(|_| last.t > first.t);
-        let watts = counted
-            .map(|(after, before)| (after - before) / (last.t - first.t))
-            .or_else(|| {
-                let readings: Vec<f64> = within
-                    .iter()
-                    .filter_map(|sample| sample.gpus.get(index)?.power_w)
-                    .collect();
-                (!readings.is_empty()).then(|| readings.iter().sum::<f64>() / readings.len() as f64)
-            });
-        if let Some(watts) = watts {
-            *total.get_or_insert(0.0) += watts;
-        }
-    }
-    total
 }
 
 /// Steps in the record that our own trainer keeps.
@@ -232,7 +208,9 @@ pub fn from_record(data: &RunData, _plan: &Plan) -> Told {
     }
     told.complete = told.ends.len() >= LEAST_STEPS;
     let begin = steady(data).next().map_or(0.0, |tick| tick.t - tick.dt);
-    told.power_w = power(data, (begin, data.steps.last().map_or(0.0, |tick| tick.t)));
+    told.power_w = power::mean(data, (begin, data.steps.last().map_or(0.0, |tick| tick.t)));
+    told.idle_w = power::idle(data);
+    told.limit_w = power::limit(data);
     told
 }
 
