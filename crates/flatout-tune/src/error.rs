@@ -139,7 +139,7 @@ fn start(outcome: &Outcome) -> Message {
         }
         Outcome::TooShort { steps, tail } => {
             let tail = last_lines(tail);
-            message!(en: "the program ended after {steps} steps, too few to measure{tail}", zh: "程序只运行了 {steps} 步就结束，无法测量{tail}")
+            message!(en: "the program ended after {steps} steps, too soon to measure{tail}", zh: "程序运行 {steps} 步后就结束，来不及测量{tail}")
         }
         Outcome::Hung { seconds, tail } => {
             let tail = last_lines(tail);

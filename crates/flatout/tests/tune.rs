@@ -10,6 +10,8 @@ mod checking;
 mod disk;
 #[path = "tune/objectives.rs"]
 mod objectives;
+#[path = "tune/own_trainer.rs"]
+mod own_trainer;
 #[path = "tune/programs.rs"]
 mod programs;
 #[path = "run/support.rs"]
