@@ -29,6 +29,7 @@ pub mod source;
 mod suppress;
 #[cfg(test)]
 mod testing;
+pub mod written;
 
 pub use lint::{LintError, Outcome, lint};
 pub use settings::Settings;

@@ -93,6 +93,13 @@ impl Given {
         }
     }
 
+    /// These values fill in where nothing was given.
+    pub fn underlay(&mut self, pairs: &[(String, String)]) {
+        for (name, value) in pairs {
+            self.add(name, value);
+        }
+    }
+
     fn add(&mut self, name: &str, value: &str) {
         if let Some(setting) = settings::find(name) {
             self.values.entry(setting.key).or_insert_with(|| value.to_owned());

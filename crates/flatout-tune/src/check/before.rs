@@ -46,7 +46,7 @@ pub fn before(known: &Before, limits: &Limits) -> Vec<Item> {
 }
 
 fn not_given() -> Message {
-    message!(en: "neither the configuration nor the command says", zh: "配置和命令中都没有给出")
+    message!(en: "neither the configuration, the command nor the source says", zh: "配置、命令和源码中都没有给出")
 }
 
 fn no_gpu() -> Message {

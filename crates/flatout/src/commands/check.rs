@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::output::write_stdout;
 use clap::Args;
 use flatout_core::{Failure, Finding, Message, Result, message};
-use flatout_lint::Settings;
+use flatout_lint::{Settings, written};
 use flatout_report::text::{Align, Paint, Table, Tone, width};
 use flatout_telemetry::{Sample, Sampler, SamplerOptions, record};
 use flatout_tune::advise::Given;
@@ -73,7 +73,8 @@ fn before(arguments: &Arguments, config: Option<&Path>, limits: &Limits) -> Resu
     // What the command says wins over its configuration.
     given.overlay(&flags);
     let data = arguments.data.clone().or_else(|| data_in(config.as_deref(), &flags));
-    let source = source(config.as_deref(), &arguments.command)?;
+    let (source, written) = source(config.as_deref(), &arguments.command)?;
+    given.underlay(&written);
     let sample = sample();
     let known = Before { given: &given, machine: &Machine::here(), sample: &sample, source: &source, data: data.as_deref(), folder: Path::new("."), program: arguments.command.first().map(String::as_str) };
     Ok(check::before(&known, limits))
@@ -112,19 +113,21 @@ fn data_in(config: Option<&Path>, flags: &[(String, String)]) -> Option<PathBuf>
     })
 }
 
-/// What the program's own source says about its settings: the folder of the script, or the one that the configuration is used from.
-fn source(config: Option<&Path>, command: &[String]) -> Result<Vec<Finding>> {
+/// What the program's own source says about its settings, and those that stand in the script: the folder of the script, or the one that
+/// the configuration is used from.
+fn source(config: Option<&Path>, command: &[String]) -> Result<(Vec<Finding>, Vec<(String, String)>)> {
     let script = command.iter().map(Path::new).find(|path| path.extension().is_some_and(|end| end == "py") && path.is_file());
     let folder = match script {
         Some(script) => script.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         None => Path::new("."),
     };
     if script.is_none() && !has_python(folder) {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     }
     let paths: Vec<PathBuf> = [Some(folder), config].into_iter().flatten().map(Path::to_owned).collect();
     let outcome = flatout_lint::lint(&paths, &Settings::default()).map_err(Failure::from)?;
-    Ok(outcome.found.into_iter().map(|one| one.finding).collect())
+    let written = script.map(|script| written::loader_settings(&outcome.project, script)).unwrap_or_default();
+    Ok((outcome.found.into_iter().map(|one| one.finding).collect(), written))
 }
 
 fn has_python(folder: &Path) -> bool {

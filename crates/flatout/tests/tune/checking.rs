@@ -120,3 +120,23 @@ fn a_program_and_data_that_are_missing_fail() {
         .collect();
     assert_eq!(failed, ["program", "data"], "{}", words(&output));
 }
+
+#[test]
+fn values_that_stand_in_the_source_are_checked_unless_the_command_says_otherwise() {
+    let place = Try::new();
+    place.script(
+        "train.py",
+        "from torch.utils.data import DataLoader
+loader = DataLoader(make(), batch_size=64, shuffle=True, num_workers=4000)
+",
+    );
+    let check = |more: &[&str]| {
+        let command = [&["check", "--json", "--", "python", "train.py"], more].concat();
+        let report = json(&place.command(&command).output().unwrap());
+        let items = report["items"].as_array().unwrap().clone();
+        let workers = items.into_iter().find(|item| item["id"] == "workers").unwrap();
+        workers["status"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(check(&[]), "fail");
+    assert_eq!(check(&["--num-workers", "1"]), "pass");
+}
