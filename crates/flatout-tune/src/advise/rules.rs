@@ -49,7 +49,7 @@ fn batch(machine: &Machine, question: &Question) -> Advice {
             let batch = figures.class.batch;
             (
                 batch,
-                message!(en: "{batch}: a {card} is of the class {class}", zh: "{card} 属于 {class} 一类，取 {batch}"),
+                message!(en: "{batch}: the {card} is of the class {class}", zh: "{card} 属于 {class} 一类，取 {batch}"),
             )
         }
         (None, Some(gpu)) => by_memory(gpu.mem_total_bytes),

@@ -1,6 +1,6 @@
 //! The end of a search: the smallest batch that is as good, and the proof that the result is not slower than the start.
 
-use super::report::{Row, Verdict};
+use super::report::{self, Row, Verdict};
 use super::{BATCH, Best, FAILURES, NOISY, Search, judge};
 use crate::knobs::{self, one};
 use crate::trial::{Measurement, Outcome, Plan, Rate, Settings};
@@ -33,7 +33,9 @@ impl Search<'_> {
             beat: None,
             ..self.options.plan.clone()
         };
-        let Outcome::Measured(measured) = self.measure(&settings, &plan, &half, None)? else {
+        let outcome = self.measure(&settings, &plan, &half, None)?;
+        let Outcome::Measured(measured) = outcome else {
+            self.unmeasured(&settings, &half, &outcome);
             return Ok(());
         };
         let Some(score) = self.options.objective.score(&measured) else {
@@ -95,7 +97,9 @@ impl Search<'_> {
             return Ok(None);
         }
         let plan = self.options.plan.clone();
-        let Outcome::Measured(again) = self.measure(settings, &plan, &Settings::default(), None)? else {
+        let outcome = self.measure(settings, &plan, &Settings::default(), None)?;
+        let Outcome::Measured(again) = outcome else {
+            self.unmeasured(settings, settings, &outcome);
             return Ok(None);
         };
         let score = self.options.objective.score(&again);
@@ -105,5 +109,19 @@ impl Search<'_> {
             None,
         );
         Ok(score)
+    }
+
+    /// The row of a trial that measured nothing; none where the user ended it.
+    fn unmeasured(&mut self, settings: &Settings, changes: &Settings, outcome: &Outcome) {
+        let verdict = match outcome {
+            Outcome::Interrupted => return,
+            Outcome::OutOfMemory { message, .. } => Verdict::OutOfMemory {
+                message: message.clone(),
+            },
+            other => Verdict::Refused {
+                why: report::words(other),
+            },
+        };
+        self.row(Row::new(settings, changes, verdict), None, None);
     }
 }

@@ -112,10 +112,27 @@ impl Found {
     }
 }
 
+/// What the program said last, as far as a table has room for it.
+fn last_line(tail: &str) -> Option<String> {
+    const LONGEST: usize = 100;
+    let line = tail.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    if line.chars().count() <= LONGEST {
+        return Some(line.to_owned());
+    }
+    let kept: String = line.chars().take(LONGEST - 1).collect();
+    Some(format!("{kept}…"))
+}
+
 /// How a trial that measured nothing ended, in words.
 pub fn words(outcome: &Outcome) -> Message {
     match outcome {
-        Outcome::Failed { how, .. } => how.clone(),
+        Outcome::Failed { how, tail } => match last_line(tail) {
+            Some(line) => Message {
+                en: format!("{}: {line}", how.en),
+                zh: format!("{}：{line}", how.zh),
+            },
+            None => how.clone(),
+        },
         Outcome::TooShort { steps, .. } => {
             message!(en: "the program ended after {steps} steps, too soon to measure", zh: "程序运行 {steps} 步后就结束，来不及测量")
         }

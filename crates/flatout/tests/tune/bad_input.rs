@@ -56,9 +56,14 @@ fn a_command_that_fails_from_the_third_trial_on() {
     };
     assert_eq!(code, Some(0), "{text}");
     assert!(
-        text.contains("refused: exit code 1") && text.contains("kept"),
+        text.contains("refused: exit code 1: AssertionError: broken") && text.contains("kept"),
         "{text}"
     );
+    // Every trial that began is told, that of the smaller batch at the end as well.
+    let begun = text.matches("of at most").count();
+    let told = text.matches("AssertionError: broken").count();
+    // Once when it ended, once in the table.
+    assert!(begun > 3 && told == 2 * (begun - 2), "{text}");
 }
 
 #[test]
