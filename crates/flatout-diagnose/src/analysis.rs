@@ -30,8 +30,8 @@ pub mod workers;
 use crate::candidate::WARNING_SHARE;
 use facts::Facts;
 use flatout_core::{Evidence, Message, Place, message};
-use flatout_telemetry::Phase;
 use flatout_telemetry::record::RunData;
+use flatout_telemetry::{Fact, Phase};
 use gpus::Gpu;
 use host::Host;
 use loaders::Loader;
@@ -120,17 +120,37 @@ impl<'a> Analysis<'a> {
             facts,
             window,
         };
-        let waiting = copies::waiting_share(&analysis);
-        if let Some(window) = &mut analysis.window {
-            copies::tell_apart(&mut window.phase_s, waiting);
-        }
-        analysis.time = TimeTable::new(data, waiting);
+        analysis.time = TimeTable::new(data, analysis.waiting_in_copies());
         analysis
     }
 
     /// The share of the window's wall time in a phase; 0 without a window.
     pub fn share(&self, phase: Phase) -> f64 {
         self.window.as_ref().map_or(0.0, |window| window.share(phase))
+    }
+
+    /// The share of the time in copies to the device that waits for the device.
+    pub fn waiting_in_copies(&self) -> f64 {
+        copies::waiting_share(self)
+    }
+
+    /// The share of the wall time that copies, without waiting for the device.
+    pub fn copying_share(&self) -> f64 {
+        self.share(Phase::Transfer) * (1.0 - self.waiting_in_copies())
+    }
+
+    /// The share of the wall time that computes, launches work or waits for the device.
+    pub fn computing_share(&self) -> f64 {
+        let waiting = self.share(Phase::Transfer) * self.waiting_in_copies();
+        self.share(Phase::Compute) + self.share(Phase::Sync) + waiting
+    }
+
+    /// A fact of the training's batches.
+    pub fn of_the_input(&self, key: &str) -> Option<&Fact> {
+        let own = self
+            .train_loader()
+            .and_then(|loader| self.facts.scoped(key, &format!("loader.{}", loader.id)));
+        own.or_else(|| self.facts.get(key))
     }
 
     /// Where the model lies; CUDA may be initialised in a program whose model never left the CPU.

@@ -3,7 +3,6 @@
 
 use super::{Knob, Proposal, Situation, one};
 use flatout_core::{Message, message};
-use flatout_telemetry::Phase;
 
 pub const KNOB: Knob = Knob {
     name: "compile",
@@ -30,7 +29,7 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     match situation.settings.get("compile") {
         None => {
             let analysis = situation.analysis;
-            let compute = analysis.share(Phase::Compute) + analysis.share(Phase::Sync);
+            let compute = analysis.computing_share();
             let why = message!(en: "small operations can be fused into fewer kernels", zh: "小算子可以融合为更少的 kernel");
             vec![proposal("default", 1.0 / (1.0 - compute * SAVED), why)]
         }

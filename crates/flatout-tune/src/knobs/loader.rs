@@ -7,8 +7,6 @@ use crate::machine::Machine;
 use crate::trial::Settings;
 use flatout_core::message;
 use flatout_diagnose::advice;
-use flatout_diagnose::analysis::window::Window;
-use flatout_telemetry::Phase;
 
 pub const KNOB: Knob = Knob {
     name: "loader",
@@ -37,10 +35,8 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     if situation.analysis.train_loader().is_none() {
         return unseen(situation);
     }
-    let (Some(loader), Some(window)) = (
-        situation.analysis.train_loader(),
-        situation.analysis.window.as_ref(),
-    ) else {
+    let analysis = situation.analysis;
+    let Some(loader) = analysis.train_loader().filter(|_| analysis.window.is_some()) else {
         return Vec::new();
     };
     let Some(cost) = Cost::of(situation) else {
@@ -49,7 +45,7 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
     let usable = situation.machine.cpus.count() as u64;
     let now = situation.workers();
     let share = cost.wait_share();
-    let along = along(situation, &cost, window);
+    let along = along(situation, &cost);
     if share < WAIT_SHARE && now <= usable {
         return along.into_iter().collect();
     }
@@ -214,8 +210,8 @@ pub fn together(situation: &Situation) -> Settings {
 }
 
 /// What goes along with workers, for those there are; without any, pinned memory alone.
-fn along(situation: &Situation, cost: &Cost, window: &Window) -> Option<Proposal> {
-    let copying = window.share(Phase::Transfer);
+fn along(situation: &Situation, cost: &Cost) -> Option<Proposal> {
+    let copying = situation.analysis.copying_share();
     let mut changes = together(situation);
     let now = situation.workers();
     let gain = if now > 0 {

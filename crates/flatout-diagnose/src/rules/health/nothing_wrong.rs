@@ -29,7 +29,6 @@
 
 use crate::analysis::Analysis;
 use flatout_core::{Evidence, Finding, Kind, Severity, message};
-use flatout_telemetry::Phase;
 
 pub const ID: &str = "nothing-wrong";
 
@@ -45,7 +44,7 @@ pub fn check(analysis: &Analysis, findings: &[Finding]) -> Option<Finding> {
         message!(en: "Nothing wrong: the steps get what they need", zh: "没有问题：训练步骤没有被拖慢"),
     );
     finding.kind = Kind::Verdict;
-    let computing = (window.share(Phase::Compute) + window.share(Phase::Sync)) * 100.0;
+    let computing = analysis.computing_share() * 100.0;
     finding.evidence = vec![
         analysis.in_window(Evidence::new(
             message!(en: "time computing or waiting for the device", zh: "计算或等待设备的时间"),

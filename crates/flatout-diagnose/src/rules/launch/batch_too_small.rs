@@ -66,7 +66,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     // A batch that was chosen by measuring is as large as helps.
     let measured = analysis.facts.get("batch.measured").is_some_and(|fact| fact.value == true);
     let compute_s = window.seconds(Phase::Compute);
-    if measured || compute_s + window.seconds(Phase::Sync) < COMPUTE_SHARE * window.wall_s() {
+    if measured || analysis.computing_share() < COMPUTE_SHARE {
         return None;
     }
     let Waste { seconds: wasted_s, stretch, evidence, confidence } = match analysis.device() {

@@ -1,7 +1,6 @@
 //! What goes along with workers, and what it saves: they stay between epochs, and their batches are pinned.
 
 use crate::knobs::{Situation, loader};
-use flatout_telemetry::Phase;
 
 /// Of the copying, what pinned memory saves.
 pub const COPIED: f64 = 0.5;
@@ -42,6 +41,10 @@ fn restart_s(situation: &Situation) -> Option<f64> {
 }
 
 fn copying_s(situation: &Situation) -> f64 {
-    let window = situation.analysis.window.as_ref();
-    window.map_or(0.0, |window| window.ms_per_step(Phase::Transfer) / 1e3)
+    let analysis = situation.analysis;
+    let step_s = analysis
+        .window
+        .as_ref()
+        .map_or(0.0, |window| window.step_ms() / 1e3);
+    analysis.copying_share() * step_s
 }
