@@ -53,10 +53,11 @@ impl Objective {
         }
         let (power_w, idle_w) = before.power_w.zip(before.idle_w)?;
         let same_products = PRODUCTS.iter().all(|key| changes.get(key).is_none());
-        let wanted_w = idle_w + (power_w - idle_w).max(0.0) * speed;
-        let then_w = before
-            .limit_w
-            .map_or(wanted_w, |limit| wanted_w.min(limit.max(power_w)));
+        let busy_w = (power_w - idle_w).max(0.0);
+        // At its power limit a card is as fast as that allows.
+        let limit = before.limit_w.filter(|limit| busy_w > 0.0 && *limit > power_w);
+        let speed = limit.map_or(speed, |limit| speed.min((limit - idle_w) / busy_w));
+        let then_w = idle_w + busy_w * speed;
         (same_products && then_w > 0.0).then(|| speed * power_w / then_w)
     }
 
@@ -115,8 +116,9 @@ mod tests {
         // As measured with a CNN on an H200: 3.54 times as fast took 426 W, 1.76 times as many samples a joule.
         let gain = predicted(3.54, &larger).unwrap();
         assert!((gain / 1.76 - 1.0).abs() < 0.02, "{gain}");
-        // At its power limit a card only gets faster by what saves energy.
-        assert!((predicted(10.0, &larger).unwrap() - 10.0 * 211.0 / 700.0).abs() < 1e-9);
+        // At 700 W it is 6.75 times as fast, whatever was hoped for.
+        let most = 574.0 / 85.0 * 211.0 / 700.0;
+        assert!((predicted(10.0, &larger).unwrap() - most).abs() < 1e-9);
         assert_eq!(predicted(2.0, &settings("amp", "bf16")), None);
         let unknown = Objective::Energy.predicted(2.0, &larger, &Measurement::default());
         assert_eq!(unknown, None);

@@ -35,36 +35,28 @@ pub fn mean(data: &RunData, (begin, end): (f64, f64)) -> Option<f64> {
     total
 }
 
-/// What the GPUs take when they are awake and nothing computes: the least shortly before the first step or in a pause after it.
+/// What they take when they are awake and nothing computes: the least of what reads idle shortly before the first steps are told, or in
+/// a pause after them. `None` where a card never did.
 pub fn idle(data: &RunData) -> Option<f64> {
     const AWAKE_S: f64 = 1.0;
-    let first = data.steps.iter().find(|tick| tick.steps > 0)?;
-    let from = first.t - first.dt - AWAKE_S;
-    of_all(data, from, |gpu| gpu.power_w, f64::min)
+    const IDLE: f64 = 0.02;
+    let from = data.steps.iter().find(|tick| tick.steps > 0)?.t - AWAKE_S;
+    let awake = data.samples.iter().filter(|sample| sample.t >= from);
+    let quiet = |gpu: &GpuSample| gpu.power_w.filter(|_| gpu.util.is_some_and(|util| util <= IDLE));
+    let mut least: BTreeMap<u32, Option<f64>> = BTreeMap::new();
+    for (index, gpu) in awake.flat_map(|sample| &sample.gpus) {
+        let known = least.entry(*index).or_default();
+        *known = (*known).into_iter().chain(quiet(gpu)).reduce(f64::min);
+    }
+    let all: Option<Vec<f64>> = least.into_values().collect();
+    all.filter(|all| !all.is_empty()).map(|all| all.iter().sum())
 }
 
 /// What they may take at most.
 pub fn limit(data: &RunData) -> Option<f64> {
-    of_all(data, 0.0, |gpu| gpu.power_limit_w, f64::max)
-}
-
-/// A reading of every GPU since then, added up.
-fn of_all(
-    data: &RunData,
-    from: f64,
-    reading: impl Fn(&GpuSample) -> Option<f64>,
-    choose: fn(f64, f64) -> f64,
-) -> Option<f64> {
-    let mut chosen: BTreeMap<u32, f64> = BTreeMap::new();
-    for sample in data.samples.iter().filter(|sample| sample.t >= from) {
-        for (index, gpu) in &sample.gpus {
-            if let Some(watts) = reading(gpu) {
-                let known = chosen.entry(*index).or_insert(watts);
-                *known = choose(*known, watts);
-            }
-        }
-    }
-    (!chosen.is_empty()).then(|| chosen.values().sum())
+    let last = data.samples.last()?;
+    let limits: Option<Vec<f64>> = last.gpus.values().map(|gpu| gpu.power_limit_w).collect();
+    limits.filter(|all| !all.is_empty()).map(|all| all.iter().sum())
 }
 
 #[cfg(test)]
@@ -72,11 +64,13 @@ mod tests {
     use super::*;
     use flatout_telemetry::{Sample, StepTick};
 
-    fn run(watts: &[f64]) -> RunData {
-        let sample = |(at, watts): (usize, &f64)| {
+    /// Watts and utilisation of two cards alike, each second; steps are told after five.
+    fn run(readings: &[(f64, f64)]) -> RunData {
+        let sample = |(at, (watts, util)): (usize, &(f64, f64))| {
             let gpu = GpuSample {
                 power_w: Some(*watts),
                 power_limit_w: Some(700.0),
+                util: Some(*util),
                 ..GpuSample::default()
             };
             Sample {
@@ -85,14 +79,15 @@ mod tests {
                 ..Sample::default()
             }
         };
+        // As our own trainer tells them: the first tick holds the start.
         let tick = StepTick {
             t: 5.0,
-            dt: 1.0,
+            dt: 5.0,
             steps: 10,
             ..StepTick::default()
         };
         RunData {
-            samples: watts.iter().enumerate().map(sample).collect(),
+            samples: readings.iter().enumerate().map(sample).collect(),
             steps: vec![tick],
             ..RunData::default()
         }
@@ -100,15 +95,30 @@ mod tests {
 
     #[test]
     fn a_card_that_sleeps_before_the_program_wakes_it_is_not_idle_yet() {
-        let data = run(&[80.0, 80.0, 100.0, 126.0, 300.0, 400.0, 127.0]);
+        let asleep = (80.0, 0.0);
+        let data = run(&[
+            asleep,
+            asleep,
+            asleep,
+            (100.0, 0.0),
+            (126.0, 0.0),
+            (300.0, 0.9),
+            (400.0, 0.9),
+            (127.0, 0.01),
+        ]);
         assert_eq!(idle(&data), Some(252.0));
         assert_eq!(limit(&data), Some(1400.0));
-        assert_eq!(mean(&data, (4.0, 5.0)), Some(700.0));
+        assert_eq!(mean(&data, (5.0, 6.0)), Some(700.0));
     }
 
     #[test]
     fn unknown_stays_unknown() {
-        let mut data = run(&[80.0, 126.0]);
+        let busy = (211.0, 0.6);
+        assert_eq!(
+            idle(&run(&[(80.0, 0.0), (80.0, 0.0), busy, busy, busy, busy])),
+            None
+        );
+        let mut data = run(&[(126.0, 0.0); 8]);
         data.steps.clear();
         assert_eq!(idle(&data), None);
         assert_eq!(idle(&RunData::default()), None);
