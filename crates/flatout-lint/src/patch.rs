@@ -142,6 +142,13 @@ fn by_hand(wanted: &Wanted) -> Message {
         "gc.freeze" => {
             message!(en: "call gc.freeze() before the training loop", zh: "在训练循环之前调用 gc.freeze()")
         }
+        "optimizer.lr_scale" => {
+            message!(en: "multiply the learning rate by {value}", zh: "把学习率乘以 {value}")
+        }
+        "step.accumulation" => message!(
+            en: "(loss / {value}).backward(), and optimizer.step() and zero_grad() after every {value} batches",
+            zh: "用 (loss / {value}).backward()，每 {value} 个 batch 调用一次 optimizer.step() 和 zero_grad()"
+        ),
         _ => message!(en: "it takes more than one argument of a call", zh: "仅修改一个调用参数不够"),
     }
 }

@@ -150,7 +150,8 @@ impl<'a> Search<'a> {
             self.attempt(&proposal, &baseline.measured, &mut best)?;
         }
         self.shrink(&baseline.measured, &mut best)?;
-        let (start, start_score) = self.confirm(&baseline, &mut best)?;
+        let start_score = self.confirm(&baseline, &mut best)?;
+        let start = self.options.start.clone();
         if let Some(workers) = own_workers {
             // Turned away and back again: that is no change.
             best.settings.0.retain(|key, value| {
@@ -162,6 +163,7 @@ impl<'a> Search<'a> {
         Ok(Found {
             rows: std::mem::take(&mut self.rows),
             changed: best.settings != start,
+            mended: (baseline.settings != start).then_some(baseline.settings),
             start,
             start_score,
             settings: best.settings,

@@ -144,6 +144,12 @@ pub struct Measurement {
     pub record: PathBuf,
 }
 
+impl Measurement {
+    pub fn samples_a_step(&self) -> Option<f64> {
+        Some(self.samples? as f64 / self.steps.max(1) as f64).filter(|samples| *samples > 0.0)
+    }
+}
+
 /// Steps with a part of each batch, or all of it several times: what a step takes beside waiting for its batch (on a GPU with nothing
 /// hidden behind that wait), how long the wait is where the batch is made in between, and the memory it would need.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

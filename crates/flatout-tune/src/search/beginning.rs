@@ -16,7 +16,12 @@ impl Search<'_> {
         let mut parts = 1u64;
         loop {
             let plan = self.first_plan();
-            let outcome = self.measure(&settings, &plan, &Settings::default(), None)?;
+            let halved = if parts > 1 {
+                settings.clone()
+            } else {
+                Settings::default()
+            };
+            let outcome = self.measure(&settings, &plan, &halved, None)?;
             match outcome {
                 Outcome::Measured(measured) => {
                     let measured = *measured;

@@ -4,6 +4,8 @@ use super::{AGAIN, BATCH, Best, FAILURES, NOISY, Search, WORTHWHILE, seen};
 use crate::knobs::{self, Proposal, Situation};
 use crate::trial::Settings;
 
+const SCALE: &str = "optimizer.lr_scale";
+
 impl Search<'_> {
     /// What to try next; `None` when it is over.
     pub(super) fn next(&self, best: &Best, kept: usize) -> Option<Proposal> {
@@ -25,7 +27,10 @@ impl Search<'_> {
         knobs::proposals(&situation)
             .into_iter()
             .filter(|proposal| proposal.worth >= WORTHWHILE)
-            .map(|proposal| self.scaled(proposal, best))
+            .map(|proposal| Proposal {
+                changes: self.scaled(proposal.changes, best),
+                ..proposal
+            })
             .find(|proposal| self.may(&proposal.changes, best))
     }
 
@@ -51,21 +56,19 @@ impl Search<'_> {
     }
 
     /// With the learning rate scaled along with the batch, where that was asked for.
-    fn scaled(&self, mut proposal: Proposal, best: &Best) -> Proposal {
-        let batch = proposal
-            .changes
-            .get("loader.batch_size")
-            .and_then(|value| value.parse::<f64>().ok());
-        if let (true, Some(batch)) = (self.options.scale_learning_rate, batch) {
-            let first = self.rows.iter().find_map(|row| row.measured.as_ref());
-            let first = first.unwrap_or(&best.measured);
-            if let Some(samples) = first.samples.filter(|_| first.steps > 0) {
-                proposal.changes.set(
-                    "optimizer.lr_scale",
-                    batch / (samples as f64 / first.steps as f64),
-                );
-            }
+    pub(super) fn scaled(&self, mut changes: Settings, best: &Best) -> Settings {
+        let number =
+            |settings: &Settings, key: &str| settings.get(key).and_then(|value| value.parse::<f64>().ok());
+        let batch = number(&changes, BATCH).filter(|_| self.options.scale_learning_rate);
+        let present = number(&best.settings, BATCH).or_else(|| {
+            let analysis = seen(&best.data);
+            let told = analysis.train_loader().and_then(|loader| loader.batch_size);
+            told.map(|batch| batch as f64).or(best.measured.samples_a_step())
+        });
+        if let Some((batch, present)) = batch.zip(present).filter(|(_, present)| *present > 0.0) {
+            let scale = number(&best.settings, SCALE).unwrap_or(1.0) * batch / present;
+            changes.set(SCALE, (scale * 1e4).round() / 1e4);
         }
-        proposal
+        changes
     }
 }

@@ -22,7 +22,7 @@ impl Search<'_> {
         if self.interrupted || self.left() == 0 || self.failures >= FAILURES || batch / 2 <= first {
             return Ok(());
         }
-        let half = one(BATCH, batch / 2);
+        let half = self.scaled(one(BATCH, batch / 2), best);
         let settings = best.settings.with(&half);
         if self.done.iter().any(|done| done.settings == settings)
             || !self.options.limits.within(BATCH, batch / 2)
@@ -59,10 +59,10 @@ impl Search<'_> {
 
     /// Never slower than the start: when the gain is not plainly above the noise, both are measured again, and in doubt the start
     /// stays.
-    pub(super) fn confirm(&mut self, baseline: &Best, best: &mut Best) -> Result<(Settings, Rate)> {
+    pub(super) fn confirm(&mut self, baseline: &Best, best: &mut Best) -> Result<Rate> {
         let start = &baseline.settings;
         if best.settings == *start {
-            return Ok((start.clone(), best.score()));
+            return Ok(best.score());
         }
         let known = Rate::pooled(&self.scores_of(start)).unwrap_or_default();
         let clear = !best.score().overlaps(&known) && best.score().noise().max(known.noise()) <= NOISY;
@@ -79,7 +79,7 @@ impl Search<'_> {
                 ..baseline.clone()
             };
         }
-        Ok((start.clone(), pooled))
+        Ok(pooled)
     }
 
     /// Of every time that these settings were measured.

@@ -79,9 +79,9 @@ impl Search<'_> {
     }
 
     pub(super) fn guarded(&self, baseline: &Measurement, measured: &Measurement) -> Option<Verdict> {
-        let per_step = |measured: &Measurement| Some(measured.samples? as f64 / measured.steps.max(1) as f64);
-        let updates = per_step(measured)
-            .zip(per_step(baseline))
+        let updates = measured
+            .samples_a_step()
+            .zip(baseline.samples_a_step())
             .map_or(1.0, |(now, then)| now / then);
         match guard::guard(baseline, measured, updates) {
             Guarded::Hurts { why } => Some(Verdict::Refused { why }),

@@ -67,7 +67,10 @@ impl Row {
 pub struct Found {
     pub rows: Vec<Row>,
     pub changed: bool,
+    /// As the user has it.
     pub start: Settings,
+    /// What the search began with, where the program as it is runs out of memory.
+    pub mended: Option<Settings>,
     pub start_score: Rate,
     pub settings: Settings,
     pub measured: Measurement,

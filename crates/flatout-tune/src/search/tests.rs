@@ -88,7 +88,36 @@ fn out_of_memory_at_the_start_halves_and_accumulates() {
         ..Simulated::new(folder.path())
     };
     let found = tune(&mut program, &options()).unwrap();
-    assert_eq!(found.start.to_string(), "loader.batch_size=8,step.accumulation=4");
+    let mended = found.mended.clone().unwrap().to_string();
+    assert_eq!(mended, "loader.batch_size=8,step.accumulation=4");
+    // Nothing else helps it, and yet this is no start to keep.
+    assert!(found.changed && found.start.is_empty());
+    assert_eq!(found.changes().get("step.accumulation"), Some("4"));
+}
+
+#[test]
+fn the_learning_rate_follows_the_batch_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        scale_learning_rate: true,
+        ..options()
+    };
+    let found = tune(&mut Simulated::new(folder.path()), &options).unwrap();
+    let batches = found.rows.iter().filter_map(|row| {
+        Some((
+            row.settings.get("loader.batch_size")?,
+            row.settings.get("optimizer.lr_scale")?,
+        ))
+    });
+    let scales: Vec<(u64, f64)> = batches
+        .map(|(batch, scale)| (batch.parse().unwrap(), scale.parse().unwrap()))
+        .collect();
+    assert!(scales.len() > 1, "{:?}", found.rows);
+    // The program's own batch is 32; the trial of half the best batch follows it, too.
+    assert!(
+        scales.iter().all(|(batch, scale)| *batch as f64 / 32.0 == *scale),
+        "{scales:?}"
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::crew::{Crew, threads, tried};
 use super::curve::{Curve, Line};
 use super::fed::Feeding;
 use super::guess::{device_s, guessed};
-use super::points::{curve, loading, samples_a_step};
+use super::points::{curve, loading};
 use super::supply::Supply;
 use super::{Cost, FIRST, HANDOVER_S, STARVED};
 use crate::knobs::Situation;
@@ -18,7 +18,9 @@ impl Cost {
     /// `None` when the program does not say how many samples a step has.
     pub fn of(situation: &Situation) -> Option<Self> {
         let best = situation.best;
-        let batch = samples_a_step(best).or_else(|| situation.batch().map(|batch| batch as f64))?;
+        let batch = best
+            .samples_a_step()
+            .or_else(|| situation.batch().map(|batch| batch as f64))?;
         let steps = best.steps.max(1) as f64;
         let step_s = best.seconds / steps;
         let waited = best

@@ -3,7 +3,7 @@
 use super::curve::{Curve, Line};
 use super::{BATCH, STARVED};
 use crate::knobs::{Done, FREEZE, Situation};
-use crate::trial::{Measurement, Settings};
+use crate::trial::Settings;
 
 /// One measured size: samples, a step's own seconds where nothing hides a part of them, memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,10 +11,6 @@ pub struct Point {
     pub batch: f64,
     pub own_s: Option<f64>,
     pub memory: Option<f64>,
-}
-
-pub fn samples_a_step(measured: &Measurement) -> Option<f64> {
-    Some(measured.samples? as f64 / measured.steps.max(1) as f64).filter(|samples| *samples > 0.0)
 }
 
 /// How making a batch grows with its samples, from the two sizes that were made with nobody beside; the latest trial that did.
@@ -88,7 +84,7 @@ fn whole(done: &Done, on_gpu: bool) -> Option<Point> {
     let wait_s = measured.wait_s.unwrap_or(0.0);
     let hidden = on_gpu && wait_s > STARVED * measured.seconds;
     let own_s = (measured.seconds - wait_s - measured.aside_s.unwrap_or(0.0)) / measured.steps.max(1) as f64;
-    let batch = samples_a_step(measured).or(asked).filter(|_| !measured.cut)?;
+    let batch = measured.samples_a_step().or(asked).filter(|_| !measured.cut)?;
     Some(Point {
         batch,
         own_s: (!hidden).then_some(own_s),

@@ -8,7 +8,7 @@ use flatout_run::trial::Route;
 use flatout_tune::advise::{self, Advice, Form};
 use flatout_tune::search::{Found, Options, Progress, Row, Verdict};
 use flatout_tune::settings;
-use flatout_tune::trial::{Rate, Settings};
+use flatout_tune::trial::{Measurement, Rate, Settings};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -131,6 +131,7 @@ fn table(found: &Found, options: &Options, context: &Context) -> Table {
 fn result(found: &Found, options: &Options, route: &Route, context: &Context) -> String {
     let trials = found.rows.len();
     let time = units::duration(found.seconds);
+    let mended = found.mended.as_ref().map(|settings| mended(settings, context)).unwrap_or_default();
     if !found.changed {
         let words = message!(
             en: "Keep your settings: nothing tried was measurably better (trials: {trials}, in {time}).",
@@ -156,7 +157,17 @@ fn result(found: &Found, options: &Options, route: &Route, context: &Context) ->
     };
     let predicted = found.predicted().map_or("–".into(), |predicted| format!("{predicted:.2}×"));
     let more = message!(en: "; predicted {predicted}; {trials} trials in {time}", zh: "；预测 {predicted}；{time} 内 {trials} 次试验");
-    let mut text = format!("{} {}{}\n", context.say(&words), context.say(&unit), context.say(&more));
+    let mut text = mended;
+    if found.mended.as_ref() == Some(&found.settings) {
+        let words = message!(
+            en: "{after} {} so; nothing else tried was measurably better (trials: {trials}, in {time}).",
+            zh: "这样为 {after} {}；没有测到更好的（{time} 内 {trials} 次试验）。",
+            context.say(&unit)
+        );
+        let _ = writeln!(text, "{}", context.say(&words));
+    } else {
+        let _ = writeln!(text, "{} {}{}", context.say(&words), context.say(&unit), context.say(&more));
+    }
     let changes = found.changes();
     let _ = writeln!(text, "\n  flags    {}", flags(&changes).trim_end());
     let applied: Settings = changes.0.iter().filter(|(key, _)| !route.carries(key)).map(|(key, value)| (key.clone(), value.clone())).collect();
@@ -169,6 +180,16 @@ fn result(found: &Found, options: &Options, route: &Route, context: &Context) ->
         let _ = writeln!(text, "\n{}", diff(&path.display().to_string(), before, &after));
     }
     text
+}
+
+/// What everything is held against then.
+fn mended(settings: &Settings, context: &Context) -> String {
+    let what = what(settings, context);
+    let words = message!(
+        en: "The program as it is runs out of memory. With its batch in parts, as much a step, it trains: {what}.",
+        zh: "程序原样会内存不足。把 batch 分成几份、每步总量不变即可训练：{what}。"
+    );
+    format!("{}\n", context.say(&words))
 }
 
 fn flags(changes: &Settings) -> String {
@@ -211,7 +232,10 @@ fn behind(found: &Found, context: &Context) -> String {
         return String::new();
     }
     let first = found.rows.iter().find_map(|row| row.measured.as_ref());
-    let Some(before) = first.and_then(|first| Some(first.samples? as f64 / first.steps.max(1) as f64)) else { return String::new() };
+    let Some(before) = first.and_then(Measurement::samples_a_step) else { return String::new() };
+    if batch <= before {
+        return String::new();
+    }
     let factor = units::significant(batch / before);
     let words = message!(
         en: "A batch {factor}× as large makes {factor}× fewer updates an epoch: consider a learning rate scaled with it (--scale-lr tries that).",

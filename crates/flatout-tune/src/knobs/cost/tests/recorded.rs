@@ -1,7 +1,6 @@
 //! Searches that were measured on an H200, held against what is predicted now: from each trial that was the best, the next.
 
 use crate::knobs::cost::Cost;
-use crate::knobs::cost::points::samples_a_step;
 use crate::knobs::{self, Done, Situation};
 use crate::limits::Limits;
 use crate::machine::Machine;
@@ -87,7 +86,7 @@ impl Search {
             ..StepTick::default()
         };
         // An epoch's last batch may be smaller.
-        let samples = samples_a_step(measured).unwrap();
+        let samples = measured.samples_a_step().unwrap();
         let near = |size: &&Size| (size.samples as f64 / samples - 1.0).abs() < 0.05;
         let made = measured.sizes.iter().find(near);
         let events = made.and_then(|size| size.wait_s).map(|made_s| Event {
@@ -155,7 +154,7 @@ impl Search {
                 .keys()
                 .all(|key| key.starts_with("loader.") || key == knobs::FREEZE || !changed(key));
             let other = changed("loader.batch_size") || changed("loader.num_workers");
-            let batch = samples_a_step(&tried.measured).unwrap();
+            let batch = tried.measured.samples_a_step().unwrap();
             let workers = tried.settings.get("loader.num_workers");
             let workers = workers.map_or(self.workers, |count| count.parse().unwrap());
             let predicted = self.then(best, at, &limits, |situation| {
