@@ -3,6 +3,7 @@
 //! - [`route`]: how a setting reaches the program: a placeholder, a configuration file, our trainer's flags, or the probe.
 //! - [`group`]: the process group; nothing of it outlives the trial.
 //! - [`measured`]: what the probe, or our trainer's own record, says of it.
+//! - [`power`]: what its GPUs take.
 //!
 //! A trial changes nothing of the user's: changed configuration files are copies, checkpoints go to the trial's own folder.
 
@@ -29,6 +30,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant, SystemTime};
 
+/// The plan of a trial, for the probe and for our own trainer.
+pub const ENVIRONMENT: &str = "FLATOUT_TRIAL";
 const POLL: Duration = Duration::from_millis(50);
 /// The diagnosis wants several ticks of a run that lasts only seconds.
 const TICK: Duration = Duration::from_millis(500);
@@ -87,7 +90,7 @@ impl Trial for ProgramTrial<'_> {
         let saved = std::path::absolute(folder.join("saved")).unwrap_or_else(|_| folder.join("saved"));
         let mut environment = runtime.environment(&prepared.apply, None, None);
         environment.push((
-            "FLATOUT_TRIAL".into(),
+            ENVIRONMENT.into(),
             probe_plan(plan, &runtime.scratch(), &saved).into(),
         ));
         let log = folder.join("output.log");

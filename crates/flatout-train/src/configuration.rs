@@ -54,9 +54,23 @@ pub struct Configuration {
     pub resolved: Vec<(&'static str, String)>,
     /// What each phase has of its own.
     own: Vec<(String, Values)>,
+    /// See [`Self::go_on`].
+    pub endless: bool,
 }
 
+/// Epochs that nobody waits for.
+const WITHOUT_END: u64 = 1_000_000;
+
 impl Configuration {
+    /// The last phase goes on until it is ended from outside, whatever its epochs and its patience: for a trial of `flatout tune`, since a
+    /// training of a second would be over before anything is known.
+    pub fn go_on(&mut self) {
+        self.endless = true;
+        if let Some(last) = self.phases.last_mut() {
+            last.settings.epochs = WITHOUT_END;
+        }
+    }
+
     /// `file` under the flags.
     pub fn read(file: Option<&Path>, flags: &Values) -> Result<Self, TrainError> {
         let Some(path) = file else {
@@ -139,6 +153,7 @@ impl Configuration {
             settings,
             phases,
             own,
+            endless: false,
         })
     }
 

@@ -42,9 +42,6 @@ const OWN_FLAGS: [(&str, &str); 3] = [
     ("step.accumulation", "--gradient-accumulation-steps"),
 ];
 
-/// Epochs that no trial comes to the end of.
-const WITHOUT_END: &str = "1000000";
-
 impl Route {
     pub fn new(command: Vec<OsString>, config: Option<&Path>, set: &[String]) -> Result<Self, RouteError> {
         let mut placeholders: Vec<(&'static str, Option<String>)> = Vec::new();
@@ -126,8 +123,6 @@ impl Route {
             let output = scratch.join("out");
             own_record = Some(output.join("run"));
             put(&mut command, "--output-dir", output.into_os_string());
-            // The trial ends it; a training of a second would be over before anything is known.
-            put(&mut command, "--epochs", WITHOUT_END.into());
         }
         Ok(Prepared {
             command,

@@ -165,7 +165,10 @@ impl Trainer<'_> {
             let state = closing.state(session)?;
             self.begin_saving(state, &closing.progress, "best.safetensors", Some(before))?;
         }
-        self.stopping = closing.patience > 0 && self.progress.without_gain >= closing.patience;
+        let goes_on =
+            self.configuration.endless && self.progress.phase + 1 == self.configuration.phases.len();
+        let lost = closing.patience > 0 && self.progress.without_gain >= closing.patience;
+        self.stopping = lost && !goes_on;
         if closing.last || self.stopping {
             self.save(session, "last.safetensors")?;
         } else if closing.saves {

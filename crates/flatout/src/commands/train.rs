@@ -5,6 +5,7 @@ use crate::output::write_stdout;
 use crate::training;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use flatout_core::{Message, Result, message, units};
+use flatout_run::trial;
 use flatout_train::settings::Values;
 use flatout_train::{Configuration, Report, Trainer, checkpoint, trainer};
 use std::io::IsTerminal;
@@ -62,7 +63,10 @@ impl FromArgMatches for Arguments {
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
-    let configuration = configuration(&arguments)?;
+    let mut configuration = configuration(&arguments)?;
+    if std::env::var_os(trial::ENVIRONMENT).is_some() {
+        configuration.go_on();
+    }
     let interrupted = training::catch_interrupts();
     let moving = std::io::stderr().is_terminal() && !arguments.plain && !arguments.json;
     let mut show = |report: &Report| {
