@@ -2,61 +2,104 @@
 
 use crate::config::Value;
 use crate::loaders::{gives_one_batch, loader_calls};
-use crate::project::{Code, Project};
+
+use crate::project::{Code, LoopRole, Origin, Project};
+use crate::python::Kind;
 use std::path::Path;
 
 /// Name, position and what PyTorch takes without it.
 const ARGUMENTS: [(&str, usize, &str); 3] = [
     ("batch_size", 1, "1"),
     ("num_workers", 5, "0"),
-    ("pin_memory", 7, "off"),
+    (PINNING, 7, "off"),
 ];
+const PINNING: &str = "pin_memory";
 
-/// Names and values; those that cannot be seen are left out.
-pub fn loader_settings(project: &Project, script: &Path) -> Vec<(String, String)> {
-    let same = |path: &Path| {
-        path == script || matches!((path.canonicalize(), script.canonicalize()), (Ok(a), Ok(b)) if a == b)
-    };
-    let module = project
+/// Names and values; those that cannot be seen are left out, and those that loaders disagree on. A script that is given arguments may
+/// take its values from them: then only what is written down plainly counts.
+pub fn loader_settings(project: &Project, script: &Path, has_arguments: bool) -> Vec<(String, String)> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let script = real(script);
+    let Some(module) = project
         .module_ids()
-        .find(|id| same(&project.module(*id).source.path));
-    let calls: Vec<Code> = module
-        .into_iter()
-        .flat_map(|module| loader_calls(project, module))
-        .filter(|call| !gives_one_batch(*call))
-        .collect();
-    let Some(call) = calls.iter().find(|call| shuffles(**call)).or(calls.first()) else {
+        .find(|id| real(&project.module(*id).source.path) == script)
+    else {
         return Vec::new();
     };
-    // Another way to say which samples a batch has: then its size is nothing to judge.
-    let own_batches = call.keyword("batch_sampler").is_some();
-    let known = ARGUMENTS
+    let all: Vec<Code> = loader_calls(project, module)
+        .filter(|call| !gives_one_batch(*call))
+        .collect();
+    let trains = all
         .iter()
-        .filter(|(name, ..)| !(own_batches && *name == "batch_size"));
-    known
-        .filter_map(|(name, position, without)| {
-            let value = match call.argument(name, *position) {
-                Some(argument) => text(argument.values().only()?)?,
-                None if call.splats() => return None,
-                None => (*without).to_owned(),
-            };
-            Some(((*name).to_owned(), value))
-        })
-        .collect()
+        .copied()
+        .filter(|call| draws(*call))
+        .collect::<Vec<_>>();
+    let steps = !project.flow().loops(project, module, LoopRole::Step).is_empty();
+    let loaders = match (trains.is_empty(), steps) {
+        (false, _) => trains,
+        (true, true) => all,
+        // What trains was built elsewhere.
+        (true, false) => return Vec::new(),
+    };
+    let mut found = Vec::new();
+    for (name, position, without) in ARGUMENTS {
+        let seen: Option<Vec<String>> = loaders
+            .iter()
+            .map(|call| value(*call, (name, position, without), has_arguments))
+            .collect();
+        if let Some([first, rest @ ..]) = seen.as_deref()
+            && rest.iter().all(|other| other == first)
+        {
+            found.push((name.to_owned(), first.clone()));
+        }
+    }
+    found
 }
 
-/// As the loader of a training does.
-fn shuffles(call: Code<'_>) -> bool {
-    let shuffle = call.argument("shuffle", 2);
-    shuffle.is_some_and(|argument| argument.values().only() != Some(&Value::Boolean(false)))
-}
-
-fn text(value: &Value) -> Option<String> {
+fn value(
+    call: Code<'_>,
+    (name, position, without): (&str, usize, &str),
+    has_arguments: bool,
+) -> Option<String> {
+    // Another way to say which samples a batch has: then its size is nothing to judge.
+    if name == "batch_size" && call.keyword("batch_sampler").is_some() {
+        return None;
+    }
+    let Some(argument) = call.argument(name, position) else {
+        return (!call.splats()).then(|| without.to_owned());
+    };
+    let values = argument.values();
+    let value = values.only()?;
+    if has_arguments && !is_plain(argument, &values.list.first()?.origin) {
+        return None;
+    }
     match value {
-        Value::Integer(number) => Some(number.to_string()),
-        Value::Boolean(on) => Some(if *on { "on" } else { "off" }.to_owned()),
+        Value::Integer(number) if name != PINNING => Some(number.to_string()),
+        Value::Boolean(on) if name == PINNING => Some(if *on { "on" } else { "off" }.to_owned()),
         _ => None,
     }
+}
+
+/// A literal, or a variable that is one: no option's default and no configuration's value.
+fn is_plain(argument: Code<'_>, origin: &Origin) -> bool {
+    let Origin::Code(code) = origin else {
+        return false;
+    };
+    let is_assigned = || matches!(code.parent().map(Code::kind), Some(Kind::Assign { .. }));
+    *code == argument || (argument.as_name().is_some() && is_assigned())
+}
+
+/// As the loader of a training does: in another order each time.
+fn draws(call: Code<'_>) -> bool {
+    let given = |name: &str, position: usize| {
+        call.argument(name, position).is_some_and(|argument| {
+            !matches!(
+                argument.values().only(),
+                Some(Value::Boolean(false) | Value::Null)
+            )
+        })
+    };
+    given("shuffle", 2) || given("sampler", 3) || given("batch_sampler", 4)
 }
 
 #[cfg(test)]
@@ -73,7 +116,7 @@ mod tests {
                 "from torch.utils.data import DataLoader\nDataLoader(x, 7, shuffle=True)\n",
             ),
         ]);
-        loader_settings(&project, Path::new("train.py"))
+        loader_settings(&project, Path::new("train.py"), false)
     }
 
     fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -93,7 +136,12 @@ mod tests {
     #[test]
     fn what_is_not_said_is_as_pytorch_takes_it() {
         let expected = pairs(&[("batch_size", "16"), ("num_workers", "0"), ("pin_memory", "off")]);
-        assert_eq!(settings("loader = DataLoader(x, 16)\n"), expected);
+        assert_eq!(
+            settings("for x, y in DataLoader(x, 16):\n    model(x).backward()\n    optimizer.step()\n"),
+            expected
+        );
+        // A loader that no training here runs over is none of a training.
+        assert_eq!(settings("test = DataLoader(x, 16)\n"), []);
     }
 
     #[test]
@@ -106,5 +154,40 @@ mod tests {
         let sampled = "loader = DataLoader(x, batch_sampler=s, num_workers=2, pin_memory=g())\n";
         assert_eq!(settings(sampled), pairs(&[("num_workers", "2")]));
         assert_eq!(settings("print(1)\n"), []);
+    }
+
+    #[test]
+    fn a_sampler_trains_and_loaders_that_disagree_say_nothing() {
+        let text = "val = DataLoader(v, 512, num_workers=2)\ntrain = DataLoader(t, 64, sampler=DistributedSampler(t), num_workers=400)\n";
+        let expected = pairs(&[
+            ("batch_size", "64"),
+            ("num_workers", "400"),
+            ("pin_memory", "off"),
+        ]);
+        assert_eq!(settings(text), expected);
+        let two = "a = DataLoader(v, 512, shuffle=True)\nb = DataLoader(t, 64, shuffle=True)\n";
+        assert_eq!(
+            settings(two),
+            pairs(&[("num_workers", "0"), ("pin_memory", "off")])
+        );
+    }
+
+    #[test]
+    fn a_command_with_arguments_may_say_otherwise() {
+        let text = "import argparse
+from torch.utils.data import DataLoader
+parser = argparse.ArgumentParser()
+parser.add_argument('-j', '--workers', type=int, default=4)
+args = parser.parse_args()
+PIN = True
+loader = DataLoader(x, batch_size=64, shuffle=True, num_workers=args.workers, pin_memory=PIN)
+";
+        let project = project(&[("train.py", text)]);
+        let found = |has_arguments: bool| loader_settings(&project, Path::new("train.py"), has_arguments);
+        assert_eq!(found(true), pairs(&[("batch_size", "64"), ("pin_memory", "on")]));
+        assert_eq!(
+            found(false),
+            pairs(&[("batch_size", "64"), ("num_workers", "4"), ("pin_memory", "on")])
+        );
     }
 }

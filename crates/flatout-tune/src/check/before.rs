@@ -22,6 +22,8 @@ pub struct Before<'a> {
     pub sample: &'a Sample,
     /// What the source says of its own settings (`flatout lint`).
     pub source: &'a [Finding],
+    /// Whether the values that stand in the program's script are among those given.
+    pub script: bool,
     /// Data the program will read, where it is known.
     pub data: Option<&'a Path>,
     /// Where it will write.
@@ -46,7 +48,16 @@ pub fn before(known: &Before, limits: &Limits) -> Vec<Item> {
 }
 
 fn not_given() -> Message {
-    message!(en: "neither the configuration, the command nor the source says", zh: "配置、命令和源码中都没有给出")
+    message!(en: "neither the configuration nor the command says", zh: "配置和命令中都没有给出")
+}
+
+/// Of what a script is asked for, too.
+fn not_written(known: &Before) -> Message {
+    if known.script {
+        message!(en: "neither the configuration, the command nor the script says", zh: "配置、命令和脚本中都没有给出")
+    } else {
+        not_given()
+    }
 }
 
 fn no_gpu() -> Message {

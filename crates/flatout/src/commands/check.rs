@@ -73,10 +73,10 @@ fn before(arguments: &Arguments, config: Option<&Path>, limits: &Limits) -> Resu
     // What the command says wins over its configuration.
     given.overlay(&flags);
     let data = arguments.data.clone().or_else(|| data_in(config.as_deref(), &flags));
-    let (source, written) = source(config.as_deref(), &arguments.command)?;
-    given.underlay(&written);
+    let source = source(config.as_deref(), &arguments.command)?;
+    given.underlay(source.written.as_deref().unwrap_or_default());
     let sample = sample();
-    let known = Before { given: &given, machine: &Machine::here(), sample: &sample, source: &source, data: data.as_deref(), folder: Path::new("."), program: arguments.command.first().map(String::as_str) };
+    let known = Before { given: &given, machine: &Machine::here(), sample: &sample, source: &source.findings, script: source.written.is_some(), data: data.as_deref(), folder: Path::new("."), program: arguments.command.first().map(String::as_str) };
     Ok(check::before(&known, limits))
 }
 
@@ -113,21 +113,32 @@ fn data_in(config: Option<&Path>, flags: &[(String, String)]) -> Option<PathBuf>
     })
 }
 
-/// What the program's own source says about its settings, and those that stand in the script: the folder of the script, or the one that
-/// the configuration is used from.
-fn source(config: Option<&Path>, command: &[String]) -> Result<(Vec<Finding>, Vec<(String, String)>)> {
-    let script = command.iter().map(Path::new).find(|path| path.extension().is_some_and(|end| end == "py") && path.is_file());
+/// What the program's own source says.
+#[derive(Default)]
+struct Source {
+    /// About its settings.
+    findings: Vec<Finding>,
+    /// Those that stand in the script, where there is one.
+    written: Option<Vec<(String, String)>>,
+}
+
+/// Of the folder of the script, or the one that the configuration is used from.
+fn source(config: Option<&Path>, command: &[String]) -> Result<Source> {
+    let is_script = |word: &String| Path::new(word).extension().is_some_and(|end| end == "py") && Path::new(word).is_file();
+    let at = command.iter().position(is_script);
+    let script = at.map(|at| Path::new(&command[at]));
     let folder = match script {
         Some(script) => script.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         None => Path::new("."),
     };
     if script.is_none() && !has_python(folder) {
-        return Ok((Vec::new(), Vec::new()));
+        return Ok(Source::default());
     }
     let paths: Vec<PathBuf> = [Some(folder), config].into_iter().flatten().map(Path::to_owned).collect();
     let outcome = flatout_lint::lint(&paths, &Settings::default()).map_err(Failure::from)?;
-    let written = script.map(|script| written::loader_settings(&outcome.project, script)).unwrap_or_default();
-    Ok((outcome.found.into_iter().map(|one| one.finding).collect(), written))
+    let has_arguments = at.is_some_and(|at| at + 1 < command.len());
+    let written = script.map(|script| written::loader_settings(&outcome.project, script, has_arguments));
+    Ok(Source { findings: outcome.found.into_iter().map(|one| one.finding).collect(), written })
 }
 
 fn has_python(folder: &Path) -> bool {

@@ -1,7 +1,7 @@
 //! What the configuration or the command asks for, and whether the code reads it so.
 
 use super::super::{Item, Limits, Status, status};
-use super::{Before, no_gpu, not_given};
+use super::{Before, no_gpu, not_given, not_written};
 use crate::settings::{self, normal};
 use flatout_core::{Finding, message, units};
 
@@ -72,7 +72,7 @@ pub(super) fn workers(known: &Before, limits: &Limits) -> Item {
         .value("loader.num_workers")
         .and_then(|value| value.parse::<f64>().ok())
     else {
-        return Item::skipped("workers", what, not_given());
+        return Item::skipped("workers", what, not_written(known));
     };
     let usable = known.machine.cpus.count();
     let most = (usable as f64 * limits.workers_per_cpu).floor();
@@ -103,7 +103,7 @@ pub(super) fn batch(known: &Before, limits: &Limits) -> Item {
         .value("loader.batch_size")
         .and_then(|value| value.parse::<f64>().ok())
     else {
-        return Item::skipped("batch", what, not_given());
+        return Item::skipped("batch", what, not_written(known));
     };
     let least = units::significant(limits.batch_min);
     Item::new("batch", what, status(batch >= limits.batch_min, Status::Warn))
@@ -116,7 +116,7 @@ pub(super) fn pinning(known: &Before) -> Item {
         return Item::skipped("pinning", what, no_gpu());
     }
     let Some(value) = known.given.value("loader.pin_memory") else {
-        return Item::skipped("pinning", what, not_given());
+        return Item::skipped("pinning", what, not_written(known));
     };
     Item::new("pinning", what, status(normal(&value) == "on", Status::Warn)).found(value, "on")
 }

@@ -16,6 +16,7 @@ fn run(given: &[(&str, &str)], gpu: Option<GpuSample>) -> Vec<Item> {
         machine: &machine,
         sample: &sample,
         source: &[],
+        script: false,
         data: None,
         folder: Path::new("/"),
         program: None,
