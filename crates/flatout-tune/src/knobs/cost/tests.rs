@@ -35,6 +35,22 @@ fn plain() -> Cost {
 }
 
 #[test]
+fn no_more_than_all_of_a_step_is_fixed() {
+    let own = Curve::straight(Line::flat(5e-3), 100.0);
+    let share = |step_s: f64| {
+        Cost {
+            own: own.clone(),
+            batch: 100.0,
+            step_s,
+            ..plain()
+        }
+        .fixed_share()
+    };
+    assert!((share(10e-3) - 0.5).abs() < 1e-12);
+    assert_eq!(share(4.9e-3), 1.0);
+}
+
+#[test]
 fn workers_hide_the_loading_until_they_are_too_few() {
     let cost = Cost {
         own: Curve::straight(
