@@ -10,6 +10,7 @@ pub mod language;
 pub mod memory;
 pub mod nvidia;
 pub mod rule;
+pub mod signals;
 pub mod spelling;
 pub mod stats;
 pub mod units;

@@ -1,6 +1,7 @@
 //! A training as a person sees it: its settings as flags, its reports as lines, and Ctrl-C as a wish to stop.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use flatout_core::signals::Signals;
 use flatout_core::{Language, Message, message, units};
 use flatout_report::text::terminal_columns;
 use flatout_report::text::width::cut;
@@ -60,13 +61,11 @@ fn argument(setting: &'static settings::Setting) -> Arg {
 
 /// Set by Ctrl-C; the trainer finishes its step and saves.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static CAME: Signals = Signals::new();
 
 extern "C" fn interrupt(_: libc::c_int) {
-    if INTERRUPTED.swap(true, Ordering::Relaxed) {
-        // The second time: at once.
-        // SAFETY: _exit may be called from a signal handler.
-        unsafe { libc::_exit(130) };
-    }
+    INTERRUPTED.store(true, Ordering::Relaxed);
+    CAME.note();
 }
 
 /// From here on Ctrl-C and a polite kill set the flag instead of ending the process; the second one ends it.

@@ -1,10 +1,11 @@
 //! Ctrl-C and its kin, as something one can wait for: watching ends in order, the record is closed, the verdict printed.
 
+use flatout_core::signals::Signals;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-static CAME: AtomicBool = AtomicBool::new(false);
+static CAME: Signals = Signals::new();
 /// The end of a pipe that the handler writes to, so that a signal between looking and waiting is not missed.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
 
@@ -15,11 +16,7 @@ pub struct Interrupt {
 }
 
 extern "C" fn handle(_signal: libc::c_int) {
-    if CAME.swap(true, Ordering::SeqCst) {
-        // The second one means it.
-        // SAFETY: _exit may be called in a handler.
-        unsafe { libc::_exit(130) };
-    }
+    CAME.note();
     // SAFETY: write may be called in a handler; the descriptor is ours and stays open.
     unsafe { libc::write(WAKE.load(Ordering::SeqCst), [1u8].as_ptr().cast(), 1) };
 }
@@ -43,7 +40,7 @@ impl Interrupt {
     }
 
     pub fn came(&self) -> bool {
-        CAME.load(Ordering::SeqCst)
+        CAME.came()
     }
 
     /// Waits this long, or until a signal comes. Says whether one did.
