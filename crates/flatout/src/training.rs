@@ -159,9 +159,22 @@ pub fn show(report: &Report, language: Language, moving: bool) {
             let scores = scored.get(language);
             message!(en: "{phase} {epoch}/{epochs}: loss {loss:.5}, {rate} samples/s{scores}", zh: "{phase} {epoch}/{epochs}：损失 {loss:.5}，{rate} 样本/秒{scores}")
         }
-        Report::Saved { path, best: true } => {
+        // It is told when it is written, behind epochs that may be worse.
+        Report::Saved {
+            path,
+            best: true,
+            phase,
+            epoch,
+        } => {
             let path = path.display();
-            message!(en: "best so far: {path}", zh: "目前最佳：{path}")
+            match phase {
+                Some(phase) => {
+                    message!(en: "best so far, {phase} epoch {epoch}: {path}", zh: "目前最佳（{phase} 第 {epoch} 轮）：{path}")
+                }
+                None => {
+                    message!(en: "best so far, epoch {epoch}: {path}", zh: "目前最佳（第 {epoch} 轮）：{path}")
+                }
+            }
         }
         Report::Saved { .. } => return,
         Report::Warning { message } => {

@@ -60,9 +60,14 @@ pub enum Report {
         rate: f64,
         scores: Option<Scores>,
     },
+    /// A checkpoint stands on the disk. Epochs behind it may have been told before.
     Saved {
         path: PathBuf,
         best: bool,
+        /// Where there are several.
+        phase: Option<String>,
+        /// Epochs of the phase that are in it.
+        epoch: u64,
     },
     Stopped {
         early: bool,

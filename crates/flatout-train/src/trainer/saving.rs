@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 /// A checkpoint that is being written beside the training.
 pub(super) struct Saving {
     path: PathBuf,
+    phase: usize,
+    epoch: u64,
     /// The best score before this one, where it is written as the best.
     best: Option<Option<f64>>,
     /// Gives how long it took.
@@ -61,6 +63,7 @@ impl Trainer<'_> {
         // One at a time into the same file.
         self.finish(|saving| saving.path == path, false)?;
         let (target, progress) = (path.clone(), progress.clone());
+        let (phase, epoch) = (progress.phase, progress.epoch);
         let (configuration, preparation) = (self.configuration.yaml(), self.data.preparation.clone());
         let write = move || {
             let extra = Extra {
@@ -77,7 +80,13 @@ impl Trainer<'_> {
         let thread = thread.map_err(|source| FileError::writing(&path, source))?;
         self.recorder
             .add(Phase::Checkpoint, began.elapsed().as_secs_f64());
-        self.saving.push(Saving { path, best, thread });
+        self.saving.push(Saving {
+            path,
+            phase,
+            epoch,
+            best,
+            thread,
+        });
         Ok(())
     }
 
@@ -97,8 +106,12 @@ impl Trainer<'_> {
         let waiting = Instant::now();
         let (done, going): (Vec<_>, Vec<_>) = std::mem::take(&mut self.saving).into_iter().partition(which);
         self.saving = going;
-        for Saving { path, best, thread } in done {
-            let took = match thread
+        for saving in done {
+            let Saving {
+                path, best, epoch, ..
+            } = saving;
+            let took = match saving
+                .thread
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             {
@@ -121,8 +134,14 @@ impl Trainer<'_> {
                 bytes,
                 place: None,
             });
-            let best = best.is_some();
-            (self.report)(&Report::Saved { path, best });
+            let phases = &self.configuration.phases;
+            let phase = phases.get(saving.phase).filter(|_| phases.len() > 1);
+            (self.report)(&Report::Saved {
+                path,
+                best: best.is_some(),
+                phase: phase.map(|phase| phase.name.clone()),
+                epoch,
+            });
         }
         self.recorder
             .add(Phase::Checkpoint, waiting.elapsed().as_secs_f64());

@@ -259,9 +259,21 @@ fn answers_that_are_late_change_nothing() {
                 } => Some((*epoch, *step, *loss, *rate, scores.map(|scores| scores.loss))),
                 _ => None,
             });
-            (best, epochs.collect::<Vec<_>>())
+            // However late it is told, the best checkpoint is said to be of the epoch with the best score.
+            let kept = reports.iter().rev().find_map(|report| match report {
+                Report::Saved {
+                    best: true,
+                    phase: None,
+                    epoch,
+                    ..
+                } => Some(*epoch),
+                _ => None,
+            });
+            (best, epochs.collect::<Vec<_>>(), kept)
         });
         assert_eq!(told[0], told[1]);
+        let of_best = told[0].1.iter().find(|epoch| epoch.4 == Some(told[0].0));
+        assert_eq!(told[0].2, of_best.map(|epoch| epoch.0));
         let scores: Vec<f64> = told[0].1.iter().filter_map(|epoch| epoch.4).collect();
         assert!(scores.last().is_some_and(|last| *last > told[0].0), "{scores:?}");
         for name in ["best.safetensors", "last.safetensors"] {
