@@ -2,12 +2,14 @@
 
 mod wording;
 
+use crate::formats::csv::number::is_missing;
 use crate::load::policies::in_flag;
 use crate::table::{BadRow, Problem};
 use flatout_core::error::FileError;
 use flatout_core::{Explain, Message, explained, message};
 use std::path::PathBuf;
-use wording::{bad_row, is_infinite, not_a_number, other_columns};
+pub(crate) use wording::is_infinite;
+use wording::{bad_row, not_a_number, other_columns};
 
 pub type Result<T> = std::result::Result<T, DataError>;
 
@@ -58,8 +60,20 @@ pub enum DataError {
     NoRows {
         path: PathBuf,
     },
+    /// Bad rows were left out until none was left.
+    AllSkipped {
+        path: PathBuf,
+        first: Box<BadRow>,
+    },
+    /// The same, where it is their label that they lack.
+    NoLabels {
+        path: PathBuf,
+        column: String,
+    },
     /// A row of a text file that cannot be read.
     BadRow(BadRow),
+    /// A row without its label.
+    NoLabel(BadRow),
     UnclosedQuote {
         path: PathBuf,
         line: u64,
@@ -182,7 +196,18 @@ impl Explain for DataError {
                 let path = path.display();
                 message!(en: "`{path}` has no rows", zh: "`{path}` 没有数据行")
             }
-            Self::BadRow(row) => bad_row(row),
+            Self::AllSkipped { path, first } => {
+                let (path, first) = (path.display(), bad_row(first));
+                Message {
+                    en: format!("every row of `{path}` is left out; the first: {}", first.en),
+                    zh: format!("`{path}` 的所有行都被跳过；第一处：{}", first.zh),
+                }
+            }
+            Self::NoLabels { path, column } => {
+                let path = path.display();
+                message!(en: "no row of `{path}` has a label (column `{column}`)", zh: "`{path}` 中没有一行有标签（列 `{column}`）")
+            }
+            Self::BadRow(row) | Self::NoLabel(row) => bad_row(row),
             Self::UnclosedQuote { path, line } => {
                 let path = path.display();
                 message!(
@@ -252,9 +277,7 @@ impl Explain for DataError {
             Self::BadRow(BadRow {
                 problem: Problem::Value { column, value, .. },
                 ..
-            }) if value.is_empty() || value.eq_ignore_ascii_case("nan") || is_infinite(value) => {
-                Some(not_a_number(column, value))
-            }
+            }) if is_missing(value.as_bytes()) || is_infinite(value) => Some(not_a_number(column, value)),
             Self::BadRow(BadRow {
                 problem: Problem::Value { column, .. },
                 ..
@@ -265,6 +288,14 @@ impl Explain for DataError {
                     zh: "请修正文件；或训练时用 `--bad-rows skip` 跳过这样的行；或换一种方式读取该列：`--column-type {category}`（或 ignore）"
                 ))
             }
+            Self::NoLabel(_) => Some(message!(
+                en: "a row without its label cannot be learnt from; `--bad-rows skip` leaves such rows out",
+                zh: "没有标签的行无法用于学习；`--bad-rows skip` 可跳过这样的行"
+            )),
+            Self::NoLabels { .. } => Some(message!(
+                en: "is another column the label? `--label COLUMN` names it",
+                zh: "标签是否在另一列？用 `--label 列名` 指定"
+            )),
             Self::BadRow(_) => Some(message!(
                 en: "mend the file, or train with `--bad-rows skip` to leave such rows out",
                 zh: "请修正文件，或训练时用 `--bad-rows skip` 跳过这样的行"

@@ -3,6 +3,7 @@
 pub mod images;
 pub mod join;
 pub mod kuairand;
+mod labels;
 pub mod missing;
 pub mod panel;
 mod panel_table;

@@ -182,6 +182,70 @@ fn bad_input_is_named() {
 }
 
 #[test]
+fn rows_without_a_label_are_left_out_and_nothing_else_helps() {
+    use flatout_core::Explain;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    let load = |text: &str, written: Written<'_>| {
+        std::fs::write(&path, text).unwrap();
+        let policies = policies(written);
+        load_tabular(
+            &path,
+            &TabularOptions {
+                policies,
+                ..options("y")
+            },
+        )
+    };
+    let mean = Written {
+        missing: "mean",
+        ..Written::default()
+    };
+    let skip = Written {
+        bad_rows: "skip",
+        ..mean
+    };
+    for cell in ["", "NA", "inf"] {
+        let one = format!("a,y\n1,2\n2,{cell}\n3,\n");
+        let error = load(&one, mean).unwrap_err();
+        assert!(
+            error.to_string().contains("line 3") && error.to_string().contains("`y` is"),
+            "{error}"
+        );
+        let hint = error.hint().unwrap().en;
+        assert!(
+            hint.contains("`--bad-rows skip`") && !hint.contains("--missing"),
+            "{hint}"
+        );
+        assert_eq!(load(&one, skip).unwrap().rows, 1);
+        let error = load(&format!("a,y\n1,{cell}\n2,\n"), skip)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("no row of") && error.contains("has a label (column `y`)"),
+            "{error}"
+        );
+    }
+    let error = load("a,y\n1\n2\n", skip).unwrap_err().to_string();
+    assert!(
+        error.contains("every row of") && error.contains("line 2"),
+        "{error}"
+    );
+    // A prediction does not look at them.
+    std::fs::write(&path, "a,y\n1,\n2,x\n").unwrap();
+    let unlabelled = TabularOptions {
+        without_labels: true,
+        ..options("y")
+    };
+    let table = load_tabular(&path, &unlabelled).unwrap();
+    assert_eq!((table.rows, &table.feature_names[..]), (2, &["a".to_owned()][..]));
+    let Labels::Real(labels) = &table.labels else {
+        panic!()
+    };
+    assert!(labels.iter().all(|label| label.is_nan()));
+}
+
+#[test]
 fn a_column_all_missing_becomes_the_mean_or_an_error() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "t.csv", "a,b,y\n,1,1\n,2,2\n");

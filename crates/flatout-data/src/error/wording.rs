@@ -4,7 +4,7 @@ use crate::load::policies::in_flag;
 use crate::table::{BadRow, Problem};
 use flatout_core::{Message, message};
 
-pub(super) fn is_infinite(value: &str) -> bool {
+pub(crate) fn is_infinite(value: &str) -> bool {
     let value = value.trim_start_matches(['-', '+']).to_ascii_lowercase();
     value == "inf" || value == "infinity"
 }

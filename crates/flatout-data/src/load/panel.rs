@@ -15,8 +15,8 @@ use std::sync::Mutex;
 #[derive(Debug, Clone, Default)]
 pub struct PanelOptions {
     pub label: String,
-    /// Files without the label are fine; theirs are NaN. For predictions.
-    pub label_optional: bool,
+    /// Labels are not read, if there are any; all are NaN. For predictions.
+    pub without_labels: bool,
     /// The column that names the entity of a row, for tables that hold many; each file is one when absent.
     pub entity: Option<String>,
     /// All numeric columns but the label when absent.
@@ -141,7 +141,7 @@ fn plan(file: &ParquetFile, path: &Path, options: &PanelOptions) -> Result<Plan>
     for name in options.policies.columns() {
         file.column(name)?;
     }
-    let labelled = !options.label_optional || file.column(&options.label).is_ok();
+    let labelled = !options.without_labels;
     if labelled {
         numeric(&options.label)?;
     }

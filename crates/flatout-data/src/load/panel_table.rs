@@ -119,9 +119,9 @@ fn find_columns(source: &TableSource, options: &PanelOptions) -> Result<Columns>
             }),
         }
     };
-    let label = match source.column(&options.label) {
-        Err(_) if options.label_optional => None,
-        _ => Some(number(&options.label)?),
+    let label = match options.without_labels {
+        true => None,
+        false => Some(number(&options.label)?),
     };
     let numbered = (source.format_name() == "NumPy"
         && source.names.iter().any(|name| name == npy_table::ENTITY))
@@ -139,7 +139,8 @@ fn find_columns(source: &TableSource, options: &PanelOptions) -> Result<Columns>
     let features = match &options.features {
         Some(names) => names.iter().map(number).collect::<Result<Vec<_>>>()?,
         None => (0..source.names.len())
-            .filter(|&column| ![label, entity, time].contains(&Some(column)))
+            .filter(|&column| source.names[column] != options.label)
+            .filter(|&column| ![entity, time].contains(&Some(column)))
             .filter(|&column| !options.policies.is_ignored(&source.names[column]))
             .filter(|&column| matches!(kind_of(column), ColumnType::Real | ColumnType::Integer))
             .collect(),

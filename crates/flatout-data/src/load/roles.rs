@@ -37,9 +37,8 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
         }
     }
     let label = match source.column(&options.label) {
-        Ok(column) => Some(column),
-        Err(_) if options.label_optional => None,
-        Err(error) => return Err(error),
+        _ if options.without_labels => None,
+        found => Some(found?),
     };
     let class_label = match options.label_kind {
         LabelKind::Auto => label.is_some_and(|label| kind_of(label) == ColumnType::Category),
@@ -59,7 +58,9 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
     for name in options.exclude.iter().chain(&policies.ignored) {
         excluded.extend(source.names.iter().position(|known| known == name));
     }
-    let free = |column: &usize| Some(*column) != label && Some(*column) != time && !excluded.contains(column);
+    let free = |column: &usize| {
+        source.names[*column] != options.label && Some(*column) != time && !excluded.contains(column)
+    };
     let columns = |names: &[String]| {
         names
             .iter()

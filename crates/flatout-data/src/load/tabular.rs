@@ -1,6 +1,7 @@
 //! CSV or Parquet tables become a [`Tabular`], parsed straight into its blocks. Side tables may be joined by key.
 
 use super::join::{self, JoinRecipe, Side};
+use super::labels;
 use super::missing::{self, Missing};
 use super::policies::Policies;
 use super::roles::{Roles, role_columns};
@@ -28,8 +29,8 @@ pub struct TabularOptions {
     /// May be empty when a recipe names it.
     pub label: String,
     pub label_kind: LabelKind,
-    /// Files without the label are fine; theirs are NaN. For predictions.
-    pub label_optional: bool,
+    /// Labels are not read, if there are any; all are NaN. For predictions.
+    pub without_labels: bool,
     /// Only these numeric columns; all but label, time and categories when absent.
     pub features: Option<Vec<String>>,
     /// Only these categorical columns; text and `…_id` columns when absent.
@@ -83,12 +84,11 @@ pub(crate) fn build(
     let width = roles.features.len() + joined_features;
     let code_width = roles.categories.len() + joined_codes;
     let layout = layout(source, options, &roles, width, code_width, sides.len());
-    let mut read = source.read(&layout, &options.read_options())?;
+    let read = source.read(&layout, &options.read_options());
+    let mut read = read.map_err(|error| labels::told(error, &options.label))?;
     let rows = read.arrays.rows;
     if rows == 0 {
-        return Err(DataError::NoRows {
-            path: path.to_owned(),
-        });
+        return Err(labels::no_rows(path, &read.skipped, &options.label));
     }
     let mut arrays = std::mem::take(&mut read.arrays.arrays).into_iter();
     let mut take = || arrays.next().unwrap_or(Array::Real(Vec::new()));

@@ -67,7 +67,7 @@ fn something_else(path: &Path, preparation: &Preparation) -> TrainError {
 fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<Samples, TrainError> {
     let options = PanelOptions {
         label: preparation.label.clone(),
-        label_optional: true,
+        without_labels: true,
         entity: settings.entity.clone(),
         features: Some(preparation.features.clone()),
         time: settings.time.clone(),
@@ -171,7 +171,7 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
     let options = TabularOptions {
         label: preparation.label.clone(),
         label_kind: LabelKind::Auto,
-        label_optional: true,
+        without_labels: true,
         features: own(preparation.features.clone()),
         categories: own(codes.map(|category| category.name.clone()).collect()),
         policies: every_row(policies(preparation, settings)),
