@@ -3,7 +3,7 @@
 mod wording;
 
 use crate::formats::csv::number::is_missing;
-use crate::load::policies::in_flag;
+use crate::load::policies::{in_flag, shell_word};
 use crate::table::{BadRow, Problem};
 use flatout_core::error::FileError;
 use flatout_core::{Explain, Message, explained, message};
@@ -87,6 +87,10 @@ pub enum DataError {
     DuplicateShard {
         path: PathBuf,
         other: PathBuf,
+    },
+    /// A text file whose names are in another encoding.
+    NotUtf8 {
+        path: PathBuf,
     },
     DuplicateColumn {
         path: PathBuf,
@@ -226,6 +230,10 @@ impl Explain for DataError {
                 let (path, other) = (path.display(), other.display());
                 message!(en: "`{path}` and `{other}` are the same part", zh: "`{path}` 与 `{other}` 是同一个分片")
             }
+            Self::NotUtf8 { path } => {
+                let path = path.display();
+                message!(en: "`{path}` is not UTF-8: the names of its columns cannot be read", zh: "`{path}` 不是 UTF-8 编码：无法读取列名")
+            }
             Self::DuplicateColumn { path, column } => {
                 let path = path.display();
                 message!(en: "`{path}` has two columns named `{column}`", zh: "`{path}` 中有两列同名：`{column}`")
@@ -286,6 +294,14 @@ impl Explain for DataError {
                 Some(message!(
                     en: "mend the file, train with `--bad-rows skip` to leave such rows out, or read the column otherwise: `--column-type {category}` (or ignore)",
                     zh: "请修正文件；或训练时用 `--bad-rows skip` 跳过这样的行；或换一种方式读取该列：`--column-type {category}`（或 ignore）"
+                ))
+            }
+            Self::NotUtf8 { path } => {
+                let new = shell_word(&path.with_extension("utf8.csv").display().to_string());
+                let path = shell_word(&path.display().to_string());
+                Some(message!(
+                    en: "write it anew in UTF-8; from GBK: `iconv -f GBK -t UTF-8 {path} > {new}`",
+                    zh: "请转换为 UTF-8；若原为 GBK：`iconv -f GBK -t UTF-8 {path} > {new}`"
                 ))
             }
             Self::NoLabel(_) => Some(message!(

@@ -235,3 +235,20 @@ fn types_are_inferred_over_all_files() {
         "{error}"
     );
 }
+
+#[test]
+fn another_encoding_is_named_and_not_guessed() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [folder.path().join("prices.csv")];
+    // Two names in GBK.
+    std::fs::write(&files[0], b"\xBC\xDB\xB8\xF1,\xC4\xBF\xB1\xEA\n1,2\n").unwrap();
+    let error = infer(&files, None, 1).unwrap_err();
+    assert!(error.to_string().contains("prices.csv` is not UTF-8"), "{error}");
+    let hint = flatout_core::Explain::hint(&error).unwrap().en;
+    assert!(
+        hint.contains("iconv -f GBK -t UTF-8") && hint.contains("prices.utf8.csv"),
+        "{hint}"
+    );
+    std::fs::write(&files[0], "价格,目标\n1,2\n").unwrap();
+    assert_eq!(infer(&files, None, 1).unwrap().names, ["价格", "目标"]);
+}

@@ -141,10 +141,14 @@ pub fn quoted(column: &str) -> String {
 
 /// What is said of a column as it is typed after a flag: in the shell's quotes where the name needs them.
 pub fn in_flag(column: &str, word: &str) -> String {
-    let text = format!("{}={word}", quoted(column));
+    shell_word(&format!("{}={word}", quoted(column)))
+}
+
+/// One word of a command line: in quotes where it has signs of the shell.
+pub(crate) fn shell_word(text: &str) -> String {
     let plain = |char: char| char.is_alphanumeric() || "_-.=:/@%+".contains(char);
     if text.chars().all(plain) {
-        text
+        text.to_owned()
     } else {
         format!("'{}'", text.replace('\'', "'\\''"))
     }

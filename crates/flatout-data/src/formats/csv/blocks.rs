@@ -98,6 +98,11 @@ impl BlockReader {
             start = end as usize + 1;
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if !line.is_empty() {
+                if std::str::from_utf8(line).is_err() {
+                    return Err(DataError::NotUtf8 {
+                        path: self.path.clone(),
+                    });
+                }
                 // The rest goes back in front of what is carried over.
                 let mut rest = text[start..].to_vec();
                 rest.append(&mut self.carry);
