@@ -49,6 +49,10 @@ pub enum TrainError {
         path: PathBuf,
         reason: Message,
     },
+    /// A label that is the same everywhere.
+    OneClass {
+        class: String,
+    },
     TooManyCategories {
         count: usize,
         most: usize,
@@ -114,6 +118,9 @@ impl Explain for TrainError {
                     zh: format!("模型无法用于 `{path}`：{}", reason.zh),
                 }
             }
+            Self::OneClass { class } => {
+                message!(en: "the label has one class only, `{class}`: there is nothing to tell apart", zh: "标签只有一个类别 `{class}`：没有可区分的内容")
+            }
             Self::TooManyCategories { count, most } => {
                 message!(en: "the table has {count} columns of categories; at most {most} can be learnt from", zh: "表中有 {count} 个类别列；最多支持 {most} 个")
             }
@@ -148,6 +155,10 @@ impl Explain for TrainError {
             Self::Checkpoint { .. } => Some(message!(
                 en: "an output folder holds best.safetensors and last.safetensors; the model's settings must be those it was trained with",
                 zh: "输出文件夹中有 best.safetensors 和 last.safetensors；模型设置必须与训练时相同"
+            )),
+            Self::OneClass { .. } => Some(message!(
+                en: "two classes or more are needed: another column is named with `--label COLUMN`; pictures lie in a folder for each class",
+                zh: "至少需要两个类别：用 `--label 列名` 指定另一列；图片应按类别放在各自的文件夹中"
             )),
             Self::OtherData { path, .. } => {
                 let path = path.display();

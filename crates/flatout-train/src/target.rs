@@ -171,10 +171,9 @@ pub fn decide_classes(
     wanted: &str,
 ) -> Result<(Target, Labels), TrainError> {
     if names.len() < 2 {
-        return Err(refuse(
-            wanted,
-            message!(en: "a label with two classes or more", zh: "至少有两个类别的标签"),
-        ));
+        return Err(TrainError::OneClass {
+            class: names.into_iter().next().unwrap_or_default(),
+        });
     }
     match wanted {
         "regression" => Err(refuse(
@@ -243,7 +242,8 @@ mod tests {
         assert!(decide(&[0.0, 0.5], "classes").is_err());
         assert!(decide(&[-1.0, 0.0], "classes").is_err());
         assert!(decide_classes(vec![0], vec!["a".into(), "b".into()], "regression").is_err());
-        assert!(decide_classes(vec![0], vec!["a".into()], "auto").is_err());
+        let one = decide_classes(vec![0], vec!["a".into()], "auto").err().unwrap();
+        assert!(one.to_string().contains("one class only, `a`"), "{one}");
     }
 
     #[test]
