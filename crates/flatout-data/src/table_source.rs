@@ -98,6 +98,11 @@ impl TableSource {
         }
     }
 
+    /// Whether types are guessed from samples of text.
+    pub fn is_text(&self) -> bool {
+        matches!(self.format, Format::Csv { .. })
+    }
+
     pub fn column(&self, name: &str) -> Result<usize> {
         self.names
             .iter()

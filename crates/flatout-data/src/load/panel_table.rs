@@ -111,6 +111,8 @@ fn find_columns(source: &TableSource, options: &PanelOptions) -> Result<Columns>
         let column = source.column(name)?;
         match kind_of(column) {
             ColumnType::Real | ColumnType::Integer => Ok(column),
+            // Predictions know which columns are numbers: what is none is told with its line when it is read.
+            _ if options.without_labels && source.is_text() => Ok(column),
             other => Err(DataError::ColumnKind {
                 path: source.files[0].clone(),
                 column: name.clone(),

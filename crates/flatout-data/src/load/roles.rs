@@ -98,7 +98,11 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
             .filter(|&column| matches!(kind_of(column), ColumnType::Integer | ColumnType::Real))
             .collect(),
     };
-    check(source, label, &features, &categories, &kind_of)?;
+    // Predictions know which columns are numbers: what is none is told with its line when it is read.
+    if !(options.without_labels && source.is_text()) {
+        check_numbers(source, &features, &kind_of)?;
+    }
+    check(source, label, &features, &categories)?;
     for (name, policy) in &policies.missing_by_column {
         let among = |columns: &[usize]| columns.iter().any(|&column| source.names[column] == *name);
         let side_category = |side: &Side| side.categories.iter().any(|category| category.name == *name);
@@ -138,11 +142,9 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
     })
 }
 
-fn check(
+fn check_numbers(
     source: &TableSource,
-    label: Option<usize>,
     features: &[usize],
-    categories: &[usize],
     kind_of: &impl Fn(usize) -> ColumnType,
 ) -> Result<()> {
     for &column in features {
@@ -155,6 +157,10 @@ fn check(
             });
         }
     }
+    Ok(())
+}
+
+fn check(source: &TableSource, label: Option<usize>, features: &[usize], categories: &[usize]) -> Result<()> {
     let both = features
         .iter()
         .find(|column| categories.contains(column) || Some(**column) == label);

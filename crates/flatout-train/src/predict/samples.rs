@@ -3,9 +3,10 @@
 use super::{Column, kind, pixels};
 use crate::data::{Codes, Kind, Preparation, Shape, left_out, rows};
 use crate::{Settings, TrainError};
-use flatout_core::{Message, message};
+use flatout_core::{Explain, Message, message};
+use flatout_data::formats::csv::number::is_missing;
 use flatout_data::formats::image::ImageShape;
-use flatout_data::table::BadRows;
+use flatout_data::table::{BadRow, BadRows, Problem};
 use flatout_data::{
     Category, DataError, JoinRecipe, LabelKind, Missing, PanelOptions, Policies, TabularOptions, load_panel,
     load_tabular, time,
@@ -75,7 +76,7 @@ fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         limit: settings.limit,
         ..PanelOptions::default()
     };
-    let mut panel = load_panel(path, &options).map_err(|error| other_columns(path, preparation, error))?;
+    let mut panel = load_panel(path, &options).map_err(|error| other_data(path, preparation, error))?;
     preparation.standardiser().apply(panel.features.to_mut());
     let known: HashMap<&str, i32> = (0..)
         .zip(&preparation.entities)
@@ -127,7 +128,21 @@ fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
     })
 }
 
-/// Data that lack columns are not those the model takes; which kind that is comes first.
+/// Data that lack columns, or have text for numbers, are not those the model takes.
+fn other_data(path: &Path, preparation: &Preparation, error: DataError) -> TrainError {
+    match &error {
+        DataError::BadRow(BadRow {
+            problem: Problem::Value { value, .. },
+            ..
+        }) if !is_missing(value.as_bytes()) => TrainError::OtherData {
+            path: path.to_owned(),
+            reason: error.message(),
+        },
+        _ => other_columns(path, preparation, error),
+    }
+}
+
+/// Which kind of data the model takes comes first.
 fn other_columns(path: &Path, preparation: &Preparation, error: DataError) -> TrainError {
     let DataError::NoSuchColumn { column, columns, .. } = &error else {
         return error.into();
@@ -178,7 +193,7 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         limit: settings.limit,
         ..TabularOptions::default()
     };
-    let mut table = load_tabular(path, &options).map_err(|error| other_columns(path, preparation, error))?;
+    let mut table = load_tabular(path, &options).map_err(|error| other_data(path, preparation, error))?;
     let names = |name: &String| table.categories.iter().any(|category| category.name == *name);
     let wanted = preparation.categories.iter().map(|category| &category.name);
     if table.feature_names != preparation.features || !wanted.clone().all(names) {
