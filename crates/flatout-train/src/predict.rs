@@ -109,10 +109,22 @@ fn columns(target: &Target, outputs: &[f32]) -> Vec<(String, Column)> {
         }
         Task::Binary => {
             let values = column(0).map(|logit| 1.0 / (1.0 + (-logit).exp())).collect();
-            vec![("probability".to_owned(), Column::Real(values))]
+            vec![(of_second(&target.names), Column::Real(values))]
         }
         Task::Classes => classes(target, outputs, width),
     }
+}
+
+/// The name of the second class's probability; that of 1 against 0 goes without saying.
+fn of_second(names: &[String]) -> String {
+    match names {
+        [first, second] if (first.as_str(), second.as_str()) != ("0", "1") => share_of(second),
+        _ => "probability".to_owned(),
+    }
+}
+
+fn share_of(class: &str) -> String {
+    format!("p_{class}")
 }
 
 fn classes(target: &Target, outputs: &[f32], width: usize) -> Vec<(String, Column)> {
@@ -129,7 +141,7 @@ fn classes(target: &Target, outputs: &[f32], width: usize) -> Vec<(String, Colum
     let mut columns = vec![("class".to_owned(), Column::Text(names))];
     if width <= MOST_COLUMNS {
         let each = target.names.iter().zip(shares);
-        columns.extend(each.map(|(name, share)| (format!("p_{name}"), Column::Real(share))));
+        columns.extend(each.map(|(name, share)| (share_of(name), Column::Real(share))));
     }
     columns
 }

@@ -4,6 +4,7 @@
 
 mod support;
 
+use flatout_core::Explain;
 use flatout_data::generate::{Recipe, images, interactions};
 use flatout_train::predict::{Column, Predictions, predict};
 use flatout_train::settings::Values;
@@ -206,6 +207,34 @@ fn a_sequence_model_says_what_plain_rows_lack() {
     let refused = predict(&output, &plain, &flags).err().unwrap().to_string();
     assert!(
         refused.contains("takes 10 rows") && refused.contains("has 3"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_probability_names_its_class_and_text_for_a_number_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let (table, output) = (folder.path().join("t.csv"), folder.path().join("out"));
+    let rows = (0..100).map(|row| format!("{row},{}\n", if row < 50 { "cat" } else { "dog" }));
+    std::fs::write(&table, format!("x,y\n{}", rows.collect::<String>())).unwrap();
+    let more = [("label", "y"), ("epochs", "20"), ("cache", "false")];
+    train(&values(&table, &output, &more), None).unwrap();
+    let predictions = predict(&output, &table, &cpu()).unwrap();
+    let dog = real(&predictions, "p_dog");
+    assert!(dog[0] < dog[99], "{dog:?}");
+    // A label that is there and cannot be read is not looked at.
+    std::fs::write(&table, "x,y\n1,\n2,bird\n").unwrap();
+    assert_eq!(predict(&output, &table, &cpu()).unwrap().rows(), 2);
+    std::fs::write(&table, "x\n1\nabc\n").unwrap();
+    let refused = predict(&output, &table, &cpu()).err().unwrap().to_string();
+    assert!(
+        refused.contains("line 3") && refused.contains("column `x` is `abc`, which is not real"),
+        "{refused}"
+    );
+    std::fs::write(&table, "x\n1\n\"\"\n").unwrap();
+    let refused = predict(&output, &table, &cpu()).err().unwrap();
+    assert!(
+        refused.hint().unwrap().en.contains("--missing x=mean"),
         "{refused}"
     );
 }
