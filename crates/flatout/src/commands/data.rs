@@ -117,7 +117,7 @@ fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> Str
         say(message!(en: "  … and {more} more", zh: "  …… 另有 {more} 个"));
     }
     if let Some([height, width, channels]) = inspection.image_shape {
-        say(message!(en: "pictures: {height}×{width}, {channels} channel(s)", zh: "图像：{height}×{width}，{channels} 通道"));
+        say(message!(en: "pictures: {width} wide × {height} high, {channels} channel(s)", zh: "图像：宽 {width} × 高 {height}，{channels} 通道"));
     }
     for (name, count) in &inspection.classes {
         say(message!(en: "  class {name}: {count}", zh: "  类别 {name}：{count}"));
