@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
-    /// A whole number from 0.
+    /// A whole number, 0 or more.
     Count,
     Real,
     /// true or false; a flag without a value is true.
@@ -175,7 +175,11 @@ mod tests {
                 .to_string()
         };
         assert!(error("batch_size", "-3").contains("`batch_size` is `-3`"));
-        assert!(error("batch_size", "0").contains("1 or more"));
+        for value in ["0", "-1", "1.5", "many"] {
+            assert!(error("batch_size", value).ends_with("expected a whole number, 1 or more"));
+            assert!(error("epochs", value).ends_with("expected a whole number, 1 or more"));
+        }
+        assert!(error("warmup", "-1").ends_with("expected a whole number, 0 or more"));
         assert!(error("memory_limit", "much").contains("8GiB"));
         let limit = |text: &str| {
             Settings::of(&[("memory_limit", text.to_owned())].into())

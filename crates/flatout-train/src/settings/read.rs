@@ -37,9 +37,21 @@ impl Read<'_> {
     }
 
     pub fn count(&self, name: &str) -> Result<usize, TrainError> {
-        let text = self.raw(name).replace('_', "");
-        text.parse()
-            .map_err(|_| self.refuse(name, message!(en: "a whole number from 0", zh: "一个非负整数")))
+        self.count_from(0, name)
+    }
+
+    pub fn positive(&self, name: &str) -> Result<usize, TrainError> {
+        self.count_from(1, name)
+    }
+
+    fn count_from(&self, least: usize, name: &str) -> Result<usize, TrainError> {
+        let count = self.raw(name).replace('_', "").parse().ok();
+        count.filter(|count| *count >= least).ok_or_else(|| {
+            self.refuse(
+                name,
+                message!(en: "a whole number, {least} or more", zh: "不小于 {least} 的整数"),
+            )
+        })
     }
 
     pub fn within(&self, name: &str, low: f64, high: f64) -> Result<f64, TrainError> {

@@ -3,7 +3,6 @@
 use super::Values;
 use super::read::Read;
 use crate::TrainError;
-use flatout_core::message;
 use flatout_data::generate::Recipe;
 use flatout_data::{Policies, Written};
 use std::path::PathBuf;
@@ -79,10 +78,7 @@ impl Settings {
     /// Values that are absent take their defaults.
     pub fn of(values: &Values) -> Result<Self, TrainError> {
         let read = Read { values };
-        let positive = |name| match read.count(name)? {
-            0 => Err(read.refuse(name, message!(en: "1 or more", zh: "1 或更大"))),
-            count => Ok(count),
-        };
+        let positive = |name| read.positive(name);
         let none_if_zero = |count: usize| (count > 0).then_some(count);
         Ok(Self {
             data: read.path("data"),
