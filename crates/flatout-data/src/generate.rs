@@ -56,6 +56,8 @@ impl Generated {
 impl Recipe {
     /// Writes the data into `folder`, which must be new, empty, or hold the same recipe.
     pub fn generate(&self, folder: &Path, threads: Option<usize>) -> Result<Generated> {
+        // Refused values leave no folder behind.
+        self.check()?;
         self.check_folder(folder)?;
         std::fs::create_dir_all(folder).map_err(|source| DataError::writing(folder, source))?;
         let threads = crate::parallel::threads(threads);
@@ -77,6 +79,15 @@ impl Recipe {
         match read_recipe(folder)? {
             Some(generated) if generated.recipe == *self => Ok(generated),
             _ => self.generate(folder, threads),
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        match self {
+            Self::Stocks(stocks) => stocks.check(),
+            Self::Interactions(interactions) => interactions.check(),
+            Self::Images(images) => images.check(),
+            Self::Captcha(captcha) => captcha.check(),
         }
     }
 
@@ -117,4 +128,35 @@ pub fn read_recipe(folder: &Path) -> Result<Option<Generated>> {
             format: "recipe",
             reason: error.to_string(),
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_values_leave_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("some/where");
+        let none = [
+            Recipe::Stocks(stocks::Stocks {
+                stocks: 0,
+                ..Default::default()
+            }),
+            Recipe::Interactions(interactions::Interactions::of_size(0, 0)),
+            Recipe::Images(images::ImageClasses {
+                images: 0,
+                ..Default::default()
+            }),
+            Recipe::Captcha(captcha::Captcha {
+                images: 0,
+                ..Default::default()
+            }),
+        ];
+        for recipe in none {
+            let error = recipe.generate(&out, Some(1)).unwrap_err().to_string();
+            assert!(error.contains("needs at least"), "{error}");
+            assert!(!folder.path().join("some").exists());
+        }
+    }
 }

@@ -39,12 +39,17 @@ struct Drawn {
 }
 
 impl Captcha {
-    pub(super) fn generate(&self, folder: &Path, threads: usize) -> Result<Generated> {
+    /// Whether there is anything to make of it.
+    pub(super) fn check(&self) -> Result<()> {
         if self.images == 0 {
             return Err(DataError::Setting(
                 message!(en: "needs at least 1 picture", zh: "至少需要 1 张图像"),
             ));
         }
+        Ok(())
+    }
+
+    pub(super) fn generate(&self, folder: &Path, threads: usize) -> Result<Generated> {
         let shape = ImageShape {
             height: HEIGHT,
             width: WIDTH,

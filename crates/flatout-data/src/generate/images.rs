@@ -38,13 +38,18 @@ impl Default for ImageClasses {
 }
 
 impl ImageClasses {
-    pub(super) fn generate(&self, folder: &Path, threads: usize) -> Result<Generated> {
+    /// Whether there is anything to make of it.
+    pub(super) fn check(&self) -> Result<()> {
         if self.images < CLASSES.len() || !(0.0..=1.0).contains(&self.wrong_label_share) {
             return Err(DataError::Setting(message!(
                 en: "needs at least 8 pictures and a share of wrong labels between 0 and 1",
                 zh: "至少需要 8 张图像，错误标签比例须在 0 到 1 之间"
             )));
         }
+        Ok(())
+    }
+
+    pub(super) fn generate(&self, folder: &Path, threads: usize) -> Result<Generated> {
         for class in CLASSES {
             let path = folder.join(class);
             std::fs::create_dir_all(&path).map_err(|source| DataError::writing(&path, source))?;

@@ -65,13 +65,18 @@ struct Video {
 }
 
 impl Interactions {
-    pub(super) fn generate(&self, folder: &Path, threads: usize) -> Result<Generated> {
+    /// Whether there is anything to make of it.
+    pub(super) fn check(&self) -> Result<()> {
         if self.interactions < self.parts || self.parts < 3 || self.users == 0 || self.videos == 0 {
             return Err(DataError::Setting(message!(
                 en: "needs at least 3 interactions, 3 parts, 1 user and 1 video",
                 zh: "至少需要 3 条交互、3 个分片、1 个用户和 1 个视频"
             )));
         }
+        Ok(())
+    }
+
+    pub(super) fn generate(&self, folder: &Path, threads: usize) -> Result<Generated> {
         let users: Vec<User> = (0..self.users).map(|user| self.user(user)).collect();
         let videos: Vec<Video> = (0..self.videos).map(|video| self.video(video)).collect();
         write(&folder.join("user_features.csv"), &user_table(&users))?;

@@ -63,13 +63,18 @@ struct Series {
 const PRICE_NAMES: [&str; 6] = ["open", "high", "low", "close", "volume", "turnover"];
 
 impl Stocks {
-    pub(super) fn generate(&self, folder: &Path, threads: usize) -> Result<Generated> {
+    /// Whether there is anything to make of it.
+    pub(super) fn check(&self) -> Result<()> {
         if self.stocks == 0 || self.days < 2 || !(0.0..=1.0).contains(&self.signal) {
             return Err(DataError::Setting(message!(
                 en: "needs at least 1 stock, 2 days and a signal between 0 and 1",
                 zh: "至少需要 1 只股票、2 个交易日，signal 须在 0 到 1 之间"
             )));
         }
+        Ok(())
+    }
+
+    pub(super) fn generate(&self, folder: &Path, threads: usize) -> Result<Generated> {
         let calendar = trading_days(self.days);
         let factor_names: Vec<String> = (1..=FACTORS)
             .map(|factor| format!("factor_{factor:02}"))
