@@ -11,6 +11,9 @@ use flatout_train::SETTINGS;
 const EVERYWHERE_EN: &str = "Options of every command";
 const EVERYWHERE_ZH: &str = "所有命令的选项";
 
+/// The heading above the examples of a command.
+const EXAMPLES: &str = "Examples:";
+
 /// The language asked for on the command line, before anything is parsed: `--help` ends the parsing.
 pub fn language(arguments: impl Iterator<Item = String>) -> Language {
     let arguments: Vec<String> = arguments.take_while(|argument| argument != "--").collect();
@@ -135,21 +138,25 @@ fn with_values(argument: Arg, mut text: String) -> Arg {
     }
 }
 
-/// Of an example the command stays, what it is for is translated: the two stand apart by two spaces or more.
+/// Of an example the command stays, what it is for is translated: the two stand apart by two spaces or more. A line that is not
+/// indented is a sentence.
 fn chinese_examples(examples: &str) -> String {
     let line = |line: &str| match comment(line) {
         Some(english) => match translate(english) {
             Some(text) => line.replace(english, text),
             None => line.to_owned(),
         },
-        None => line.replace("Examples:", "示例："),
+        None => line.replace(EXAMPLES, "示例："),
     };
     examples.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What an example's line says about its command.
+/// What a line says beside a command.
 fn comment(line: &str) -> Option<&str> {
     let example = line.trim_start();
+    if example.len() == line.len() && !line.is_empty() && line != EXAMPLES {
+        return Some(line);
+    }
     let at = example.find("  ")?;
     Some(example[at..].trim())
 }

@@ -10,8 +10,8 @@ use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
   flatout cache list
-  flatout cache clean                 remove all prepared data sets
-  flatout cache clean --older-than 30 only those not used for 30 days";
+  flatout cache clean                  remove all prepared data sets
+  flatout cache clean --older-than 30  only those not used for 30 days";
 
 #[derive(Args)]
 pub struct Arguments {

@@ -93,6 +93,10 @@ pub static CHINESE: &[(&str, &str)] = &[
         "结论中有这些问题之一时以 1 退出",
     ),
     (
+        "Exits 1 when something is broken or wrongly set, 0 otherwise.",
+        "有损坏或设置错误时以 1 退出，否则以 0 退出。",
+    ),
+    (
         "Explain a rule: what it detects, why that is slow, what to do",
         "解释一条规则：检测什么、为何慢、怎么办",
     ),
@@ -164,6 +168,10 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("Keeps GPUs busy while models train", "让 GPU 在训练时满负荷"),
     (
+        "Killed or interrupted: the same command again goes on where it stopped.",
+        "被终止或中断后，再次运行同一命令即可从停下的地方继续。",
+    ),
+    (
         "Language of everything shown: en or zh-CN [default: the environment's]",
         "显示语言：en 或 zh-CN [默认：环境语言]",
     ),
@@ -173,6 +181,10 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("Leave so many of the newest", "保留最新的多少个"),
     ("Leave the GPUs alone", "不动 GPU"),
+    (
+        "Limits are in the [check] section of the nearest flatout.toml. Exits 1 when an item fails.",
+        "阈值写在最近的 flatout.toml 的 [check] 一节中。有任一项不通过时以 1 退出。",
+    ),
     ("Limits from this file", "从该文件读取限值"),
     (
         "Lines instead of a moving line, also on a terminal",
@@ -238,6 +250,10 @@ pub static CHINESE: &[(&str, &str)] = &[
     (
         "Not these rules or domains, separated by commas",
         "不用这些规则或领域，逗号分隔",
+    ),
+    (
+        "Nothing of yours is changed without --write. Checkpoints that a trial saves are thrown away.",
+        "不加 --write 不会改动你的任何文件。试验中保存的检查点会被丢弃。",
     ),
     ("Number of interactions", "交互条数"),
     ("Number of pictures", "图片数量"),
@@ -466,6 +482,10 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("The result as JSON", "以 JSON 输出结果"),
     (
+        "The result is kept as machine.json in $FLATOUT_HOME, or in .flatout.",
+        "结果保存为 $FLATOUT_HOME（否则 .flatout）中的 machine.json。",
+    ),
+    (
         "The run: `last`, its name or id, or its folder",
         "运行：`last`、名字或 id，或其目录",
     ),
@@ -610,6 +630,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "Slurm 作业的一个 rank，并列出所有 rank",
     ),
     ("one process and one record a GPU", "每个 GPU 一个进程、一份记录"),
+    ("only those not used for 30 days", "只删除 30 天内没有用过的"),
     (
         "only what differs from a configuration file",
         "只列出与配置文件不同之处",
