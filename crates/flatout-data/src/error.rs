@@ -74,6 +74,8 @@ pub enum DataError {
     BadRow(BadRow),
     /// A row without its label.
     NoLabel(BadRow),
+    /// A row of a table of pictures that lacks the file or a label.
+    PictureRow(BadRow),
     UnclosedQuote {
         path: PathBuf,
         line: u64,
@@ -211,7 +213,7 @@ impl Explain for DataError {
                 let path = path.display();
                 message!(en: "no row of `{path}` has a label (column `{column}`)", zh: "`{path}` 中没有一行有标签（列 `{column}`）")
             }
-            Self::BadRow(row) | Self::NoLabel(row) => bad_row(row),
+            Self::BadRow(row) | Self::NoLabel(row) | Self::PictureRow(row) => bad_row(row),
             Self::UnclosedQuote { path, line } => {
                 let path = path.display();
                 message!(
@@ -307,6 +309,10 @@ impl Explain for DataError {
             Self::NoLabel(_) => Some(message!(
                 en: "a row without its label cannot be learnt from; `--bad-rows skip` leaves such rows out",
                 zh: "没有标签的行无法用于学习；`--bad-rows skip` 可跳过这样的行"
+            )),
+            Self::PictureRow(_) => Some(message!(
+                en: "every row of this table needs its file and its labels: mend the row, or take it out",
+                zh: "该表的每一行都需要文件名和标签：请修正这一行，或将其删除"
             )),
             Self::NoLabels { .. } => Some(message!(
                 en: "is another column the label? `--label COLUMN` names it",

@@ -224,3 +224,29 @@ fn dictionaries_of_old_data_know_what_they_have_not_seen() {
     let same = old.recode(&old.categories);
     assert_eq!((&same.codes[..], &same.unseen[..]), (&old.codes[..], &[0, 0][..]));
 }
+
+#[test]
+fn a_panel_without_any_label_is_said_to_have_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    std::fs::write(&path, "who,a,y\np,1,\np,2,\nq,3,\n").unwrap();
+    let options = PanelOptions {
+        label: "y".into(),
+        entity: Some("who".into()),
+        ..PanelOptions::default()
+    };
+    let error = load_panel(&path, &options).unwrap_err().to_string();
+    assert!(
+        error.contains("no row of") && error.contains("(column `y`)"),
+        "{error}"
+    );
+    let unlabelled = PanelOptions {
+        without_labels: true,
+        ..options
+    };
+    let panel = load_panel(&path, &unlabelled).unwrap();
+    assert_eq!(
+        (panel.rows(), &panel.feature_names[..]),
+        (3, &["a".to_owned()][..])
+    );
+}

@@ -69,6 +69,13 @@ fn captcha_targets_come_from_the_table() {
     };
     let images = load_images(folder.path(), &chosen).unwrap();
     assert_eq!(images.count, 2);
+    let table = folder.path().join("labels.csv");
+    let text = std::fs::read_to_string(&table).unwrap();
+    std::fs::write(&table, text + "000005.png,1,2,3,\n").unwrap();
+    let error = load_images(folder.path(), &ImageOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("line 8"), "{error}");
+    let hint = flatout_core::Explain::hint(&error).unwrap().en;
+    assert!(hint.contains("mend the row"), "{hint}");
 }
 
 #[test]

@@ -211,7 +211,11 @@ fn by_table(path: &Path, table: &Path, options: &ImageOptions) -> Result<(Vec<Pa
             threads: options.threads,
             ..ReadOptions::default()
         },
-    )?;
+    );
+    let read = read.map_err(|error| match error {
+        DataError::BadRow(row) => DataError::PictureRow(row),
+        other => other,
+    })?;
     let rows = read.arrays.rows.min(options.limit.unwrap_or(usize::MAX));
     let array = |column: usize| layout.slots[column].map(|slot| &read.arrays.arrays[slot.array]);
     let names = &read.arrays.dictionaries[file];

@@ -1,9 +1,9 @@
 //! Rows that lack their label: no policy for missing values helps them, only leaving them out.
 
-use crate::DataError;
 use crate::error::is_infinite;
 use crate::formats::csv::number::is_missing;
 use crate::table::{BadRow, Problem, Skipped};
+use crate::{DataError, Result};
 use std::path::Path;
 
 /// A bad row is told as one without a label where that is what it lacks.
@@ -28,6 +28,17 @@ pub(super) fn no_rows(path: &Path, skipped: &Skipped, label: &str) -> DataError 
             first: Box::new(first.clone()),
         },
     }
+}
+
+/// Of sequences some labels may be missing, not all.
+pub(super) fn check(path: &Path, labels: &[f32], label: &str) -> Result<()> {
+    if labels.iter().any(|value| value.is_finite()) {
+        return Ok(());
+    }
+    Err(DataError::NoLabels {
+        path: path.to_owned(),
+        column: label.to_owned(),
+    })
 }
 
 fn lacks(row: &BadRow, label: &str) -> bool {

@@ -94,6 +94,9 @@ pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
     };
     panel.finish_rows(&plan.missing);
     check_rows(path, panel.rows())?;
+    if !options.without_labels {
+        super::labels::check(path, &panel.labels, &options.label)?;
+    }
     Ok(panel)
 }
 

@@ -87,6 +87,9 @@ pub(super) fn load(path: &Path, options: &PanelOptions) -> Result<Panel> {
     };
     panel.finish_rows(&policies);
     super::panel::check_rows(path, panel.rows())?;
+    if !options.without_labels {
+        super::labels::check(path, &panel.labels, &options.label)?;
+    }
     Ok(panel)
 }
 
