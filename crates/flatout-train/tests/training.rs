@@ -143,8 +143,14 @@ fn every_phase_has_a_schedule_of_its_own() {
     let mut flags = values(&data, &output, &[]);
     flags.remove("epochs");
     let configuration = Configuration::of(Path::new("phases.yaml"), text, &flags).unwrap();
-    let (interrupted, mut rates) = (AtomicBool::new(false), Vec::new());
+    let (interrupted, mut rates, mut kept) = (AtomicBool::new(false), Vec::new(), Vec::new());
     let mut report = |report: &Report| {
+        if let Report::Saved {
+            best: true, phase, ..
+        } = report
+        {
+            kept.extend(phase.clone());
+        }
         if let Report::Epoch { rate, phase, .. } = report {
             rates.push((phase.clone(), *rate));
         }
@@ -155,6 +161,9 @@ fn every_phase_has_a_schedule_of_its_own() {
         .unwrap();
     let phases: Vec<&str> = rates.iter().map(|(phase, _)| phase.as_str()).collect();
     assert_eq!(phases, ["pretrain", "pretrain", "global", "global"]);
+    // The best of a phase is told with its name.
+    assert_eq!(kept.first().map(String::as_str), Some("pretrain"));
+    assert_eq!(kept.last().map(String::as_str), Some("global"));
     for pair in rates.chunks_exact(2) {
         assert!(pair[0].1 > 0.45 * 0.005 && pair[1].1 < 0.1 * 0.005, "{rates:?}");
     }

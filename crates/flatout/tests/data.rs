@@ -246,3 +246,15 @@ fn globs_and_columns_with_commas_and_empty_ones() {
     let (code, said) = train(&["--config", "c.yaml"]);
     assert!(code == Some(0) && said.contains("12 rows are left out"), "{said}");
 }
+
+#[test]
+fn a_picture_is_shown_with_its_width_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let generated = flatout(
+        folder.path(),
+        &["generate", "captcha", "--out", "captcha", "--size", "3"],
+    );
+    assert_eq!(generated.status.code(), Some(0));
+    let said = text(&flatout(folder.path(), &["data", "inspect", "captcha"]).stdout);
+    assert!(said.contains("pictures: 320 wide × 160 high"), "{said}");
+}

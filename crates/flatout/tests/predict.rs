@@ -39,6 +39,8 @@ fn trained() -> tempfile::TempDir {
         "{said}"
     );
     assert!(said.contains("lstm with"), "{said}");
+    let best = "best so far, epoch 1: out/best.safetensors";
+    assert!(said.contains(best), "{said}");
     folder
 }
 
