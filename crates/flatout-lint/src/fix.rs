@@ -5,7 +5,7 @@ use crate::lint::Outcome;
 use crate::report::Reported;
 use crate::source::Source;
 use flatout_core::error::FileError;
-use flatout_core::files::write_atomically;
+use flatout_core::files::{keep_backup, write_atomically};
 use flatout_core::{Edit, Finding, Fix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -82,13 +82,6 @@ pub fn apply(text: &str, edits: &[Edit]) -> String {
     result
 }
 
-/// Where a file's old text is kept.
-pub fn backup_path(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".flatout-backup");
-    path.with_file_name(name)
-}
-
 /// Puts the new text in place.
 pub(crate) fn write(path: &Path, new: &str) -> Result<(), FileError> {
     let mode = std::fs::metadata(path).map(|data| data.permissions());
@@ -141,7 +134,7 @@ pub fn mend<E: From<FileError>>(
         }
         for (source, new) in texts {
             if !kept.contains(&source.path) {
-                write_atomically(&backup_path(&source.path), source.text.as_bytes())?;
+                keep_backup(&source.path, source.text.as_bytes())?;
             }
             write(&source.path, &new)?;
         }

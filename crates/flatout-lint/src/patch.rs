@@ -1,12 +1,11 @@
 //! Puts settings that were measured elsewhere (`flatout tune`) into the source: as arguments of the call that builds the loader or
 //! the optimizer. Literals are replaced and arguments added; a value that comes from somewhere else is left, and named.
 
-use crate::fix::backup_path;
 use crate::project::{Code, Origin, Project};
 use crate::python::Kind;
 use crate::{LintError, Settings, fix, lint};
 use flatout_core::error::FileError;
-use flatout_core::files::write_atomically;
+use flatout_core::files::keep_backup;
 use flatout_core::{Edit, Message, Place, message};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -59,13 +58,14 @@ pub fn patch(wanted: &[Wanted]) -> Result<Patch, LintError> {
     Ok(patched(&outcome.project, wanted))
 }
 
-/// Writes what [`patch`] found; the old texts are kept beside the files.
-pub fn write(patch: &Patch) -> Result<(), FileError> {
+/// Writes what [`patch`] found; the old texts are kept beside the files, and it gives where.
+pub fn write(patch: &Patch) -> Result<Vec<(&Path, PathBuf)>, FileError> {
+    let mut kept = Vec::new();
     for (path, old, new) in &patch.files {
-        write_atomically(&backup_path(path), old.as_bytes())?;
+        kept.push((path.as_path(), keep_backup(path, old.as_bytes())?));
         fix::write(path, new)?;
     }
-    Ok(())
+    Ok(kept)
 }
 
 fn patched(project: &Project, wanted: &[Wanted]) -> Patch {

@@ -64,7 +64,7 @@ pub fn decide(
         let note = message!(en: "batch {size}: as measured by the run before", zh: "batch {size}：沿用上次运行的实测结果");
         return Ok((batch, vec![note]));
     }
-    let largest = largest_power_of_two((samples / (FEWEST_STEPS_AN_EPOCH * parts)).max(1));
+    let largest = largest(samples, parts);
     let measured = probe::measure(settings, data, largest)?;
     let chosen = choose(&measured.sizes);
     // Where not even the first one fits, the ladder makes it smaller, or says what would fit.
@@ -72,7 +72,8 @@ pub fn decide(
     let (mut batch, _) = given(size, parts, samples);
     batch.rate_factor = rate_factor(settings, batch.effective);
     stored::save(settings, phase, samples, batch)?;
-    let notes = chosen.map(|chosen| told(chosen, &measured, largest));
+    let steps = (samples / (largest * parts)).clamp(1, FEWEST_STEPS_AN_EPOCH);
+    let notes = chosen.map(|chosen| told(chosen, &measured, largest, steps));
     Ok((
         batch,
         notes.into_iter().chain(rate_told(settings, batch)).collect(),
@@ -118,11 +119,17 @@ fn rate_factor(settings: &Settings, effective: usize) -> f64 {
     }
 }
 
+/// As large as leaves enough steps an epoch; of few samples no less than what a batch's own mean makes sense of.
+fn largest(samples: usize, parts: usize) -> usize {
+    let by_steps = samples / (FEWEST_STEPS_AN_EPOCH * parts);
+    largest_power_of_two(by_steps.max(probe::SMALLEST).min(samples))
+}
+
 fn largest_power_of_two(limit: usize) -> usize {
     1 << limit.max(1).ilog2()
 }
 
-fn told(chosen: &Measured, measured: &probe::Measurements, largest: usize) -> Message {
+fn told(chosen: &Measured, measured: &probe::Measurements, largest: usize, steps: usize) -> Message {
     let (size, rate) = (chosen.size, units::count(chosen.samples_s));
     let best = measured
         .sizes
@@ -132,7 +139,6 @@ fn told(chosen: &Measured, measured: &probe::Measurements, largest: usize) -> Me
     let (best_rate, time) = (units::count(best_rate), units::duration(measured.seconds));
     let tried: Vec<String> = measured.sizes.iter().map(|one| one.size.to_string()).collect();
     let tried = tried.join(", ");
-    let steps = FEWEST_STEPS_AN_EPOCH;
     message!(
         en: "batch {size} chosen: {rate} samples/s, the smallest within 3% of the best ({best_rate} at {best_size}); tried {tried} in {time}; at most {largest}, for {steps} steps an epoch",
         zh: "自动选择 batch {size}：{rate} 样本/秒，是与最快（{best_size} 时 {best_rate}）相差 3% 以内的最小值；试了 {tried}，用时 {time}；上限 {largest}，以保证每轮 {steps} 步"
@@ -194,6 +200,15 @@ mod tests {
         assert_eq!(
             parts,
             [(50, 2), (25, 4), (13, 8), (7, 15), (4, 25), (2, 50), (1, 100)]
+        );
+    }
+
+    #[test]
+    fn few_samples_still_make_a_batch() {
+        assert_eq!((largest(100_000, 1), largest(100_000, 4)), (256, 64));
+        assert_eq!(
+            (largest(200, 1), largest(200, 4), largest(5, 1), largest(1, 1)),
+            (8, 8, 4, 1)
         );
     }
 

@@ -18,7 +18,7 @@ pub const FIRST_ON_CPU: usize = 32;
 /// A card is seldom full with less; where it is, smaller ones are tried too.
 const FIRST_ON_CUDA: usize = 256;
 /// Gradients of fewer samples, and batch norm over them, are mostly noise.
-const SMALLEST: usize = 8;
+pub const SMALLEST: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {

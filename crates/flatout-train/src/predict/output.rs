@@ -3,7 +3,7 @@
 use crate::TrainError;
 use flatout_core::Message;
 use flatout_core::error::FileError;
-use flatout_core::files::write_atomically;
+use flatout_core::files::{behind_links, write_atomically};
 use flatout_data::formats::parquet_write::{self, ColumnToWrite};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -59,6 +59,7 @@ impl Predictions {
         if path.extension().is_none_or(|ending| ending != "parquet") {
             return Ok(write_atomically(path, self.csv().as_bytes())?);
         }
+        let path = &behind_links(path);
         let columns: Vec<(&str, ColumnToWrite)> = self
             .columns
             .iter()

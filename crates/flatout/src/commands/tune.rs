@@ -6,7 +6,7 @@ mod source;
 use crate::context::Context;
 use crate::output::write_stdout;
 use clap::Args;
-use flatout_core::files::write_atomically;
+use flatout_core::files::{keep_backup, write_atomically};
 use flatout_core::{Failure, Message, Result, message};
 use flatout_lint::patch::Patch;
 use flatout_report::watch::interrupt::Interrupt;
@@ -184,11 +184,9 @@ fn write(found: &Found, route: &Route, patch: &Patch, context: &Context) -> Resu
         eprintln!("{}", context.say(&message!(en: "nothing to write: no file says these values, or they are there already", zh: "无需写入：没有文件包含这些值，或已是这些值")));
     }
     if let Some((path, before, after)) = config {
-        let mut backup = path.as_os_str().to_owned();
-        backup.push(".flatout-backup");
-        write_atomically(Path::new(&backup), before.as_bytes())?;
+        let backup = keep_backup(path, before.as_bytes())?;
         write_atomically(path, after.as_bytes())?;
-        let (path, backup) = (path.display(), Path::new(&backup).display());
+        let (path, backup) = (path.display(), backup.display());
         eprintln!("{}", context.say(&message!(en: "wrote {path}; the old one is {backup}", zh: "已写入 {path}；原文件保存为 {backup}")));
     }
     source::write(patch, context)

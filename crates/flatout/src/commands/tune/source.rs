@@ -54,10 +54,8 @@ fn left(patch: &Patch, context: &Context) -> String {
 
 /// Into the files; their old texts are kept beside them.
 pub fn write(patch: &Patch, context: &Context) -> Result<()> {
-    patch::write(patch)?;
-    for (path, _, _) in &patch.files {
-        let (backup, path) = (flatout_lint::fix::backup_path(path), path.display());
-        let backup = backup.display();
+    for (path, backup) in patch::write(patch)? {
+        let (path, backup) = (path.display(), backup.display());
         eprintln!("{}", context.say(&message!(en: "wrote {path}; the old one is {backup}", zh: "已写入 {path}；原文件保存为 {backup}")));
     }
     eprint!("{}", left(patch, context));
