@@ -115,7 +115,12 @@ impl<'a> Trainer<'a> {
             Some(path) => Some(checkpoint::describe(&checkpoint::find(path))?.progress),
             None => None,
         };
-        write_atomically(&output.join("config.yaml"), configuration.yaml().as_bytes())?;
+        if resumed.is_none() {
+            if let Some(message) = saving::put_aside(output)? {
+                report(&Report::Warning { message });
+            }
+            write_atomically(&output.join("config.yaml"), configuration.yaml().as_bytes())?;
+        }
         let in_force = configuration.clone();
         let run = if settings.resume.is_some() {
             saving::free_folder(output)
@@ -195,7 +200,6 @@ impl<'a> Trainer<'a> {
         let mut settings = phase.settings.clone();
         let (mut batch, mut notes) = self.batch_of(phase)?;
         self.in_force = self.in_force.with_batch(self.progress.phase, batch);
-        write_atomically(&self.output("config.yaml"), self.in_force.yaml().as_bytes())?;
         loop {
             let mut opened = self.open(&settings, &mut batch)?;
             if threads::is_open(&settings, &opened) {
@@ -206,6 +210,8 @@ impl<'a> Trainer<'a> {
                 opened = self.open(&settings, &mut batch)?;
             }
             begin.put(&mut *opened.session)?;
+            // Not before: a checkpoint of another model is refused, and its folder stays as it is.
+            write_atomically(&self.output("config.yaml"), self.in_force.yaml().as_bytes())?;
             self.position = opened.session.position();
             self.progress.batch = Some(batch);
             let run = PhaseRun {

@@ -147,3 +147,62 @@ fn a_disk_without_room_costs_no_checkpoint_and_no_training() {
         String::from_utf8_lossy(&resumed.stderr)
     );
 }
+
+fn said(folder: &Path, arguments: &[&str]) -> (bool, String) {
+    let done = flatout(folder, arguments).env("LANG", "C").output().unwrap();
+    (
+        done.status.success(),
+        String::from_utf8_lossy(&done.stderr).into_owned(),
+    )
+}
+
+#[test]
+fn the_files_of_two_trainings_never_lie_side_by_side() {
+    let folder = folder_with_data();
+    let at = |name: &str| folder.path().join("out").join(name);
+    let (done, text) = said(folder.path(), &[TRAIN, &["--epochs", "1"]].concat());
+    assert!(done && !text.contains("another training"), "{text}");
+    let first = std::fs::read(at("best.safetensors")).unwrap();
+    let other: Vec<&str> = TRAIN
+        .iter()
+        .map(|word| if *word == "16" { "8" } else { *word })
+        .collect();
+    let (done, text) = said(folder.path(), &[&other[..], &["--epochs", "1"]].concat());
+    assert!(done && text.contains("out held another training"), "{text}");
+    assert_eq!(std::fs::read(at("before/best.safetensors")).unwrap(), first);
+    assert!(at("before/run/run.json").exists() && at("before/metrics.csv").exists());
+    assert_ne!(std::fs::read(at("best.safetensors")).unwrap(), first);
+    // And the one put aside can go on.
+    let (done, text) = said(
+        folder.path(),
+        &["train", "--resume", "out/before", "--epochs", "2"],
+    );
+    assert!(done && text.contains("out/before"), "{text}");
+}
+
+#[test]
+fn a_folder_that_was_moved_goes_on_where_it_is_and_a_refusal_changes_nothing() {
+    let folder = folder_with_data();
+    assert!(said(folder.path(), &[TRAIN, &["--epochs", "1"]].concat()).0);
+    std::fs::rename(folder.path().join("out"), folder.path().join("moved")).unwrap();
+    let (done, text) = said(folder.path(), &["train", "--resume", "moved", "--epochs", "2"]);
+    assert!(done && !folder.path().join("out").exists(), "{text}");
+    let metrics = std::fs::read_to_string(folder.path().join("moved/metrics.csv")).unwrap();
+    assert_eq!(metrics.lines().count(), 3, "{metrics}");
+    let config = || std::fs::read_to_string(folder.path().join("moved/config.yaml")).unwrap();
+    let before = config();
+    let (done, text) = said(
+        folder.path(),
+        &[
+            "train",
+            "--resume",
+            "moved",
+            "--hidden-size",
+            "64",
+            "--epochs",
+            "5",
+        ],
+    );
+    assert!(!done && text.contains("another model"), "{text}");
+    assert_eq!(config(), before);
+}

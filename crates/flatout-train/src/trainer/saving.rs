@@ -4,7 +4,7 @@ use super::{Report, Trainer};
 use crate::TrainError;
 use crate::checkpoint::{self, Extra, Progress};
 use flatout_core::error::FileError;
-use flatout_core::{Explain, Message};
+use flatout_core::{Explain, Message, message};
 use flatout_engine::{Leaving, Session};
 use flatout_telemetry::{EventKind, Phase};
 use std::path::{Path, PathBuf};
@@ -153,6 +153,44 @@ pub(super) fn name_of(output: &Path) -> String {
     output
         .file_name()
         .map_or_else(|| "train".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// What a training leaves in its folder; `batch.json` stays, for the next.
+const LEFT: [&str; 7] = [
+    "best.safetensors",
+    "last.safetensors",
+    "config.yaml",
+    "metrics.jsonl",
+    "metrics.csv",
+    "tensorboard",
+    "run",
+];
+
+/// A training that begins anew where another left its checkpoints: those go to `<output>/before`, in the place of what was there, so that
+/// the files of two models never lie side by side. Gives what there is to say.
+pub(super) fn put_aside(output: &Path) -> Result<Option<Message>, TrainError> {
+    if !LEFT[..2].iter().any(|name| output.join(name).exists()) {
+        return Ok(None);
+    }
+    let before = output.join("before");
+    let failed = |source| TrainError::from(FileError::writing(&before, source));
+    if before.exists() {
+        std::fs::remove_dir_all(&before).map_err(failed)?;
+    }
+    std::fs::create_dir(&before).map_err(failed)?;
+    let runs = (2..)
+        .map(|number| format!("run-{number}"))
+        .take_while(|name| output.join(name).exists());
+    for name in LEFT.map(str::to_owned).into_iter().chain(runs) {
+        if output.join(&name).exists() {
+            std::fs::rename(output.join(&name), before.join(&name)).map_err(failed)?;
+        }
+    }
+    let (output, before) = (output.display(), before.display());
+    Ok(Some(message!(
+        en: "{output} held another training: its files are in {before} now; --resume {before} goes on with it",
+        zh: "{output} 中有另一次训练：其文件现在位于 {before}；用 --resume {before} 可以继续它"
+    )))
 }
 
 /// `<output>/run`, emptied of an earlier run's record: a training that begins anew replaces it.

@@ -9,7 +9,7 @@ use flatout_run::trial;
 use flatout_train::settings::Values;
 use flatout_train::{Configuration, Report, Trainer, checkpoint, trainer};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
@@ -103,7 +103,12 @@ fn configuration(arguments: &Arguments) -> Result<Configuration> {
         (None, Some(resume)) => {
             let path = checkpoint::find(resume.as_ref());
             let kept = checkpoint::describe(&path)?;
-            Ok(Configuration::of(&path, &kept.configuration, &arguments.values)?)
+            let mut values = arguments.values.clone();
+            if Path::new(resume).is_dir() {
+                // Where the folder is now, whatever it was called.
+                values.entry("output_dir").or_insert_with(|| resume.clone());
+            }
+            Ok(Configuration::of(&path, &kept.configuration, &values)?)
         }
         (file, _) => Ok(Configuration::read(file.as_deref(), &arguments.values)?),
     }
