@@ -48,6 +48,20 @@ pub fn keep_backup(path: &Path, old: &[u8]) -> Result<PathBuf, FileError> {
     Ok(backup)
 }
 
+/// Whether a file can be written once there is something to write; what is there stays.
+pub fn check_writable(path: &Path) -> Result<(), FileError> {
+    if is_special(path) {
+        return Ok(());
+    }
+    let there = path.exists();
+    let opened = File::options().append(true).create(true).open(path);
+    opened.map_err(|source| FileError::writing(path, source))?;
+    if !there {
+        let _ = fs::remove_file(path);
+    }
+    Ok(())
+}
+
 /// A pipe, a device, a socket: there, and neither a file nor a folder.
 pub fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
@@ -69,6 +83,18 @@ pub fn behind_links(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whether_a_file_can_be_written_is_asked_without_a_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        check_writable(&path).unwrap();
+        assert!(!path.exists());
+        fs::write(&path, b"old").unwrap();
+        check_writable(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert!(check_writable(&folder.path().join("missing/a.json")).is_err());
+    }
 
     #[test]
     fn no_backup_is_lost() {

@@ -15,6 +15,15 @@ pub enum RunError {
     /// No folder for the probe's files.
     Runtime(std::io::Error),
     Wait(std::io::Error),
+    /// A setting of `--apply` that there is not.
+    Setting {
+        name: String,
+    },
+    Value {
+        name: String,
+        value: String,
+        expected: String,
+    },
     /// No process of this number to attach to.
     NoProcess(u32),
 }
@@ -25,6 +34,16 @@ impl Explain for RunError {
             Self::NoCommand => message!(en: "no command to run", zh: "没有给出要运行的命令"),
             Self::Start { program, .. } => {
                 message!(en: "failed to start `{program}`", zh: "无法启动 `{program}`")
+            }
+            Self::Setting { name } => {
+                message!(en: "--apply knows no setting `{name}`", zh: "--apply 没有设置项 `{name}`")
+            }
+            Self::Value {
+                name,
+                value,
+                expected,
+            } => {
+                message!(en: "`{value}` is no value for {name}; expected {expected}", zh: "`{value}` 不是 {name} 的取值；应为 {expected}")
             }
             Self::Record(error) => error.message(),
             Self::Runtime(_) => {
@@ -49,7 +68,11 @@ impl Explain for RunError {
             Self::Runtime(_) => Some(
                 message!(en: "set TMPDIR to a folder that can be written", zh: "请把 TMPDIR 设为一个可写的目录"),
             ),
-            Self::Wait(_) => None,
+            Self::Setting { .. } => {
+                let known = crate::apply::known().collect::<Vec<_>>().join(", ");
+                Some(message!(en: "settings are: {known}", zh: "设置项有：{known}"))
+            }
+            Self::Value { .. } | Self::Wait(_) => None,
             Self::NoProcess(_) => Some(
                 message!(en: "find it with: ps aux | grep python", zh: "可以这样查找：ps aux | grep python"),
             ),
@@ -58,7 +81,7 @@ impl Explain for RunError {
 
     fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::NoCommand | Self::NoProcess(_) => None,
+            Self::NoCommand | Self::NoProcess(_) | Self::Setting { .. } | Self::Value { .. } => None,
             Self::Start { source, .. } | Self::Runtime(source) | Self::Wait(source) => Some(source),
             Self::Record(error) => Some(&error.source),
         }

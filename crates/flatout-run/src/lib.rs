@@ -13,6 +13,7 @@
 //! Nothing here judges: findings come from `flatout-diagnose`, out of the record. Linux only.
 
 mod applied;
+pub mod apply;
 pub mod collect;
 mod error;
 pub mod probe;

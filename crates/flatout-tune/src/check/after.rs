@@ -15,7 +15,32 @@ pub fn after(data: &RunData, limits: &Limits) -> Vec<Item> {
     items.push(cpus(&analysis, limits));
     items.push(epochs(data, limits));
     items.push(out_of_memory(data));
+    items.push(ended(data));
     items
+}
+
+/// A program that was stopped is none that failed.
+fn ended(data: &RunData) -> Item {
+    let what = message!(en: "how it ended", zh: "结束方式");
+    let Some(exit) = &data.info.exit else {
+        return Item::skipped(
+            "ended",
+            what,
+            message!(en: "it has not ended, or nobody saw it end", zh: "尚未结束，或没有记录到结束"),
+        );
+    };
+    match (exit.code, exit.signal) {
+        (_, Some(signal)) => {
+            let stopped = matches!(signal, libc::SIGINT | libc::SIGTERM);
+            let state = if stopped { Status::Warn } else { Status::Fail };
+            let shown = message!(en: "signal {signal}", zh: "信号 {signal}");
+            Item::new("ended", what, state).because(shown)
+        }
+        (code, None) => {
+            let code = code.unwrap_or(-1);
+            Item::new("ended", what, status(code == 0, Status::Fail)).found(code.to_string(), "0")
+        }
+    }
 }
 
 fn unknown() -> Message {
@@ -154,7 +179,29 @@ fn out_of_memory(data: &RunData) -> Item {
 mod tests {
     use super::*;
     use crate::check::state;
+    use flatout_telemetry::record::ExitInfo;
     use flatout_telemetry::{Event, GpuSample, Sample};
+
+    #[test]
+    fn a_program_that_failed_does_not_pass() {
+        let ended = |code: Option<i32>, signal: Option<i32>| {
+            let mut data = RunData::default();
+            data.info.exit = Some(ExitInfo { t: 1.0, code, signal });
+            state(&after(&data, &Limits::default()), "ended")
+        };
+        assert_eq!(
+            (ended(Some(0), None), ended(Some(3), None)),
+            (Status::Pass, Status::Fail)
+        );
+        assert_eq!(
+            (ended(None, Some(15)), ended(None, Some(9))),
+            (Status::Warn, Status::Fail)
+        );
+        assert_eq!(
+            state(&after(&RunData::default(), &Limits::default()), "ended"),
+            Status::Skipped
+        );
+    }
 
     fn record(util: f64) -> RunData {
         let gpu = || GpuSample {

@@ -28,12 +28,18 @@ pub struct Before<'a> {
     pub data: Option<&'a Path>,
     /// Where it will write.
     pub folder: &'a Path,
-    /// The program that is to be started, where a command was given.
-    pub program: Option<&'a str>,
+    /// The command that is to be started, where one was given.
+    pub command: &'a [String],
 }
 
 pub fn before(known: &Before, limits: &Limits) -> Vec<Item> {
-    let mut items: Vec<Item> = known.program.map(program::there).into_iter().collect();
+    let mut items: Vec<Item> = known
+        .command
+        .first()
+        .map(|name| program::there(name))
+        .into_iter()
+        .collect();
+    items.extend(program::script(known.command));
     items.extend([
         settings::precision(known),
         settings::workers(known, limits),

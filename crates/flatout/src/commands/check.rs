@@ -76,7 +76,7 @@ fn before(arguments: &Arguments, config: Option<&Path>, limits: &Limits) -> Resu
     let source = source(config.as_deref(), &arguments.command)?;
     given.underlay(source.written.as_deref().unwrap_or_default());
     let sample = sample();
-    let known = Before { given: &given, machine: &Machine::here(), sample: &sample, source: &source.findings, script: source.written.is_some(), data: data.as_deref(), folder: Path::new("."), program: arguments.command.first().map(String::as_str) };
+    let known = Before { given: &given, machine: &Machine::here(), sample: &sample, source: &source.findings, script: source.written.is_some(), data: data.as_deref(), folder: Path::new("."), command: &arguments.command };
     Ok(check::before(&known, limits))
 }
 

@@ -2,11 +2,11 @@
 
 use crate::context::Context;
 use clap::Args;
-use flatout_core::files::write_atomically;
+use flatout_core::files::{check_writable, write_atomically};
 use flatout_core::{Finding, Kind, Message, Result, message, units};
 use flatout_diagnose::Diagnosis;
 use flatout_report::text;
-use flatout_run::{Ended, Live, Options, Outcome, program};
+use flatout_run::{Ended, Live, Options, Outcome, apply, program};
 use flatout_telemetry::Record;
 use flatout_telemetry::record::RunData;
 use std::ffi::OsString;
@@ -59,13 +59,17 @@ pub fn about() -> Message {
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let options = Options {
         name: arguments.name,
-        apply: arguments.apply,
+        apply: apply::checked(&arguments.apply)?,
         steps: arguments.steps,
         stacks: !arguments.no_stacks,
         profile: arguments.profile,
         live: arguments.live,
         ..Options::new(arguments.command)
     };
+    if let Some(file) = &arguments.json {
+        // Hours later would be too late to say that it cannot be written.
+        check_writable(file)?;
+    }
     let quiet = arguments.quiet;
     let outcome = flatout_run::run(&options, &mut |live| {
         if !quiet {

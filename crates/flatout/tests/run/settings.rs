@@ -8,20 +8,46 @@ fn settings_are_applied_and_what_was_not_is_said() {
     let Some(python) = torch_python() else { return };
     let place = Place::new();
     place.script("train.py", TRAIN);
-    let apply = "loader.num_workers=1,optimizer.fused=on,tf32=on,loader.colour=red";
+    let apply = "loader.num_workers=1,optimizer.fused=on,tf32=on";
     let (output, data) = place.run(&python, &["--apply", apply, "--steps", "3"], &["train.py", "0"]);
     assert_eq!(fact(&data, "loader.num_workers", Some("loader.0")), 1);
     assert_eq!(fact(&data, "optimizer.fused", Some("optimizer.0")), true);
     assert_eq!(steps(&data), 3);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        said.contains("tf32=on was not applied") && said.contains("loader.colour=red was not applied"),
-        "{said}"
-    );
+    assert!(said.contains("tf32=on was not applied"), "{said}");
     assert!(
         !said.contains("num_workers=1 was not") && !said.contains("fused=on was not"),
         "{said}"
     );
+}
+
+#[test]
+fn what_cannot_be_applied_or_written_is_said_before_the_start() {
+    let place = Place::new();
+    let beside = place.folder.path().join("no/such/folder/f.json");
+    let beside = beside.to_str().unwrap();
+    for (options, expected) in [
+        (
+            ["--apply", "loader.colour=red"],
+            "settings are: loader.num_workers",
+        ),
+        (
+            ["--apply", "num_workers=abc"],
+            "`abc` is no value for num_workers",
+        ),
+        (["--json", beside], "failed to write"),
+    ] {
+        let output = place
+            .flatout(&[options[0], options[1], "--", "sh", "-c", "echo begun"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && said.contains(expected),
+            "{said}"
+        );
+        assert!(output.stdout.is_empty());
+    }
 }
 
 const FROZEN: &str = "

@@ -24,6 +24,21 @@ pub(super) fn there(name: &str) -> Item {
     }
 }
 
+/// The script that an interpreter is given, where it is not there; one that is needs no line.
+pub(super) fn script(command: &[String]) -> Option<Item> {
+    let rest = command.get(1..)?;
+    let module = rest.iter().position(|word| word == "-m" || word == "-c");
+    let at = rest.iter().position(|word| word.ends_with(".py"))?;
+    let missing = module.is_none_or(|module| at < module) && !Path::new(&rest[at]).is_file();
+    missing.then(|| {
+        let what = message!(en: "the script", zh: "脚本");
+        let why = message!(en: "it is not there", zh: "不存在");
+        Item::new("script", what, Status::Fail)
+            .found(rest[at].clone(), "")
+            .because(why)
+    })
+}
+
 fn runs(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }

@@ -19,7 +19,7 @@ fn run(given: &[(&str, &str)], gpu: Option<GpuSample>) -> Vec<Item> {
         script: false,
         data: None,
         folder: Path::new("/"),
-        program: None,
+        command: &[],
     };
     before(
         &known,
@@ -78,6 +78,22 @@ fn a_full_or_hot_gpu_fails() {
         (Status::Fail, Status::Fail)
     );
     assert_eq!(state(&items, "workers"), Status::Skipped);
+}
+
+#[test]
+fn a_script_that_is_not_there_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let there = folder.path().join("train.py");
+    std::fs::write(&there, "").unwrap();
+    let missing = |words: &[&str]| {
+        program::script(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).is_some()
+    };
+    assert!(
+        missing(&["python", "no/such/train.py"])
+            && missing(&["torchrun", "--nproc_per_node", "2", "nosuch.py"])
+    );
+    assert!(!missing(&["python", there.to_str().unwrap(), "configs/other.py"]));
+    assert!(!missing(&["python", "-m", "pkg.train", "a.py"]) && !missing(&["./train"]) && !missing(&[]));
 }
 
 #[test]
