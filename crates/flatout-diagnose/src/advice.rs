@@ -71,24 +71,38 @@ const APPLIES: [&str; 14] = [
     "zero_grad.set_to_none",
 ];
 
-/// The command that tries a finding's settings on the same program, without an edit. `None` when there is nothing to try.
-pub fn trial(fixes: &[Fix], command: &[String]) -> Option<Fix> {
-    let settings: Vec<String> = fixes
-        .iter()
-        .filter_map(|fix| match fix {
+/// The command that tries a finding's settings on the same program, without an edit and with what was `applied` this time. `None` when there
+/// is nothing to try.
+pub fn trial(fixes: &[Fix], command: &[String], applied: &[String]) -> Option<Fix> {
+    let mut settings: Vec<String> = Vec::new();
+    for fix in fixes {
+        match fix {
             // Half precision needs a scaler in the program itself.
-            Fix::Setting { setting, to, .. } if APPLIES.contains(&setting.as_str()) && to != "fp16" => {
-                Some(format!("{setting}={to}"))
+            Fix::Setting {
+                setting, from, to, ..
+            } if APPLIES.contains(&setting.as_str()) && to != "fp16" => {
+                settings.push(format!("{setting}={to}"));
+                if setting == "loader.num_workers" && from.as_deref() == Some("0") {
+                    // As the fix says: the first workers stay between epochs.
+                    settings.push("loader.persistent_workers=true".into());
+                }
             }
-            _ => None,
-        })
-        .collect();
+            _ => {}
+        }
+    }
     if let Some(own) = own_command(command) {
         return own_trial(fixes, own);
     }
     if settings.is_empty() || command.is_empty() {
         return None;
     }
+    let key = |setting: &String| setting.split('=').next().map(str::to_owned);
+    let kept: Vec<String> = applied
+        .iter()
+        .filter(|before| !settings.iter().any(|now| key(now) == key(before)))
+        .map(|before| quoted(before))
+        .collect();
+    let settings = [kept, settings].concat();
     let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
     Some(Fix::Command {
         command: format!(
@@ -212,8 +226,9 @@ mod tests {
         let command: Vec<String> = ["python", "my train.py", "--name", "it's"]
             .map(str::to_owned)
             .to_vec();
+        let own = command;
         let Some(Fix::Command { command, .. }) =
-            trial(&[fix("loader.num_workers", "3"), fix("compile", "on")], &command)
+            trial(&[fix("loader.num_workers", "3"), fix("compile", "on")], &own, &[])
         else {
             panic!("no trial");
         };
@@ -221,8 +236,23 @@ mod tests {
             command,
             r"flatout run --apply loader.num_workers=3 -- python 'my train.py' --name 'it'\''s'"
         );
-        assert!(trial(&[fix("compile", "on")], &["python".into()]).is_none());
-        assert!(trial(&[fix("tf32", "on")], &[]).is_none());
+        assert!(trial(&[fix("compile", "on")], &["python".into()], &[]).is_none());
+        assert!(trial(&[fix("tf32", "on")], &[], &[]).is_none());
+        // What was in force stays so, and the first workers stay between epochs.
+        let applied = ["amp=bf16".to_owned(), "loader.num_workers=0".to_owned()];
+        let first = Fix::Setting {
+            setting: "loader.num_workers".into(),
+            from: Some("0".into()),
+            to: "2".into(),
+            say: flatout_core::Message::default(),
+        };
+        let Some(Fix::Command { command, .. }) = trial(&[first], &["python".into()], &applied) else {
+            panic!("no trial");
+        };
+        assert_eq!(
+            command,
+            "flatout run --apply amp=bf16,loader.num_workers=2,loader.persistent_workers=true -- python"
+        );
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub fn conclude(analysis: &Analysis) -> Diagnosis {
         .collect();
     let mut findings = rank::rank(analysis, candidates);
     for finding in findings.iter_mut().filter(|finding| finding.kind == Kind::Cause) {
-        let trial = advice::trial(&finding.fixes, &data.info.command);
+        let trial = advice::trial(&finding.fixes, &data.info.command, &data.info.apply);
         finding.fixes.extend(trial);
     }
     findings.extend(rules::health::verdicts(analysis, &findings));

@@ -133,6 +133,7 @@ fn info(options: &Options, folder: &Path) -> RunInfo {
             .iter()
             .map(|part| part.to_string_lossy().into_owned())
             .collect(),
+        apply: options.apply.clone(),
         folder: std::env::current_dir().ok(),
         started_unix_ms: SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)

@@ -88,7 +88,7 @@ fn a_cause_says_what_to_do_where_and_how_to_try_it() {
                 finding.places.is_empty() || place,
                 "{name}: {rule} knows a line and does not say so in its fix"
             );
-            let trial = flatout_diagnose::advice::trial(&finding.fixes, &data.info.command);
+            let trial = flatout_diagnose::advice::trial(&finding.fixes, &data.info.command, &data.info.apply);
             assert!(
                 trial.is_none() || has(|fix| matches!(fix, Fix::Command { .. })),
                 "{name}: {rule} has no command"

@@ -18,6 +18,9 @@ pub struct RunInfo {
     pub kind: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// Settings that were put in force without an edit: `loader.num_workers=8`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apply: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
     /// Milliseconds since 1970 at `t = 0`.
