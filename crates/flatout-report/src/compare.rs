@@ -258,9 +258,12 @@ fn settings_of(digest: &Digest) -> BTreeMap<String, String> {
     let training = digest.loaders.iter().find(|loader| loader.feeds_training);
     let training = training.map_or_else(|| "loader.0".to_owned(), |loader| format!("loader.{}", loader.id));
     // What was measured or computed is no setting.
-    let settings_only =
-        |fact: &&Fact| !["device.flops", "step.flops", "batch.measured"].contains(&fact.key.as_str());
-    for fact in digest.facts.iter().filter(settings_only) {
+    let settings_only = |fact: &&Fact| {
+        !["device.flops", "step.flops", "batch.measured", "process"].contains(&fact.key.as_str())
+    };
+    // That it was put in force from outside is told by the setting itself.
+    let own = |fact: &&Fact| !fact.key.starts_with("apply.");
+    for fact in digest.facts.iter().filter(settings_only).filter(own) {
         // Of loaders and optimizers the one that trains: its number would hide that the setting is the same.
         let name = match fact.scope.as_deref() {
             Some(scope) if scope.starts_with("loader.") && scope != training => continue,

@@ -55,6 +55,23 @@ impl Drop for Counted {
     }
 }
 
+pub fn packed(path: &Path, unpack: &str) -> Failure {
+    let name = path.display();
+    Failure::new(message!(en: "`{name}` is packed", zh: "`{name}` 是压缩文件")).with_hint(message!(
+        en: "unpack it on the way: {unpack} {name} | flatout analyze -",
+        zh: "请边解压边读取：{unpack} {name} | flatout analyze -"
+    ))
+}
+
+pub fn not_text(path: &Path) -> Failure {
+    let name = path.display();
+    Failure::new(message!(en: "`{name}` is no text, so no log", zh: "`{name}` 不是文本文件，不是日志"))
+        .with_hint(message!(
+            en: "give the file that the program or nvidia-smi printed to",
+            zh: "请给出程序或 nvidia-smi 输出到的文件"
+        ))
+}
+
 /// A file with nothing in it has nothing to say.
 pub fn empty(path: &Path) -> Failure {
     let path = path.display();

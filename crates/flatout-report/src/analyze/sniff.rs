@@ -32,6 +32,12 @@ fn kind(path: &Path, start: &[u8], options: &ImportOptions) -> Result<Kind> {
     if start.trim_ascii().is_empty() {
         return Err(files::empty(path));
     }
+    if let Some(unpack) = packed(start) {
+        return Err(files::packed(path, unpack));
+    }
+    if !is_text(start) {
+        return Err(files::not_text(path));
+    }
     // Both gpustat and training programs print JSON; only one of them speaks of GPUs.
     if start.trim_ascii_start().starts_with(b"{") && memchr::memmem::find(start, b"\"gpus\"").is_none() {
         return Ok(Kind::Training);
@@ -50,6 +56,27 @@ fn kind(path: &Path, start: &[u8], options: &ImportOptions) -> Result<Kind> {
         Err(ImportError::Unrecognised { .. }) => Ok(Kind::Training),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Some control characters stand in any log: colours, progress bars, zeros where a disk was full.
+fn is_text(start: &[u8]) -> bool {
+    const MOST: usize = 20;
+    let odd = |byte: &&u8| matches!(byte, 0..=6 | 14..=26 | 28..=31 | 127);
+    start.iter().filter(odd).count() * MOST <= start.len()
+}
+
+/// What unpacks a file that begins so.
+fn packed(start: &[u8]) -> Option<&'static str> {
+    let known: [(&[u8], &str); 4] = [
+        (b"\x1f\x8b", "zcat"),
+        (b"\x28\xb5\x2f\xfd", "zstdcat"),
+        (b"\xfd7zXZ\0", "xzcat"),
+        (b"BZh", "bzcat"),
+    ];
+    known
+        .iter()
+        .find(|(sign, _)| start.starts_with(sign))
+        .map(|(_, unpack)| *unpack)
 }
 
 /// Lines that are looked at.

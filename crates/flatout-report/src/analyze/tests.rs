@@ -148,6 +148,11 @@ fn empty_missing_and_headless() {
             .unwrap_or_default()
     };
     assert!(failure(b" \n").contains("is empty"));
+    assert!(failure(b"\x1f\x8b\x08\0\0\0\0\0").contains("is packed"));
+    let noise: Vec<u8> = (0..4096u32)
+        .map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    assert!(failure(&noise).contains("no text"));
     assert!(failure(b"2026/01/01 00:00:00.000, 0, 3 %, 700 MiB\n").contains("no header"));
     assert!(log(Path::new("/no/such.log"), &Options::default()).is_err());
     assert!(named("/no/such.log", &Options::default()).is_err());

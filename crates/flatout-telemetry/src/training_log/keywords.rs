@@ -77,6 +77,11 @@ const WORDS: &[(&str, u16)] = &[
     ("out of memory", Found::ERROR),
     ("oom", Found::ERROR),
     ("warn", Found::WARNING),
+    ("错误", Found::ERROR),
+    ("异常", Found::ERROR),
+    ("显存不足", Found::ERROR),
+    ("内存不足", Found::ERROR),
+    ("警告", Found::WARNING),
     ("nan", Found::NAN),
 ];
 

@@ -47,6 +47,8 @@ pub fn is_out_of_memory(line: &[u8]) -> bool {
         b"oom_kill",
         b"oom killer",
         b"out_of_memory",
+        "显存不足".as_bytes(),
+        "内存不足".as_bytes(),
     ]
     .iter()
     .any(|phrase| holds(line, phrase))
@@ -70,6 +72,8 @@ fn is_error(line: &[u8]) -> bool {
         || is_exception(line)
         || said_by_a_program(line, b"error:")
         || said_by_a_program(line, b"fatal:")
+        || said_in_chinese(line, "错误")
+        || said_in_chinese(line, "异常")
         || line.trim_ascii() == b"Killed"
 }
 
@@ -78,6 +82,7 @@ fn is_warning(line: &[u8]) -> bool {
         .iter()
         .any(|level| whole_word(line, level, true))
         || said_by_a_program(line, b"warning:")
+        || said_in_chinese(line, "警告")
         || memchr::memmem::find(line, b"Warning: ").is_some()
 }
 
@@ -111,6 +116,20 @@ fn said_by_a_program(line: &[u8], word: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// `错误：…`, `[警告] …`; but `训练错误：0.12` is a metric, and so is `错误率 3%`.
+fn said_in_chinese(line: &[u8], word: &str) -> bool {
+    let Some(at) = memchr::memmem::find(line, word.as_bytes()) else {
+        return false;
+    };
+    let rest = &line[at + word.len()..];
+    let marks = ["：", ":", "]", "】"];
+    let Some(value) = marks.iter().find_map(|mark| rest.strip_prefix(mark.as_bytes())) else {
+        return false;
+    };
+    let value = value.trim_ascii_start().first();
+    !value.is_some_and(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
 }
 
 /// `nan` by itself, as a value: not in a path, a name or a word.
@@ -219,6 +238,9 @@ mod tests {
             "ERROR=0",
             "error rate 3%",
             "TestError rate",
+            "训练错误：0.12",
+            "错误率 3%",
+            "异常值比例: 0.1",
         ] {
             assert!(!is_error(line.as_bytes()), "{line}");
         }
@@ -230,6 +252,9 @@ mod tests {
             "Segmentation fault (core dumped)",
             "error: no such file",
             "Killed",
+            "错误：磁盘已满",
+            "2026-11-16 [错误] 无法打开文件",
+            "发生异常: 数据不存在",
         ] {
             assert!(is_error(line.as_bytes()), "{line}");
         }
