@@ -243,7 +243,7 @@ fn epochs_of(data: &RunData) -> Vec<EpochTime> {
 
 /// A path is a log or a record's folder, anything else a run's name, its id or `last`.
 pub fn named(name: &str, options: &Options) -> Result<Read> {
-    let path = Path::new(name);
+    let path = Path::new(if name == "-" { "/dev/stdin" } else { name });
     // A pipe or a device is read like a file.
     if path.exists() && !path.is_dir() {
         return log(path, options);

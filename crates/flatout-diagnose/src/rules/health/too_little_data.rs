@@ -29,7 +29,8 @@
 //! 记录的内容：`flatout-telemetry` 的 `record.rs`。
 
 use crate::analysis::Analysis;
-use flatout_core::{Evidence, Finding, Fix, Kind, Severity, message};
+use flatout_core::{Evidence, Finding, Fix, Kind, Message, Severity, message};
+use flatout_telemetry::record::ExitInfo;
 
 pub const ID: &str = "too-little-data";
 
@@ -37,11 +38,21 @@ pub fn check(analysis: &Analysis) -> Option<Finding> {
     if analysis.data.steps.iter().any(|tick| tick.steps > 0) {
         return None;
     }
-    let mut finding = Finding::new(
-        ID,
-        Severity::Information,
-        message!(en: "Too little data: no training step was seen", zh: "数据太少：没有看到任何训练步骤"),
-    );
+    let info = &analysis.data.info;
+    let ended = info.exit.as_ref().and_then(failed);
+    let title = match &ended {
+        Some(how) => Message {
+            en: format!(
+                "Too little data: the program {} before a training step was seen",
+                how.en
+            ),
+            zh: format!("数据太少：在看到训练步骤之前，程序{}", how.zh),
+        },
+        None => {
+            message!(en: "Too little data: no training step was seen", zh: "数据太少：没有看到任何训练步骤")
+        }
+    };
+    let mut finding = Finding::new(ID, Severity::Information, title);
     finding.kind = Kind::Verdict;
     let seconds = analysis.time.total_s;
     finding.evidence.push(Evidence::new(
@@ -49,14 +60,32 @@ pub fn check(analysis: &Analysis) -> Option<Finding> {
         seconds,
         "s",
     ));
-    finding.fixes.push(Fix::Code {
-        place: None,
-        say: message!(
+    let say = if ended.is_some() {
+        message!(en: "Run the command alone until it works", zh: "请先单独运行该命令，直到它能正常工作")
+    } else if info.kind == "monitor" {
+        message!(
+            en: "This record was made from outside, without steps: `flatout run -- COMMAND` sees them",
+            zh: "该记录是从外部采集的，没有训练步骤：用 `flatout run -- 命令` 才能看到"
+        )
+    } else {
+        message!(
             en: "If the program trains without a torch optimizer, call `flatout.step()` once a step (`import flatout`)",
             zh: "如果程序训练时不使用 torch 优化器，请在每一步调用一次 `flatout.step()`（先 `import flatout`）"
-        ),
-    });
+        )
+    };
+    finding.fixes.push(Fix::Code { place: None, say });
     Some(finding)
+}
+
+/// How it ended, where it did not end well.
+fn failed(exit: &ExitInfo) -> Option<Message> {
+    match (exit.code, exit.signal) {
+        (_, Some(signal)) => Some(message!(en: "was ended by signal {signal}", zh: "被信号 {signal} 终止")),
+        (Some(code), None) if code != 0 => {
+            Some(message!(en: "ended with exit code {code}", zh: "以退出码 {code} 结束"))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -68,6 +97,25 @@ mod tests {
     #[test]
     fn fires() {
         assert!(check(&Analysis::new(&Build::steady(0).done())).is_some());
+    }
+
+    #[test]
+    fn a_program_that_failed_is_told_so() {
+        let mut data = Build::steady(0).done();
+        data.info.exit = Some(ExitInfo {
+            t: 1.0,
+            code: Some(2),
+            signal: None,
+        });
+        let finding = check(&Analysis::new(&data)).unwrap();
+        assert!(finding.title.en.contains("exit code 2"), "{}", finding.title.en);
+        data.info.exit = Some(ExitInfo {
+            t: 1.0,
+            code: Some(0),
+            signal: None,
+        });
+        let finding = check(&Analysis::new(&data)).unwrap();
+        assert!(!finding.title.en.contains("ended"), "{}", finding.title.en);
     }
 
     #[test]
