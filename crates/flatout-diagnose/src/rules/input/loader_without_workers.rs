@@ -31,7 +31,7 @@
 //! 占比阈值：TraceML 从 10% 起警告，PyTorch TensorBoard 插件从 5% 起。关于 worker 数的选择见 PyTorch issue 23048。
 
 use crate::advice;
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Evidence, Severity, message, units};
 use flatout_telemetry::Phase;
@@ -58,10 +58,14 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let bounds = advice::overlapped(analysis)?;
     // Without room for a worker only a cheaper item helps, and how much cheaper it can get nobody knows.
     let (certain_s, possible_s) = match suggested {
-        // So many workers make a batch in no less than their part of its time.
+        // So many workers make a batch in no less than their part of its time, and evaluating and saving they soon stand idle.
         Some(workers) => {
-            let goes_s = |rest_s: f64| window.wall_s() - rest_s.max(data_s / workers as f64);
-            (goes_s(bounds.worst_s) * CERTAIN, goes_s(bounds.best_s))
+            let aside_s = window.seconds(Phase::Eval) + window.seconds(Phase::Checkpoint);
+            let made_s = data_s / workers as f64 + aside_s;
+            let goes_s = |rest_s: f64| (window.wall_s() - rest_s.max(made_s)).max(0.0);
+            // Threads that wait for each other stand still where a worker takes the CPU of one: it may even be slower.
+            let certain = if crowded(analysis, workers).is_some() { 0.0 } else { CERTAIN };
+            (goes_s(bounds.worst_s) * certain, goes_s(bounds.best_s))
         }
         None => (0.0, data_s),
     };
@@ -91,8 +95,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         )),
         None => candidate,
     };
+    let crowded = suggested.and_then(|workers| crowded(analysis, workers));
     Some(match suggested {
-        Some(workers) => candidate
+        Some(workers) => {
+            let candidate = candidate
             .setting(
                 "loader.num_workers",
                 Some("0".into()),
@@ -108,9 +114,34 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                     en: "DataLoader(…, num_workers={workers}, persistent_workers=True)",
                     zh: "DataLoader(…, num_workers={workers}, persistent_workers=True)"
                 ),
-            ),
+            );
+            fewer_threads(candidate, crowded)
+        }
         None => refuse(candidate, usable),
     })
+}
+
+/// Threads of the training, and how many of them leave the workers a CPU each: on the CPU, where they all want one.
+fn crowded(analysis: &Analysis, workers: u64) -> Option<(u64, u64)> {
+    let usable = analysis.usable_cpus()? as u64;
+    let threads = analysis.facts.number("threads.torch").filter(|_| analysis.device() == Device::Cpu)? as u64;
+    let left = usable.saturating_sub(workers).max(1);
+    (threads > left).then_some((threads, left))
+}
+
+fn fewer_threads(candidate: Candidate, crowded: Option<(u64, u64)>) -> Candidate {
+    let Some((threads, left)) = crowded else {
+        return candidate;
+    };
+    candidate.setting(
+        "threads.torch",
+        Some(threads.to_string()),
+        left,
+        message!(
+            en: "torch.set_num_threads({left}): threads that wait for each other stand still where a worker takes the CPU of one",
+            zh: "torch.set_num_threads({left})：互相等待的线程中，有一个的 CPU 被 worker 占用，就全部停住"
+        ),
+    )
 }
 
 fn refuse(candidate: Candidate, usable: Option<usize>) -> Candidate {
@@ -138,6 +169,22 @@ mod tests {
     use super::*;
     use crate::testing::{Build, causes, check as run, check_empty};
     use flatout_core::Fix;
+
+    #[test]
+    fn on_a_cpu_that_is_full_nothing_is_sure_and_threads_make_room() {
+        let on = |threads: u64| {
+            let build = Build::steady(20).phase(Phase::Data, 0.6).phase(Phase::Compute, 0.25).phase(Phase::Eval, 0.15);
+            let build = build.cpus(2).fact("device", "cpu").fact("threads.torch", threads);
+            crate::diagnose(&build.loader(0, json!({"num_workers": 0})).done()).findings.remove(0)
+        };
+        let (full, roomy) = (on(2), on(1));
+        let low = |finding: &flatout_core::Finding| finding.gain.unwrap().low;
+        assert!(low(&full) == 1.0 && low(&roomy) > 1.0, "{full:?}");
+        // One worker makes batches 0.6 of the time, and evaluation takes 0.15 of it whatever the workers do.
+        assert!(roomy.gain.unwrap().high <= 1.0 / 0.75 + 1e-9, "{roomy:?}");
+        let threads = |finding: &flatout_core::Finding| finding.fixes.iter().any(|fix| matches!(fix, Fix::Setting { setting, to, .. } if setting == "threads.torch" && to == "1"));
+        assert!(threads(&full) && !threads(&roomy));
+    }
     use serde_json::json;
 
     fn starved(workers: u64) -> Build {
