@@ -172,6 +172,14 @@ fn the_files_of_two_trainings_never_lie_side_by_side() {
     assert_eq!(std::fs::read(at("before/best.safetensors")).unwrap(), first);
     assert!(at("before/run/run.json").exists() && at("before/metrics.csv").exists());
     assert_ne!(std::fs::read(at("best.safetensors")).unwrap(), first);
+    // What else lies there is nobody's to remove, and one training is put aside, not a mixture of two.
+    std::fs::write(at("before/notes.txt"), "mine").unwrap();
+    std::fs::remove_file(at("best.safetensors")).unwrap();
+    let (done, text) = said(folder.path(), &[TRAIN, &["--epochs", "1"]].concat());
+    assert!(
+        done && at("before/notes.txt").exists() && !at("before/best.safetensors").exists(),
+        "{text}"
+    );
     // And the one put aside can go on.
     let (done, text) = said(
         folder.path(),

@@ -174,16 +174,21 @@ pub(super) fn put_aside(output: &Path) -> Result<Option<Message>, TrainError> {
     }
     let before = output.join("before");
     let failed = |source| TrainError::from(FileError::writing(&before, source));
-    if before.exists() {
-        std::fs::remove_dir_all(&before).map_err(failed)?;
-    }
-    std::fs::create_dir(&before).map_err(failed)?;
-    let runs = (2..)
+    std::fs::create_dir_all(&before).map_err(failed)?;
+    let numbered = (2..)
         .map(|number| format!("run-{number}"))
-        .take_while(|name| output.join(name).exists());
-    for name in LEFT.map(str::to_owned).into_iter().chain(runs) {
-        if output.join(&name).exists() {
-            std::fs::rename(output.join(&name), before.join(&name)).map_err(failed)?;
+        .take_while(|name| output.join(name).exists() || before.join(name).exists());
+    for name in LEFT.map(str::to_owned).into_iter().chain(numbered) {
+        let (from, to) = (output.join(&name), before.join(&name));
+        // Anything else there is somebody else's.
+        let is_ours = |path: &Path| !name.starts_with("run") || path.join("run.json").exists();
+        if to.is_dir() && is_ours(&to) {
+            std::fs::remove_dir_all(&to).map_err(failed)?;
+        } else if to.is_file() {
+            std::fs::remove_file(&to).map_err(failed)?;
+        }
+        if from.exists() && is_ours(&from) && !to.exists() {
+            std::fs::rename(&from, &to).map_err(failed)?;
         }
     }
     let (output, before) = (output.display(), before.display());
