@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::output::write_stdout;
 use clap::Args;
 use flatout_core::{Failure, Finding, Message, Result, message};
+use flatout_lint::project::Project;
 use flatout_lint::{Settings, written};
 use flatout_report::text::{Align, Paint, Table, Tone, width};
 use flatout_telemetry::{Sample, Sampler, SamplerOptions, record};
@@ -138,7 +139,21 @@ fn source(config: Option<&Path>, command: &[String]) -> Result<Source> {
     let outcome = flatout_lint::lint(&paths, &Settings::default()).map_err(Failure::from)?;
     let has_arguments = at.is_some_and(|at| at + 1 < command.len());
     let written = script.map(|script| written::loader_settings(&outcome.project, script, has_arguments));
-    Ok(Source { findings: outcome.found.into_iter().map(|one| one.finding).collect(), written })
+    let findings = outcome.found.into_iter().map(|one| one.finding);
+    let findings = findings.filter(|finding| concerns(finding, &outcome.project, config, script)).collect();
+    Ok(Source { findings, written })
+}
+
+/// Whether a finding is about this configuration and the program that this script belongs to: others may lie in the same folder.
+fn concerns(finding: &Finding, project: &Project, config: Option<&Path>, script: Option<&Path>) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let path_of = |id| real(&project.module(id).source.path);
+    let (code, files): (Vec<PathBuf>, Vec<PathBuf>) =
+        finding.places.iter().map(|place| real(Path::new(&place.file))).partition(|file| file.extension().is_some_and(|end| end == "py"));
+    let configured = files.is_empty() || config.is_none_or(|config| files.contains(&real(config)));
+    let own = script.and_then(|script| project.module_ids().find(|id| path_of(*id) == real(script)));
+    let programmed = code.is_empty() || own.is_none_or(|own| project.program(own).iter().any(|id| code.contains(&path_of(*id))));
+    configured && programmed
 }
 
 fn has_python(folder: &Path) -> bool {

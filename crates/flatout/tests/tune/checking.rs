@@ -140,3 +140,16 @@ loader = DataLoader(make(), batch_size=64, shuffle=True, num_workers=4000)
     assert_eq!(check(&[]), "fail");
     assert_eq!(check(&["--num-workers", "1"]), "pass");
 }
+
+#[test]
+fn a_neighbour_in_the_same_folder_is_not_judged() {
+    let place = project();
+    std::fs::create_dir(place.folder.path().join("own")).unwrap();
+    place.script("own/c.yaml", "train:\n  batch_size: 64\n");
+    place.script("top.py", "print(1)\n");
+    for command in [&["check", "own/c.yaml"][..], &["check", "--", "sh", "top.py"]] {
+        let output = place.command(command).output().unwrap();
+        let text = words(&output);
+        assert!(output.status.success() && !text.contains("train.amp"), "{text}");
+    }
+}
