@@ -10,9 +10,11 @@ pub mod language;
 pub mod memory;
 pub mod nvidia;
 pub mod rule;
+pub mod shell;
 pub mod signals;
 pub mod spelling;
 pub mod stats;
+pub mod text;
 pub mod units;
 
 pub use error::{Explain, Failure, Result};

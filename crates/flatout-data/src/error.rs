@@ -3,10 +3,10 @@
 mod wording;
 
 use crate::formats::csv::number::is_missing;
-use crate::load::policies::{in_flag, shell_word};
+use crate::load::policies::in_flag;
 use crate::table::{BadRow, Problem};
 use flatout_core::error::FileError;
-use flatout_core::{Explain, Message, explained, message};
+use flatout_core::{Explain, Message, explained, message, shell};
 use std::path::PathBuf;
 pub(crate) use wording::is_infinite;
 use wording::{bad_row, not_a_number, other_columns};
@@ -299,8 +299,8 @@ impl Explain for DataError {
                 ))
             }
             Self::NotUtf8 { path } => {
-                let new = shell_word(&path.with_extension("utf8.csv").display().to_string());
-                let path = shell_word(&path.display().to_string());
+                let new = shell::word(&path.with_extension("utf8.csv").display().to_string());
+                let path = shell::word(&path.display().to_string());
                 Some(message!(
                     en: "write it anew in UTF-8; from GBK: `iconv -f GBK -t UTF-8 {path} > {new}`",
                     zh: "请转换为 UTF-8；若原为 GBK：`iconv -f GBK -t UTF-8 {path} > {new}`"

@@ -2,7 +2,7 @@
 
 use crate::analysis::loaders::Loader;
 use crate::analysis::{Analysis, Device};
-use flatout_core::{Fix, message};
+use flatout_core::{Fix, message, shell};
 use flatout_telemetry::Phase;
 
 /// Workers that would keep up with the steps, at most what the usable CPUs carry beside the training process.
@@ -100,10 +100,10 @@ pub fn trial(fixes: &[Fix], command: &[String], applied: &[String]) -> Option<Fi
     let kept: Vec<String> = applied
         .iter()
         .filter(|before| !settings.iter().any(|now| key(now) == key(before)))
-        .map(|before| quoted(before))
+        .map(|before| shell::word(before))
         .collect();
     let settings = [kept, settings].concat();
-    let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+    let words: Vec<String> = command.iter().map(|word| shell::word(word)).collect();
     Some(Fix::Command {
         command: format!(
             "flatout run --apply {} -- {}",
@@ -154,21 +154,11 @@ fn own_trial(fixes: &[Fix], words: &[String]) -> Option<Fix> {
         words.extend([(*flag).to_owned(), to.clone()]);
         changed = true;
     }
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let words: Vec<String> = words.iter().map(|word| shell::word(word)).collect();
     changed.then(|| Fix::Command {
         command: format!("flatout {}", words.join(" ")),
         say: message!(en: "train again with it", zh: "用新设置再训练一次"),
     })
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 #[cfg(test)]

@@ -62,11 +62,7 @@ pub(crate) fn words(name: &str) -> impl Iterator<Item = &str> {
 pub(crate) fn brief(text: &str) -> String {
     const LONGEST: usize = 60;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= LONGEST {
-        return line;
-    }
-    let kept: String = line.chars().take(LONGEST - 1).collect();
-    format!("{kept}…")
+    flatout_core::text::shortened(&line, LONGEST)
 }
 
 #[cfg(test)]

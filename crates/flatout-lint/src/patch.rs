@@ -198,10 +198,7 @@ fn written(argument: Code<'_>) -> Option<Code<'_>> {
 
 /// The call that builds a loader or an optimizer on this line.
 fn built_at<'p>(project: &'p Project, place: &Place, loader: bool) -> Option<Code<'p>> {
-    let same = |path: &Path| path == place.file || path.canonicalize().ok() == place.file.canonicalize().ok();
-    let module = project
-        .module_ids()
-        .find(|id| same(&project.module(*id).source.path))?;
+    let module = project.module_at(&place.file)?;
     let on_line = |call: &Code<'_>| {
         let source = &call.in_module().source;
         let span = call.span();

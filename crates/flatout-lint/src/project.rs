@@ -25,7 +25,7 @@ use crate::config::Document;
 use crate::python::{NodeId, Parsed};
 use crate::source::Source;
 use rustc_hash::FxHashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -133,6 +133,13 @@ impl Project {
 
     pub fn module_ids(&self) -> impl Iterator<Item = ModuleId> + use<> {
         (0..self.modules.len() as u32).map(ModuleId)
+    }
+
+    /// The module of this file, however its path is written.
+    pub fn module_at(&self, path: &Path) -> Option<ModuleId> {
+        let real = path.canonicalize().ok();
+        let same = |other: &Path| other == path || (real.is_some() && other.canonicalize().ok() == real);
+        self.module_ids().find(|id| same(&self.module(*id).source.path))
     }
 
     pub fn module(&self, id: ModuleId) -> &Module {

@@ -18,12 +18,7 @@ const PINNING: &str = "pin_memory";
 /// Names and values; those that cannot be seen are left out, and those that loaders disagree on. A script that is given arguments may
 /// take its values from them: then only what is written down plainly counts.
 pub fn loader_settings(project: &Project, script: &Path, has_arguments: bool) -> Vec<(String, String)> {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let script = real(script);
-    let Some(module) = project
-        .module_ids()
-        .find(|id| real(&project.module(*id).source.path) == script)
-    else {
+    let Some(module) = project.module_at(script) else {
         return Vec::new();
     };
     let all: Vec<Code> = loader_calls(project, module)

@@ -293,14 +293,7 @@ fn how(status: ExitStatus, tail: &str) -> Message {
     if tail.contains(FULL) {
         return message!(en: "the disk is full", zh: "磁盘已满");
     }
-    let info = exit_info(status, 0.0);
-    match (info.code, info.signal) {
-        (_, Some(signal)) => message!(en: "killed by signal {signal}", zh: "被信号 {signal} 终止"),
-        (code, None) => {
-            let code = code.unwrap_or(-1);
-            message!(en: "exit code {code}", zh: "退出码 {code}")
-        }
-    }
+    exit_info(status, 0.0).failure().unwrap_or_default()
 }
 
 /// The end of what it printed.

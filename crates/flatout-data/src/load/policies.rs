@@ -4,7 +4,7 @@
 use super::missing::Missing;
 use crate::table::{BadRows, ColumnType};
 use crate::{DataError, Result};
-use flatout_core::{Message, message};
+use flatout_core::{Message, message, shell};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policies {
@@ -141,17 +141,7 @@ pub fn quoted(column: &str) -> String {
 
 /// What is said of a column as it is typed after a flag: in the shell's quotes where the name needs them.
 pub fn in_flag(column: &str, word: &str) -> String {
-    shell_word(&format!("{}={word}", quoted(column)))
-}
-
-/// One word of a command line: in quotes where it has signs of the shell.
-pub(crate) fn shell_word(text: &str) -> String {
-    let plain = |char: char| char.is_alphanumeric() || "_-.=:/@%+".contains(char);
-    if text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
+    shell::word(&format!("{}={word}", quoted(column)))
 }
 
 /// The words between commas that are not within quotes. A word is a column, where it names one, and what is said of it.

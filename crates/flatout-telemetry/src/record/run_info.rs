@@ -1,6 +1,7 @@
 //! `run.json`: what ran, where, on what, and how it ended.
 
 use flatout_core::cpus::UsableCpus;
+use flatout_core::{Message, message};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -110,4 +111,18 @@ pub struct ExitInfo {
     pub code: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
+}
+
+impl ExitInfo {
+    /// How it ended, where it did not end well.
+    pub fn failure(&self) -> Option<Message> {
+        match (self.code, self.signal) {
+            (_, Some(signal)) => Some(message!(en: "signal {signal}", zh: "信号 {signal}")),
+            (Some(0), None) => None,
+            (code, None) => {
+                let code = code.unwrap_or(-1);
+                Some(message!(en: "exit code {code}", zh: "退出码 {code}"))
+            }
+        }
+    }
 }

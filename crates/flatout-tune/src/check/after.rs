@@ -29,17 +29,11 @@ fn ended(data: &RunData) -> Item {
             message!(en: "it has not ended, or nobody saw it end", zh: "尚未结束，或没有记录到结束"),
         );
     };
-    match (exit.code, exit.signal) {
-        (_, Some(signal)) => {
-            let stopped = matches!(signal, libc::SIGINT | libc::SIGTERM);
-            let state = if stopped { Status::Warn } else { Status::Fail };
-            let shown = message!(en: "signal {signal}", zh: "信号 {signal}");
-            Item::new("ended", what, state).because(shown)
-        }
-        (code, None) => {
-            let code = code.unwrap_or(-1);
-            Item::new("ended", what, status(code == 0, Status::Fail)).found(code.to_string(), "0")
-        }
+    let stopped = matches!(exit.signal, Some(libc::SIGINT | libc::SIGTERM));
+    let worst = if stopped { Status::Warn } else { Status::Fail };
+    match exit.failure() {
+        Some(how) => Item::new("ended", what, worst).because(how),
+        None => Item::new("ended", what, Status::Pass).found("0", "0"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a search found: a row a trial, and the result.
 
 use crate::trial::{Measurement, Outcome, Rate, Settings};
-use flatout_core::{Finding, Message, message};
+use flatout_core::{Finding, Message, message, text};
 use serde::Serialize;
 
 #[derive(Clone, Debug, Serialize)]
@@ -119,11 +119,7 @@ impl Found {
 fn last_line(tail: &str) -> Option<String> {
     const LONGEST: usize = 100;
     let line = tail.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    if line.chars().count() <= LONGEST {
-        return Some(line.to_owned());
-    }
-    let kept: String = line.chars().take(LONGEST - 1).collect();
-    Some(format!("{kept}…"))
+    Some(text::shortened(line, LONGEST))
 }
 
 /// How a trial that measured nothing ended, in words.

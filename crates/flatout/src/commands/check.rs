@@ -151,7 +151,7 @@ fn concerns(finding: &Finding, project: &Project, config: Option<&Path>, script:
     let (code, files): (Vec<PathBuf>, Vec<PathBuf>) =
         finding.places.iter().map(|place| real(Path::new(&place.file))).partition(|file| file.extension().is_some_and(|end| end == "py"));
     let configured = files.is_empty() || config.is_none_or(|config| files.contains(&real(config)));
-    let own = script.and_then(|script| project.module_ids().find(|id| path_of(*id) == real(script)));
+    let own = script.and_then(|script| project.module_at(script));
     let programmed = code.is_empty() || own.is_none_or(|own| project.program(own).iter().any(|id| code.contains(&path_of(*id))));
     configured && programmed
 }

@@ -39,14 +39,14 @@ pub fn check(analysis: &Analysis) -> Option<Finding> {
         return None;
     }
     let info = &analysis.data.info;
-    let ended = info.exit.as_ref().and_then(failed);
+    let ended = info.exit.as_ref().and_then(ExitInfo::failure);
     let title = match &ended {
         Some(how) => Message {
             en: format!(
-                "Too little data: the program {} before a training step was seen",
+                "Too little data: the program ended with {} before a training step was seen",
                 how.en
             ),
-            zh: format!("数据太少：在看到训练步骤之前，程序{}", how.zh),
+            zh: format!("数据太少：在看到训练步骤之前，程序已结束（{}）", how.zh),
         },
         None => {
             message!(en: "Too little data: no training step was seen", zh: "数据太少：没有看到任何训练步骤")
@@ -75,17 +75,6 @@ pub fn check(analysis: &Analysis) -> Option<Finding> {
     };
     finding.fixes.push(Fix::Code { place: None, say });
     Some(finding)
-}
-
-/// How it ended, where it did not end well.
-fn failed(exit: &ExitInfo) -> Option<Message> {
-    match (exit.code, exit.signal) {
-        (_, Some(signal)) => Some(message!(en: "was ended by signal {signal}", zh: "被信号 {signal} 终止")),
-        (Some(code), None) if code != 0 => {
-            Some(message!(en: "ended with exit code {code}", zh: "以退出码 {code} 结束"))
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]
