@@ -4,5 +4,5 @@ mod cpu;
 mod cuda;
 mod shape;
 
-pub use shape::Concat;
 pub(crate) use cuda::copy_columns;
+pub use shape::Concat;

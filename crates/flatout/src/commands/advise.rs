@@ -64,14 +64,21 @@ pub fn about() -> Message {
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let machine = machine(&arguments)?;
-    let question = Question { model: model(arguments.model.as_deref())?, samples: arguments.samples };
+    let question = Question {
+        model: model(arguments.model.as_deref())?,
+        samples: arguments.samples,
+    };
     let all = advise::advise(&machine, &question);
     let rows: Vec<(Advice, Option<String>)> = match &arguments.from {
         Some(from) => advise::differences(all, &given(from)?),
         None => all.into_iter().map(|advice| (advice, None)).collect(),
     };
     let advice: Vec<Advice> = rows.iter().map(|(advice, _)| advice.clone()).collect();
-    let format = if arguments.json { Format::Json } else { arguments.format };
+    let format = if arguments.json {
+        Format::Json
+    } else {
+        arguments.format
+    };
     let form = match format {
         Format::Table if rows.is_empty() => {
             let same = message!(en: "nothing differs from what you have", zh: "与你现有的配置没有差别");
@@ -117,7 +124,11 @@ fn model(name: Option<&str>) -> Result<Option<Model>> {
 /// A file is a configuration, anything else names a run.
 fn given(from: &str) -> Result<Given> {
     let path = Path::new(from);
-    let given = if ConfigFile::is_meant_by(path) { Given::from_file(path)? } else { Given::from_run(&record::find(from)?.load()) };
+    let given = if ConfigFile::is_meant_by(path) {
+        Given::from_file(path)?
+    } else {
+        Given::from_run(&record::find(from)?.load())
+    };
     if given.is_empty() {
         return Err(Failure::new(message!(en: "`{from}` sets none of the values that advice is about", zh: "`{from}` 中没有建议所涉及的任何设置"))
             .with_hint(message!(en: "names looked for: batch_size, num_workers, amp, pin_memory …", zh: "查找的名字：batch_size、num_workers、amp、pin_memory……")));
@@ -130,14 +141,28 @@ fn table(rows: &[(Advice, Option<String>)], differences: bool, context: &Context
     for (advice, has) in rows {
         let unset = message!(en: "not set", zh: "未设置");
         let has = has.as_deref().unwrap_or_else(|| context.say(&unset));
-        let value = if differences { format!("{has} → {}", advice.value) } else { advice.value.clone() };
-        table.row([advice.name(), &text::width::printable(&value), context.say(&advice.reason)]);
+        let value = if differences {
+            format!("{has} → {}", advice.value)
+        } else {
+            advice.value.clone()
+        };
+        table.row([
+            advice.name(),
+            &text::width::printable(&value),
+            context.say(&advice.reason),
+        ]);
     }
     let next = message!(
         en: "Rules of thumb and this machine's limits; `flatout tune -- COMMAND` measures.",
         zh: "以上为经验规则与本机限制；`flatout tune -- 命令` 会实际测量。"
     );
-    format!("{}\n{}\n", table.render(Paint { colour: context.colour_on_stdout() }), context.say(&next))
+    format!(
+        "{}\n{}\n",
+        table.render(Paint {
+            colour: context.colour_on_stdout()
+        }),
+        context.say(&next)
+    )
 }
 
 fn as_json(rows: &[(Advice, Option<String>)], context: &Context) -> String {
@@ -145,5 +170,8 @@ fn as_json(rows: &[(Advice, Option<String>)], context: &Context) -> String {
         .iter()
         .map(|(advice, has)| json!({"setting": advice.key, "name": advice.name(), "value": advice.value, "has": has, "reason": context.say(&advice.reason)}))
         .collect();
-    format!("{}\n", serde_json::to_string_pretty(&json!({"schema": 1, "advice": rows})).unwrap_or_default())
+    format!(
+        "{}\n",
+        serde_json::to_string_pretty(&json!({"schema": 1, "advice": rows})).unwrap_or_default()
+    )
 }

@@ -54,18 +54,34 @@ pub fn about() -> Message {
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let options = Options {
-        import: ImportOptions { columns: arguments.columns.clone(), interval_s: arguments.interval },
-        keep_samples: if arguments.html.is_some() || arguments.png.is_some() { SAMPLES_OF_A_PAGE } else { 0 },
+        import: ImportOptions {
+            columns: arguments.columns.clone(),
+            interval_s: arguments.interval,
+        },
+        keep_samples: if arguments.html.is_some() || arguments.png.is_some() {
+            SAMPLES_OF_A_PAGE
+        } else {
+            0
+        },
         progress: std::io::stderr().is_terminal(),
     };
     let (mut analysis, mut reads, failed) = gather(&arguments, &options, context)?;
     let digest = (options.keep_samples > 0).then(|| digest(&mut reads)).flatten();
     analysis.sections = reads.into_iter().map(|read| read.section).collect();
     if let Some(path) = &arguments.html {
-        let options = page::Options { language: context.language, pdf_ready: false };
-        write_atomically(path, analyze::page::html(&analysis, digest.as_ref(), options).as_bytes())?;
+        let options = page::Options {
+            language: context.language,
+            pdf_ready: false,
+        };
+        write_atomically(
+            path,
+            analyze::page::html(&analysis, digest.as_ref(), options).as_bytes(),
+        )?;
         let path = path.display();
-        eprintln!("{}", context.say(&message!(en: "page written to {path}", zh: "页面已写入 {path}")));
+        eprintln!(
+            "{}",
+            context.say(&message!(en: "page written to {path}", zh: "页面已写入 {path}"))
+        );
     }
     if let Some(path) = &arguments.png {
         draw(path, &analysis, digest.as_ref(), context)?;
@@ -80,17 +96,29 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     for failure in &failed {
         eprint!("{}", failure.render(context.language));
     }
-    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    Ok(if failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(2)
+    })
 }
 
 /// One log that cannot be read does not hide the others; none at all is a failure.
-fn gather(arguments: &Arguments, options: &Options, context: &Context) -> Result<(Analysis, Vec<Read>, Vec<Failure>)> {
+fn gather(
+    arguments: &Arguments,
+    options: &Options,
+    context: &Context,
+) -> Result<(Analysis, Vec<Read>, Vec<Failure>)> {
     if let Some(job_id) = &arguments.job_id {
         let (analysis, reads) = analyze::job::analyze(job_id, options)?;
         return Ok((analysis, reads, Vec::new()));
     }
     let last = ["last".to_owned()];
-    let names = if arguments.named.is_empty() { &last[..] } else { &arguments.named };
+    let names = if arguments.named.is_empty() {
+        &last[..]
+    } else {
+        &arguments.named
+    };
     let (mut reads, mut failed) = (Vec::new(), Vec::new());
     for name in names {
         match analyze::named(name, options) {
@@ -98,13 +126,21 @@ fn gather(arguments: &Arguments, options: &Options, context: &Context) -> Result
             Err(failure) => failed.push(failure),
         }
     }
-    if reads.is_empty() && let Some(failure) = failed.pop() {
+    if reads.is_empty()
+        && let Some(failure) = failed.pop()
+    {
         for other in &failed {
             eprint!("{}", other.render(context.language));
         }
         return Err(failure);
     }
-    let analysis = Analysis { schema: analyze::SCHEMA, jobs: Vec::new(), ranks: Vec::new(), sections: Vec::new(), notes: Vec::new() };
+    let analysis = Analysis {
+        schema: analyze::SCHEMA,
+        jobs: Vec::new(),
+        ranks: Vec::new(),
+        sections: Vec::new(),
+        notes: Vec::new(),
+    };
     Ok((analysis, reads, failed))
 }
 
@@ -129,6 +165,9 @@ fn draw(path: &Path, analysis: &Analysis, digest: Option<&Digest>, context: &Con
     })?;
     write_atomically(path, &png)?;
     let path = path.display();
-    eprintln!("{}", context.say(&message!(en: "picture written to {path}", zh: "图片已写入 {path}")));
+    eprintln!(
+        "{}",
+        context.say(&message!(en: "picture written to {path}", zh: "图片已写入 {path}"))
+    );
     Ok(())
 }

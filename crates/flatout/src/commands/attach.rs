@@ -43,7 +43,12 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let say = message!(en: "watching for {seconds} s …", zh: "观察 {seconds} 秒……");
     eprintln!("{}", context.say(&say));
     let duration = Duration::from_secs(seconds);
-    let outcome = attach(arguments.pid, duration, &record::runs_folder(), allowed == Access::Allowed)?;
+    let outcome = attach(
+        arguments.pid,
+        duration,
+        &record::runs_folder(),
+        allowed == Access::Allowed,
+    )?;
     let data = Record::open(&outcome.folder)?.load();
     let seen = flatout_diagnose::seen::look(&data);
     let shown = if arguments.json {

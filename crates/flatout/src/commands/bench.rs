@@ -58,9 +58,17 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let mut measured = Measured::default();
     let tell = |what: Message| eprintln!("{}", context.say(&what));
     tell(message!(en: "measuring the CPUs …", zh: "正在测量 CPU ……"));
-    measured.rows.extend(ceilings::cpu::measure(cpus.count())?.into_iter().map(|one| (one, None)));
+    measured.rows.extend(
+        ceilings::cpu::measure(cpus.count())?
+            .into_iter()
+            .map(|one| (one, None)),
+    );
     tell(message!(en: "measuring memory …", zh: "正在测量内存 ……"));
-    measured.rows.extend(ceilings::memory::measure(cpus.count()).into_iter().map(|one| (one, None)));
+    measured.rows.extend(
+        ceilings::memory::measure(cpus.count())
+            .into_iter()
+            .map(|one| (one, None)),
+    );
     if let Some(path) = &arguments.path {
         tell(message!(en: "measuring the disk …", zh: "正在测量磁盘 ……"));
         let found = ceilings::disk::measure(path).map_err(|source| FileError::reading(path, source))?;
@@ -75,7 +83,11 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     page_cache(&mut measured);
     let whole = as_json(&measured, &cpus, context);
     keep(&whole)?;
-    let shown = if arguments.json { whole } else { table(&measured, &cpus, context) };
+    let shown = if arguments.json {
+        whole
+    } else {
+        table(&measured, &cpus, context)
+    };
     write_stdout(shown.as_bytes());
     Ok(ExitCode::SUCCESS)
 }
@@ -87,7 +99,10 @@ fn cards(measured: &mut Measured, tell: &dyn Fn(Message)) {
             Ok(card) => card,
             Err(error) if ordinal == 0 => {
                 let why = error.message();
-                measured.notes.push(Message { en: format!("no GPU was measured: {}", why.en), zh: format!("未测量 GPU：{}", why.zh) });
+                measured.notes.push(Message {
+                    en: format!("no GPU was measured: {}", why.en),
+                    zh: format!("未测量 GPU：{}", why.zh),
+                });
                 break;
             }
             Err(_) => break,
@@ -114,17 +129,39 @@ fn cards(measured: &mut Measured, tell: &dyn Fn(Message)) {
 /// How much of the files the kernel can keep.
 fn page_cache(measured: &mut Measured) {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    for (name, id) in [("Cached:", "page-cache.now"), ("MemAvailable:", "page-cache.most")] {
-        let kilobytes = text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse::<f64>().ok());
+    for (name, id) in [
+        ("Cached:", "page-cache.now"),
+        ("MemAvailable:", "page-cache.most"),
+    ] {
+        let kilobytes = text.lines().find_map(|line| {
+            line.strip_prefix(name)?
+                .split_whitespace()
+                .next()?
+                .parse::<f64>()
+                .ok()
+        });
         if let Some(kilobytes) = kilobytes {
-            measured.rows.push((Ceiling { id: id.into(), value: kilobytes / 1048576.0, unit: "GiB".into() }, None));
+            measured.rows.push((
+                Ceiling {
+                    id: id.into(),
+                    value: kilobytes / 1048576.0,
+                    unit: "GiB".into(),
+                },
+                None,
+            ));
         }
     }
 }
 
 fn name(id: &str) -> Message {
-    let end = id.strip_prefix("gpu.").map_or(id, |rest| rest.split_once('.').map_or(rest, |(_, end)| end));
-    let card = id.strip_prefix("gpu.").and_then(|rest| rest.split('.').next()).map(|ordinal| format!("GPU {ordinal}: ")).unwrap_or_default();
+    let end = id
+        .strip_prefix("gpu.")
+        .map_or(id, |rest| rest.split_once('.').map_or(rest, |(_, end)| end));
+    let card = id
+        .strip_prefix("gpu.")
+        .and_then(|rest| rest.split('.').next())
+        .map(|ordinal| format!("GPU {ordinal}: "))
+        .unwrap_or_default();
     let words = match end {
         "cpu.usable" => message!(en: "CPUs really there", zh: "实际可用 CPU"),
         "cpu.f32" => message!(en: "f32 products", zh: "f32 矩阵乘法"),
@@ -141,7 +178,10 @@ fn name(id: &str) -> Message {
         "f32" | "tf32" | "bf16" | "f16" => message!(en: "{end} products", zh: "{end} 矩阵乘法"),
         other => Message::verbatim(other),
     };
-    Message { en: format!("{card}{}", words.en), zh: format!("{card}{}", words.zh) }
+    Message {
+        en: format!("{card}{}", words.en),
+        zh: format!("{card}{}", words.zh),
+    }
 }
 
 fn table(measured: &Measured, cpus: &UsableCpus, context: &Context) -> String {
@@ -150,10 +190,21 @@ fn table(measured: &Measured, cpus: &UsableCpus, context: &Context) -> String {
         let name = name(&ceiling.id);
         let (beside, tone) = match compared {
             Some(compared) => {
-                let (share, vendor) = (units::percent(compared.share), units::significant(compared.vendor));
-                let words = message!(en: "{share} of the vendor's {vendor}", zh: "厂商标称 {vendor} 的 {share}");
-                let slow = if compared.slow { context.say(&message!(en: " – slow", zh: "——偏慢")).to_owned() } else { String::new() };
-                (format!("{}{slow}", context.say(&words)), compared.slow.then_some(Tone::Warning))
+                let (share, vendor) = (
+                    units::percent(compared.share),
+                    units::significant(compared.vendor),
+                );
+                let words =
+                    message!(en: "{share} of the vendor's {vendor}", zh: "厂商标称 {vendor} 的 {share}");
+                let slow = if compared.slow {
+                    context.say(&message!(en: " – slow", zh: "——偏慢")).to_owned()
+                } else {
+                    String::new()
+                };
+                (
+                    format!("{}{slow}", context.say(&words)),
+                    compared.slow.then_some(Tone::Warning),
+                )
             }
             None if ceiling.id == "cpu.usable" => {
                 let (allowed, online) = (cpus.count(), cpus.online);
@@ -162,10 +213,21 @@ fn table(measured: &Measured, cpus: &UsableCpus, context: &Context) -> String {
             None => (String::new(), None),
         };
         let value = units::significant(ceiling.value);
-        table.toned_row([(context.say(&name), None), (&value, None), (&ceiling.unit, None), (&beside, tone)]);
+        table.toned_row([
+            (context.say(&name), None),
+            (&value, None),
+            (&ceiling.unit, None),
+            (&beside, tone),
+        ]);
     }
-    let mut text = measured.cards.iter().map(|card| format!("{card}\n")).collect::<String>();
-    text += &table.render(Paint { colour: context.colour_on_stdout() });
+    let mut text = measured
+        .cards
+        .iter()
+        .map(|card| format!("{card}\n"))
+        .collect::<String>();
+    text += &table.render(Paint {
+        colour: context.colour_on_stdout(),
+    });
     for note in measured.load.words().iter().chain(&measured.notes) {
         text += &format!("{}\n", context.say(note));
     }
@@ -174,7 +236,10 @@ fn table(measured: &Measured, cpus: &UsableCpus, context: &Context) -> String {
 
 /// As `flatout doctor` sees the machine.
 fn state(context: &Context) -> String {
-    let mut text = format!("\n{}\n", context.say(&message!(en: "State, as in flatout doctor:", zh: "状态（同 flatout doctor）：")));
+    let mut text = format!(
+        "\n{}\n",
+        context.say(&message!(en: "State, as in flatout doctor:", zh: "状态（同 flatout doctor）："))
+    );
     for check in doctor::examine() {
         text += &format!("  {}\n", width::printable(context.say(&check.text)));
     }
@@ -187,7 +252,10 @@ fn as_json(measured: &Measured, cpus: &UsableCpus, context: &Context) -> String 
         .iter()
         .map(|(ceiling, compared)| json!({"id": ceiling.id, "value": ceiling.value, "unit": ceiling.unit, "compared": compared}))
         .collect();
-    let state: Vec<_> = doctor::examine().iter().map(|check| json!({"id": check.id, "health": check.health, "text": context.say(&check.text)})).collect();
+    let state: Vec<_> = doctor::examine()
+        .iter()
+        .map(|check| json!({"id": check.id, "health": check.health, "text": context.say(&check.text)}))
+        .collect();
     let notes: Vec<&str> = measured.notes.iter().map(|note| context.say(note)).collect();
     let whole = json!({"schema": 1, "cpus": cpus, "gpus": measured.cards, "ceilings": rows, "load": measured.load, "notes": notes, "state": state});
     format!("{}\n", serde_json::to_string_pretty(&whole).unwrap_or_default())

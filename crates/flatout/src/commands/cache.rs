@@ -77,7 +77,12 @@ fn line(entry: &Entry, context: &Context) -> String {
         return format!("  {name}  {size:>9}  {}\n", context.say(&damaged));
     }
     let (rows, kind, source) = (entry.rows, &entry.kind, &entry.source);
-    let age = entry.age_seconds.map_or_else(|| "?".into(), |seconds| units::duration(seconds as f64));
+    let age = entry
+        .age_seconds
+        .map_or_else(|| "?".into(), |seconds| units::duration(seconds as f64));
     let used = message!(en: "{rows} rows, used {age} ago", zh: "{rows} 行，{age} 前使用");
-    format!("  {name}  {size:>9}  {kind:<8}  {}  {source}\n", context.say(&used))
+    format!(
+        "  {name}  {size:>9}  {kind:<8}  {}  {source}\n",
+        context.say(&used)
+    )
 }

@@ -54,18 +54,27 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         None => Limits::discover(Path::new("."))?,
     };
     let items = match &arguments.what {
-        Some(named) if !ConfigFile::is_meant_by(Path::new(named)) => check::after(&record::find(named)?.load(), &limits),
+        Some(named) if !ConfigFile::is_meant_by(Path::new(named)) => {
+            check::after(&record::find(named)?.load(), &limits)
+        }
         Some(file) => before(&arguments, Some(Path::new(file)), &limits)?,
         None => before(&arguments, None, &limits)?,
     };
-    let shown = if arguments.json { as_json(&items, context) } else { table(&items, context) };
+    let shown = if arguments.json {
+        as_json(&items, context)
+    } else {
+        table(&items, context)
+    };
     write_stdout(shown.as_bytes());
     Ok(ExitCode::from(u8::from(check::worst(&items) == Status::Fail)))
 }
 
 fn before(arguments: &Arguments, config: Option<&Path>, limits: &Limits) -> Result<Vec<Item>> {
     let flags = flags(&arguments.command);
-    let named = flags.iter().find(|(name, _)| name == "config").map(|(_, value)| PathBuf::from(value));
+    let named = flags
+        .iter()
+        .find(|(name, _)| name == "config")
+        .map(|(_, value)| PathBuf::from(value));
     let config = config.map(Path::to_owned).or(named);
     let mut given = match &config {
         Some(path) => Given::from_file(path)?,
@@ -73,11 +82,23 @@ fn before(arguments: &Arguments, config: Option<&Path>, limits: &Limits) -> Resu
     };
     // What the command says wins over its configuration.
     given.overlay(&flags);
-    let data = arguments.data.clone().or_else(|| data_in(config.as_deref(), &flags));
+    let data = arguments
+        .data
+        .clone()
+        .or_else(|| data_in(config.as_deref(), &flags));
     let source = source(config.as_deref(), &arguments.command)?;
     given.underlay(source.written.as_deref().unwrap_or_default());
     let sample = sample();
-    let known = Before { given: &given, machine: &Machine::here(), sample: &sample, source: &source.findings, script: source.written.is_some(), data: data.as_deref(), folder: Path::new("."), command: &arguments.command };
+    let known = Before {
+        given: &given,
+        machine: &Machine::here(),
+        sample: &sample,
+        source: &source.findings,
+        script: source.written.is_some(),
+        data: data.as_deref(),
+        folder: Path::new("."),
+        command: &arguments.command,
+    };
     Ok(check::before(&known, limits))
 }
 
@@ -85,7 +106,9 @@ fn before(arguments: &Arguments, config: Option<&Path>, limits: &Limits) -> Resu
 fn flags(command: &[String]) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (index, word) in command.iter().enumerate() {
-        let Some(name) = word.strip_prefix("--").filter(|name| !name.is_empty()) else { continue };
+        let Some(name) = word.strip_prefix("--").filter(|name| !name.is_empty()) else {
+            continue;
+        };
         let following = command.get(index + 1).filter(|next| !next.starts_with("--"));
         let (name, value) = match name.split_once('=') {
             Some((name, value)) => (name, value.to_owned()),
@@ -96,21 +119,35 @@ fn flags(command: &[String]) -> Vec<(String, String)> {
     all
 }
 
-const DATA_NAMES: [&str; 6] = ["data", "data_dir", "data_path", "dataset_path", "data_root", "train_data"];
+const DATA_NAMES: [&str; 6] = [
+    "data",
+    "data_dir",
+    "data_path",
+    "dataset_path",
+    "data_root",
+    "train_data",
+];
 /// In a section of these names, such a value is the data as well.
 const DATA_SECTIONS: [&str; 2] = ["data", "dataset"];
 const PLACE_NAMES: [&str; 5] = ["path", "dir", "root", "folder", "file"];
 
 fn data_in(config: Option<&Path>, flags: &[(String, String)]) -> Option<PathBuf> {
     let is_data = |name: &str| DATA_NAMES.contains(&name.replace('-', "_").as_str());
-    let flag = flags.iter().find(|(name, _)| is_data(name)).map(|(_, value)| PathBuf::from(value));
+    let flag = flags
+        .iter()
+        .find(|(name, _)| is_data(name))
+        .map(|(_, value)| PathBuf::from(value));
     flag.or_else(|| {
         let file = ConfigFile::read(config?).ok()?;
         let in_section = |path: &str| {
             let (section, name) = path.rsplit_once('.').unwrap_or_default();
-            DATA_SECTIONS.contains(&section.rsplit('.').next().unwrap_or_default()) && PLACE_NAMES.contains(&name)
+            DATA_SECTIONS.contains(&section.rsplit('.').next().unwrap_or_default())
+                && PLACE_NAMES.contains(&name)
         };
-        file.values.iter().find(|value| is_data(value.name()) || in_section(&value.path)).map(|value| PathBuf::from(&value.text))
+        file.values
+            .iter()
+            .find(|value| is_data(value.name()) || in_section(&value.path))
+            .map(|value| PathBuf::from(&value.text))
     })
 }
 
@@ -125,22 +162,33 @@ struct Source {
 
 /// Of the folder of the script, or the one that the configuration is used from.
 fn source(config: Option<&Path>, command: &[String]) -> Result<Source> {
-    let is_script = |word: &String| Path::new(word).extension().is_some_and(|end| end == "py") && Path::new(word).is_file();
+    let is_script = |word: &String| {
+        Path::new(word).extension().is_some_and(|end| end == "py") && Path::new(word).is_file()
+    };
     let at = command.iter().position(is_script);
     let script = at.map(|at| Path::new(&command[at]));
     let folder = match script {
-        Some(script) => script.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+        Some(script) => script
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new(".")),
         None => Path::new("."),
     };
     if script.is_none() && !has_python(folder) {
         return Ok(Source::default());
     }
-    let paths: Vec<PathBuf> = [Some(folder), config].into_iter().flatten().map(Path::to_owned).collect();
+    let paths: Vec<PathBuf> = [Some(folder), config]
+        .into_iter()
+        .flatten()
+        .map(Path::to_owned)
+        .collect();
     let outcome = flatout_lint::lint(&paths, &Settings::default()).map_err(Failure::from)?;
     let has_arguments = at.is_some_and(|at| at + 1 < command.len());
     let written = script.map(|script| written::loader_settings(&outcome.project, script, has_arguments));
     let findings = outcome.found.into_iter().map(|one| one.finding);
-    let findings = findings.filter(|finding| concerns(finding, &outcome.project, config, script)).collect();
+    let findings = findings
+        .filter(|finding| concerns(finding, &outcome.project, config, script))
+        .collect();
     Ok(Source { findings, written })
 }
 
@@ -148,23 +196,35 @@ fn source(config: Option<&Path>, command: &[String]) -> Result<Source> {
 fn concerns(finding: &Finding, project: &Project, config: Option<&Path>, script: Option<&Path>) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let path_of = |id| real(&project.module(id).source.path);
-    let (code, files): (Vec<PathBuf>, Vec<PathBuf>) =
-        finding.places.iter().map(|place| real(Path::new(&place.file))).partition(|file| file.extension().is_some_and(|end| end == "py"));
+    let (code, files): (Vec<PathBuf>, Vec<PathBuf>) = finding
+        .places
+        .iter()
+        .map(|place| real(Path::new(&place.file)))
+        .partition(|file| file.extension().is_some_and(|end| end == "py"));
     let configured = files.is_empty() || config.is_none_or(|config| files.contains(&real(config)));
     let own = script.and_then(|script| project.module_at(script));
-    let programmed = code.is_empty() || own.is_none_or(|own| project.program(own).iter().any(|id| code.contains(&path_of(*id))));
+    let programmed = code.is_empty()
+        || own.is_none_or(|own| project.program(own).iter().any(|id| code.contains(&path_of(*id))));
     configured && programmed
 }
 
 fn has_python(folder: &Path) -> bool {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.into_iter().any(|entry| entry.path().extension().is_some_and(|end| end == "py"))
+    entries
+        .into_iter()
+        .any(|entry| entry.path().extension().is_some_and(|end| end == "py"))
 }
 
 /// The GPUs now.
 fn sample() -> Sample {
-    let options = SamplerOptions { interval: Duration::from_millis(100), host: false, ..SamplerOptions::default() };
-    let Ok(mut sampler) = Sampler::start(&options) else { return Sample::default() };
+    let options = SamplerOptions {
+        interval: Duration::from_millis(100),
+        host: false,
+        ..SamplerOptions::default()
+    };
+    let Ok(mut sampler) = Sampler::start(&options) else {
+        return Sample::default();
+    };
     sampler.gpus(Duration::from_secs(3));
     sampler.wait();
     sampler.wait().sample
@@ -184,11 +244,26 @@ fn table(items: &[Item], context: &Context) -> String {
     for item in items {
         let (word, tone) = mark(item.status);
         let why = item.why.as_ref().map(|why| context.say(why)).unwrap_or_default();
-        let cells = [context.say(&word), context.say(&item.what), &item.found, &item.limit, why].map(width::printable);
+        let cells = [
+            context.say(&word),
+            context.say(&item.what),
+            &item.found,
+            &item.limit,
+            why,
+        ]
+        .map(width::printable);
         let [word, what, found, limit, why] = &cells;
-        table.toned_row([(word, Some(tone)), (what, None), (found, None), (limit, Some(Tone::Quiet)), (why, None)]);
+        table.toned_row([
+            (word, Some(tone)),
+            (what, None),
+            (found, None),
+            (limit, Some(Tone::Quiet)),
+            (why, None),
+        ]);
     }
-    table.render(Paint { colour: context.colour_on_stdout() })
+    table.render(Paint {
+        colour: context.colour_on_stdout(),
+    })
 }
 
 fn as_json(items: &[Item], context: &Context) -> String {
@@ -206,8 +281,23 @@ mod tests {
 
     #[test]
     fn flags_as_people_write_them() {
-        let words = ["python", "train.py", "--num-workers", "40", "--amp", "--batch-size=256"].map(str::to_owned);
+        let words = [
+            "python",
+            "train.py",
+            "--num-workers",
+            "40",
+            "--amp",
+            "--batch-size=256",
+        ]
+        .map(str::to_owned);
         let found = flags(&words);
-        assert_eq!(found, [("num-workers".into(), "40".into()), ("amp".into(), "on".into()), ("batch-size".into(), "256".into())]);
+        assert_eq!(
+            found,
+            [
+                ("num-workers".into(), "40".into()),
+                ("amp".into(), "on".into()),
+                ("batch-size".into(), "256".into())
+            ]
+        );
     }
 }

@@ -70,12 +70,25 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         };
         write_atomically(path, html::html(&comparison, &digests, options).as_bytes())?;
         let path = path.display();
-        eprintln!("{}", context.say(&message!(en: "page written to {path}", zh: "页面已写入 {path}")));
+        eprintln!(
+            "{}",
+            context.say(&message!(en: "page written to {path}", zh: "页面已写入 {path}"))
+        );
     }
-    let broken = limit.map(|limit| limit.broken_by(&comparison)).transpose()?.unwrap_or_default();
+    let broken = limit
+        .map(|limit| limit.broken_by(&comparison))
+        .transpose()?
+        .unwrap_or_default();
     for (run, change) in &broken {
         let lost = (1.0 - change.factor.unwrap_or(1.0)) * 100.0;
-        eprintln!("{}", context.say(&message!(en: "{run} is {lost:.1}% slower than A", zh: "{run} 比 A 慢 {lost:.1}%")));
+        eprintln!(
+            "{}",
+            context.say(&message!(en: "{run} is {lost:.1}% slower than A", zh: "{run} 比 A 慢 {lost:.1}%"))
+        );
     }
-    Ok(if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if broken.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
 }

@@ -49,10 +49,20 @@ struct PolicyArguments {
     #[arg(long, value_name = "[COLUMN=]POLICY")]
     missing: Vec<String>,
     /// Rows that cannot be read: an error in training, or left out [default: error]
-    #[arg(long, value_name = "error|skip", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "error|skip",
+        default_value = "",
+        hide_default_value = true
+    )]
     bad_rows: String,
     /// Infinite values: their row cannot be read, or they count as missing values [default: error]
-    #[arg(long, value_name = "error|missing", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "error|missing",
+        default_value = "",
+        hide_default_value = true
+    )]
     infinite: String,
     /// Read a column as real, integer, category or time, or ignore it; may be repeated [default: inferred from all files]
     #[arg(long, alias = "column", value_name = "COLUMN=TYPE")]
@@ -80,9 +90,17 @@ pub fn about() -> Message {
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
-    let Action::Inspect { path, limit, gpu_memory, policies, json } = arguments.action;
+    let Action::Inspect {
+        path,
+        limit,
+        gpu_memory,
+        policies,
+        json,
+    } = arguments.action;
     let inspection = inspect(&path, limit, &policies.read()?)?;
-    let gpu = gpu_memory.map(|gib| (gib * 1024f64.powi(3)) as u64).or_else(smallest_gpu);
+    let gpu = gpu_memory
+        .map(|gib| (gib * 1024f64.powi(3)) as u64)
+        .or_else(smallest_gpu);
     let text = if json {
         let mut answer = serde_json::to_value(&inspection).unwrap_or_default();
         answer["gpu_memory_bytes"] = gpu.into();
@@ -98,7 +116,12 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
 fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> String {
     let mut text = String::new();
     let mut say = |message: Message| text += &format!("{}\n", context.say(&message));
-    let (kind, format, rows, files) = (inspection.kind, &inspection.format, inspection.rows, inspection.files.len());
+    let (kind, format, rows, files) = (
+        inspection.kind,
+        &inspection.format,
+        inspection.rows,
+        inspection.files.len(),
+    );
     let size = units::bytes(inspection.files.iter().map(|file| file.size_bytes as f64).sum());
     say(message!(
         en: "{kind} ({format}): {rows} rows in {files} files, {size} on disk",
@@ -108,7 +131,9 @@ fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> Str
         let size = units::bytes(file.size_bytes as f64);
         let path = &file.path;
         match file.rows {
-            Some(rows) => say(message!(en: "  {path}  {size}, {rows} rows", zh: "  {path}  {size}，{rows} 行")),
+            Some(rows) => {
+                say(message!(en: "  {path}  {size}, {rows} rows", zh: "  {path}  {size}，{rows} 行"))
+            }
             None => say(message!(en: "  {path}  {size}", zh: "  {path}  {size}")),
         }
     }
@@ -117,12 +142,16 @@ fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> Str
         say(message!(en: "  … and {more} more", zh: "  …… 另有 {more} 个"));
     }
     if let Some([height, width, channels]) = inspection.image_shape {
-        say(message!(en: "pictures: {width} wide × {height} high, {channels} channel(s)", zh: "图像：宽 {width} × 高 {height}，{channels} 通道"));
+        say(
+            message!(en: "pictures: {width} wide × {height} high, {channels} channel(s)", zh: "图像：宽 {width} × 高 {height}，{channels} 通道"),
+        );
     }
     for (name, count) in &inspection.classes {
         say(message!(en: "  class {name}: {count}", zh: "  类别 {name}：{count}"));
     }
-    flatout_data::dataset::images::single_pictures(&inspection.classes).into_iter().for_each(&mut say);
+    flatout_data::dataset::images::single_pictures(&inspection.classes)
+        .into_iter()
+        .for_each(&mut say);
     columns(inspection, &mut say);
     let [train, validation, test] = inspection.split;
     say(message!(
@@ -132,17 +161,26 @@ fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> Str
     if inspection.bad_rows > 0 {
         let count = inspection.bad_rows;
         say(match inspection.bad_rows_policy {
-            "skip" => message!(en: "{count} rows cannot be read and are left out:", zh: "有 {count} 行无法读取，将跳过："),
-            _ => message!(en: "{count} rows cannot be read; training stops at the first one unless told --bad-rows skip:", zh: "有 {count} 行无法读取；训练会在第一处停止，除非使用 --bad-rows skip："),
+            "skip" => {
+                message!(en: "{count} rows cannot be read and are left out:", zh: "有 {count} 行无法读取，将跳过：")
+            }
+            _ => {
+                message!(en: "{count} rows cannot be read; training stops at the first one unless told --bad-rows skip:", zh: "有 {count} 行无法读取；训练会在第一处停止，除非使用 --bad-rows skip：")
+            }
         });
         for row in &inspection.bad_examples {
             let message = DataError::BadRow(row.clone()).message();
-            say(Message { en: format!("  {}", message.en), zh: format!("  {}", message.zh) });
+            say(Message {
+                en: format!("  {}", message.en),
+                zh: format!("  {}", message.zh),
+            });
         }
     }
     if inspection.rows_to_drop > 0 {
         let count = inspection.rows_to_drop;
-        say(message!(en: "{count} rows are left out because values are missing", zh: "{count} 行因缺失值将被丢弃"));
+        say(
+            message!(en: "{count} rows are left out because values are missing", zh: "{count} 行因缺失值将被丢弃"),
+        );
     }
     let stops = |column: &&ColumnInfo| column.missing > 0 && column.missing_policy == Some("error");
     if let Some(column) = inspection.columns.iter().find(stops) {
@@ -162,7 +200,12 @@ fn columns(inspection: &Inspection, say: &mut impl FnMut(Message)) {
     }
     let count = inspection.columns.len();
     say(message!(en: "{count} columns:", zh: "{count} 列："));
-    let width = inspection.columns.iter().map(|column| column.name.chars().count()).max().unwrap_or(0);
+    let width = inspection
+        .columns
+        .iter()
+        .map(|column| column.name.chars().count())
+        .max()
+        .unwrap_or(0);
     for column in &inspection.columns {
         let (name, kind, missing) = (&column.name, column.kind, column.missing);
         let detail = match (column.distinct, column.minimum, column.maximum) {
@@ -172,15 +215,19 @@ fn columns(inspection: &Inspection, say: &mut impl FnMut(Message)) {
                 flatout_data::time::format_us(low as i64),
                 flatout_data::time::format_us(high as i64)
             )),
-            (None, Some(low), Some(high)) => {
-                Message::verbatim(format!("{} … {}", units::significant(low), units::significant(high)))
-            }
+            (None, Some(low), Some(high)) => Message::verbatim(format!(
+                "{} … {}",
+                units::significant(low),
+                units::significant(high)
+            )),
             _ => message!(en: "no values", zh: "没有值"),
         };
         let gaps = match (missing, column.missing_policy) {
             (0, _) => Message::default(),
             (_, None) => message!(en: ", {missing} missing", zh: "，缺失 {missing}"),
-            (_, Some(policy)) => message!(en: ", {missing} missing ({policy})", zh: "，缺失 {missing}（{policy}）"),
+            (_, Some(policy)) => {
+                message!(en: ", {missing} missing ({policy})", zh: "，缺失 {missing}（{policy}）")
+            }
         };
         say(Message {
             en: format!("  {name:<width$}  {kind:<8}  {}{}", detail.en, gaps.en),
@@ -191,7 +238,11 @@ fn columns(inspection: &Inspection, say: &mut impl FnMut(Message)) {
 
 /// Memory of this machine's smallest GPU: what fits it fits all.
 fn smallest_gpu() -> Option<u64> {
-    Machine::here().gpus.iter().filter_map(|gpu| gpu.mem_total_bytes).min()
+    Machine::here()
+        .gpus
+        .iter()
+        .filter_map(|gpu| gpu.mem_total_bytes)
+        .min()
 }
 
 fn fits(inspection: &Inspection, gpu: u64) -> bool {
@@ -208,7 +259,10 @@ fn memory(inspection: &Inspection, gpu: Option<u64>, say: &mut impl FnMut(Messag
         ));
         return;
     };
-    let (gpu, share) = (units::bytes(bytes as f64), units::percent(inspection.memory_bytes as f64 / bytes as f64));
+    let (gpu, share) = (
+        units::bytes(bytes as f64),
+        units::percent(inspection.memory_bytes as f64 / bytes as f64),
+    );
     if fits(inspection, bytes) {
         say(message!(
             en: "fits a GPU of {gpu} ({share} of it): train with the data on the GPU",

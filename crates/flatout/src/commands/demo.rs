@@ -23,5 +23,9 @@ pub fn about() -> Message {
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
-    Ok(if demo::run(&arguments.out, context)? { ExitCode::SUCCESS } else { ExitCode::from(130) })
+    Ok(if demo::run(&arguments.out, context)? {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(130)
+    })
 }

@@ -47,12 +47,18 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         };
         serde_json::to_string_pretty(&output).unwrap_or_default() + "\n"
     } else {
-        text::diagnosis(&diagnosis, context.language, text::readable_width(None), context.colour_on_stdout())
+        text::diagnosis(
+            &diagnosis,
+            context.language,
+            text::readable_width(None),
+            context.colour_on_stdout(),
+        )
     };
     crate::output::write_stdout(text.as_bytes());
     let lost = data.skipped.iter().filter(|skipped| !skipped.torn).count();
     if lost > 0 {
-        let say = message!(en: "{lost} lines of the record could not be read", zh: "记录中有 {lost} 行无法读取");
+        let say =
+            message!(en: "{lost} lines of the record could not be read", zh: "记录中有 {lost} 行无法读取");
         eprintln!("{}", context.say(&say));
     }
     Ok(ExitCode::SUCCESS)

@@ -35,7 +35,10 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let rules = rules();
     let text = match &arguments.rule {
         Some(id) if !arguments.list => {
-            let rule = rules.iter().find(|rule| rule.id == id).ok_or_else(|| unknown(id, &rules))?;
+            let rule = rules
+                .iter()
+                .find(|rule| rule.id == id)
+                .ok_or_else(|| unknown(id, &rules))?;
             rule.page_in(context.language)
         }
         _ => list(&rules),
@@ -61,15 +64,23 @@ fn list(rules: &[&RuleInfo]) -> String {
 fn unknown(id: &str, rules: &[&RuleInfo]) -> Failure {
     // Those that share most with what was typed, letter for letter in whole words.
     let shared = |other: &str| -> usize {
-        let words = other.split('-').filter(|word| id.split('-').any(|mine| mine == *word));
+        let words = other
+            .split('-')
+            .filter(|word| id.split('-').any(|mine| mine == *word));
         words.map(str::len).sum()
     };
-    let mut close: Vec<&str> = rules.iter().map(|rule| rule.id).filter(|other| shared(other) > 0).collect();
+    let mut close: Vec<&str> = rules
+        .iter()
+        .map(|rule| rule.id)
+        .filter(|other| shared(other) > 0)
+        .collect();
     close.sort_by_key(|other| std::cmp::Reverse(shared(other)));
     close.truncate(4);
     let failure = Failure::new(message!(en: "there is no rule `{id}`", zh: "没有规则 `{id}`"));
     if close.is_empty() {
-        return failure.with_hint(message!(en: "`flatout explain --list` shows all", zh: "`flatout explain --list` 列出全部规则"));
+        return failure.with_hint(
+            message!(en: "`flatout explain --list` shows all", zh: "`flatout explain --list` 列出全部规则"),
+        );
     }
     let close = close.join(", ");
     failure.with_hint(message!(en: "did you mean {close}?", zh: "是否指 {close}？"))

@@ -85,9 +85,22 @@ pub fn about() -> Message {
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let (common, recipe) = match arguments.kind {
-        Kind::Stocks { common, size, days, signal } => {
+        Kind::Stocks {
+            common,
+            size,
+            days,
+            signal,
+        } => {
             let seed = common.seed;
-            (common, Recipe::Stocks(Stocks { stocks: size, days, seed, signal }))
+            (
+                common,
+                Recipe::Stocks(Stocks {
+                    stocks: size,
+                    days,
+                    seed,
+                    signal,
+                }),
+            )
         }
         Kind::Interactions { common, size } => {
             let recipe = Recipe::Interactions(Interactions::of_size(size, common.seed));
@@ -95,7 +108,14 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         }
         Kind::Images { common, size } => {
             let seed = common.seed;
-            (common, Recipe::Images(ImageClasses { images: size, seed, ..ImageClasses::default() }))
+            (
+                common,
+                Recipe::Images(ImageClasses {
+                    images: size,
+                    seed,
+                    ..ImageClasses::default()
+                }),
+            )
         }
         Kind::Captcha { common, size } => {
             let seed = common.seed;
@@ -113,7 +133,12 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
 }
 
 fn describe(generated: &Generated, common: &Common, context: &Context) -> String {
-    let (out, files, rows, label) = (common.out.display(), generated.files, generated.rows, &generated.label);
+    let (out, files, rows, label) = (
+        common.out.display(),
+        generated.files,
+        generated.rows,
+        &generated.label,
+    );
     let written = message!(
         en: "wrote {files} files with {rows} rows to {out}; the label is {label}",
         zh: "已向 {out} 写入 {files} 个文件，共 {rows} 行；标签为 {label}"

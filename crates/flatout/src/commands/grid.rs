@@ -35,10 +35,27 @@ pub fn about() -> Message {
 
 impl Args for Arguments {
     fn augment_args(command: Command) -> Command {
-        let config = Arg::new("config").value_name("CONFIG").required(true).help("YAML file; settings that are lists are combined");
-        let jobs = Arg::new("jobs").long("jobs").short('j').value_name("N").default_value("1").value_parser(parse_jobs).help("Trainings side by side at most, as many as is measured to be fastest; auto: up to one a CPU");
-        let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("One JSON object a line on stdout");
-        let plain = Arg::new("plain").long("plain").action(ArgAction::SetTrue).help("Lines instead of a moving line, also on a terminal");
+        let config = Arg::new("config")
+            .value_name("CONFIG")
+            .required(true)
+            .help("YAML file; settings that are lists are combined");
+        let jobs = Arg::new("jobs")
+            .long("jobs")
+            .short('j')
+            .value_name("N")
+            .default_value("1")
+            .value_parser(parse_jobs)
+            .help(
+                "Trainings side by side at most, as many as is measured to be fastest; auto: up to one a CPU",
+            );
+        let json = Arg::new("json")
+            .long("json")
+            .action(ArgAction::SetTrue)
+            .help("One JSON object a line on stdout");
+        let plain = Arg::new("plain")
+            .long("plain")
+            .action(ArgAction::SetTrue)
+            .help("Lines instead of a moving line, also on a terminal");
         training::settings_arguments(command.arg(config).arg(jobs).arg(json).arg(plain))
     }
 
@@ -50,7 +67,10 @@ impl Args for Arguments {
 impl FromArgMatches for Arguments {
     fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
         Ok(Self {
-            config: matches.get_one::<String>("config").map(PathBuf::from).unwrap_or_default(),
+            config: matches
+                .get_one::<String>("config")
+                .map(PathBuf::from)
+                .unwrap_or_default(),
             values: training::given_settings(matches),
             jobs: matches.get_one::<usize>("jobs").copied().unwrap_or(1),
             json: matches.get_flag("json"),
@@ -68,7 +88,11 @@ impl FromArgMatches for Arguments {
 fn parse_jobs(text: &str) -> std::result::Result<usize, String> {
     match text {
         "auto" => Ok(UsableCpus::here().count().max(2)),
-        _ => text.parse().ok().filter(|jobs| *jobs > 0).ok_or_else(|| "expected a whole number from 1, or auto".to_owned()),
+        _ => text
+            .parse()
+            .ok()
+            .filter(|jobs| *jobs > 0)
+            .ok_or_else(|| "expected a whole number from 1, or auto".to_owned()),
     }
 }
 
@@ -102,19 +126,37 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         return Ok(ExitCode::from(130));
     }
     let failed = results.iter().any(|result| result.error.is_some());
-    Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    Ok(if failed {
+        ExitCode::from(1)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 fn show(report: &GridReport, context: &Context, moving: bool, jobs: usize) {
     let text = match report {
         GridReport::SideBySide { told, .. } => told.clone(),
-        GridReport::Begin { point, of, name, resumed: false } => Message::verbatim(format!("[{point}/{of}] {name}")),
-        GridReport::Begin { point, of, name, .. } => message!(en: "[{point}/{of}] {name}, from its last checkpoint", zh: "[{point}/{of}] {name}，从上次的检查点继续"),
-        GridReport::End { point, of, result, before: true } => {
+        GridReport::Begin {
+            point,
+            of,
+            name,
+            resumed: false,
+        } => Message::verbatim(format!("[{point}/{of}] {name}")),
+        GridReport::Begin { point, of, name, .. } => {
+            message!(en: "[{point}/{of}] {name}, from its last checkpoint", zh: "[{point}/{of}] {name}，从上次的检查点继续")
+        }
+        GridReport::End {
+            point,
+            of,
+            result,
+            before: true,
+        } => {
             let name = &result.name;
             message!(en: "[{point}/{of}] {name}: done before", zh: "[{point}/{of}] {name}：此前已完成")
         }
-        GridReport::End { point, of, result, .. } => match &result.error {
+        GridReport::End {
+            point, of, result, ..
+        } => match &result.error {
             None => return,
             Some(error) => {
                 let name = &result.name;
@@ -129,7 +171,10 @@ fn show(report: &GridReport, context: &Context, moving: bool, jobs: usize) {
             }
             return;
         }
-        GridReport::Training { report: Report::Saved { .. }, .. } => return,
+        GridReport::Training {
+            report: Report::Saved { .. },
+            ..
+        } => return,
         GridReport::Training { report, .. } => return training::show(report, context.language, moving),
     };
     eprintln!("{}{}", if moving { "\r\x1b[K" } else { "" }, context.say(&text));
@@ -138,13 +183,25 @@ fn show(report: &GridReport, context: &Context, moving: bool, jobs: usize) {
 /// The table, best first, and where each one lies between the best and the worst.
 fn summary(grid: &Grid, results: &[PointResult], context: &Context) -> String {
     let mut sorted: Vec<&PointResult> = results.iter().collect();
-    sorted.sort_by(|a, b| a.best_loss.unwrap_or(f64::INFINITY).total_cmp(&b.best_loss.unwrap_or(f64::INFINITY)));
+    sorted.sort_by(|a, b| {
+        a.best_loss
+            .unwrap_or(f64::INFINITY)
+            .total_cmp(&b.best_loss.unwrap_or(f64::INFINITY))
+    });
     let mut header: Vec<String> = grid.axes.iter().map(|(name, _)| (*name).to_owned()).collect();
     let loss = message!(en: "best loss", zh: "最佳损失");
     let speed = message!(en: "samples/s", zh: "样本/秒");
     let time = message!(en: "time", zh: "用时");
-    let scores = results.iter().find_map(|result| result.scores).map(|scores| scores.figures()).unwrap_or_default();
-    let more: Vec<&str> = scores.iter().map(|(name, _)| *name).filter(|name| *name != "loss").collect();
+    let scores = results
+        .iter()
+        .find_map(|result| result.scores)
+        .map(|scores| scores.figures())
+        .unwrap_or_default();
+    let more: Vec<&str> = scores
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| *name != "loss")
+        .collect();
     header.push(context.say(&loss).to_owned());
     header.extend(more.iter().map(|name| (*name).to_owned()));
     header.extend([&speed, &time].map(|title| context.say(title).to_owned()));
@@ -152,13 +209,28 @@ fn summary(grid: &Grid, results: &[PointResult], context: &Context) -> String {
     table.toned_cells(header.into_iter().map(|title| (title, None)));
     for result in &sorted {
         let figures = result.scores.map(|scores| scores.figures()).unwrap_or_default();
-        let figure = |name: &&str| figures.iter().find(|(key, _)| key == name).map_or_else(|| "-".to_owned(), |(_, value)| format!("{value:.4}"));
+        let figure = |name: &&str| {
+            figures
+                .iter()
+                .find(|(key, _)| key == name)
+                .map_or_else(|| "-".to_owned(), |(_, value)| format!("{value:.4}"))
+        };
         let mut cells: Vec<String> = result.values.iter().map(|(_, value)| value.clone()).collect();
-        cells.push(result.best_loss.map_or_else(|| "-".to_owned(), |loss| format!("{loss:.6}")));
+        cells.push(
+            result
+                .best_loss
+                .map_or_else(|| "-".to_owned(), |loss| format!("{loss:.6}")),
+        );
         cells.extend(more.iter().map(figure));
         match &result.error {
-            None => cells.extend([result.samples_s.map_or_else(|| "-".to_owned(), units::count), units::duration(result.seconds)]),
-            Some(_) => cells.extend([context.say(&message!(en: "failed", zh: "失败")).to_owned(), "-".to_owned()]),
+            None => cells.extend([
+                result.samples_s.map_or_else(|| "-".to_owned(), units::count),
+                units::duration(result.seconds),
+            ]),
+            Some(_) => cells.extend([
+                context.say(&message!(en: "failed", zh: "失败")).to_owned(),
+                "-".to_owned(),
+            ]),
         }
         table.toned_cells(cells.into_iter().map(|cell| (cell, None)));
     }
@@ -170,5 +242,9 @@ fn summary(grid: &Grid, results: &[PointResult], context: &Context) -> String {
     let width = text::readable_width(text::terminal_columns(&std::io::stdout()));
     let axes: Vec<&str> = grid.axes.iter().map(|(name, _)| *name).collect();
     let title = format!("{} ({})", context.say(&loss), axes.join(" "));
-    format!("{}\n{title}\n{}", table.render(Paint { colour: false }), text::dots(&named, width, |loss| format!("{loss:.6}")))
+    format!(
+        "{}\n{title}\n{}",
+        table.render(Paint { colour: false }),
+        text::dots(&named, width, |loss| format!("{loss:.6}"))
+    )
 }

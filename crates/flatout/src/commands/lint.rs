@@ -87,11 +87,21 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         };
         write_stdout(mended.diff.as_bytes());
         eprintln!("{}", context.say(&mended.summary()));
-        return Ok(ExitCode::from(u8::from(arguments.diff && !mended.diff.is_empty())));
+        return Ok(ExitCode::from(u8::from(
+            arguments.diff && !mended.diff.is_empty(),
+        )));
     }
-    let format = if arguments.json { OutputFormat::Json } else { arguments.format };
+    let format = if arguments.json {
+        OutputFormat::Json
+    } else {
+        arguments.format
+    };
     let text = match format {
-        OutputFormat::Text => format::text(&outcome, context.language, format::Paint(context.colour_on_stdout())),
+        OutputFormat::Text => format::text(
+            &outcome,
+            context.language,
+            format::Paint(context.colour_on_stdout()),
+        ),
         OutputFormat::Json => format::json(&outcome),
         OutputFormat::Sarif => format::sarif(&outcome, context.language),
         OutputFormat::Github => format::github(&outcome, context.language),
@@ -108,11 +118,18 @@ fn recorded(named: &str) -> Result<join::Run> {
         ..join::Run::default()
     };
     for fact in data.facts {
-        let value = fact.value.as_str().map_or_else(|| fact.value.to_string(), str::to_owned);
+        let value = fact
+            .value
+            .as_str()
+            .map_or_else(|| fact.value.to_string(), str::to_owned);
         run.facts.entry(fact.key).or_default().push(value);
     }
     for event in data.events {
-        if let EventKind::Sync { place, device: Some(device), .. } = event.kind
+        if let EventKind::Sync {
+            place,
+            device: Some(device),
+            ..
+        } = event.kind
             && device == "cpu"
         {
             run.host_reads.push(place);
@@ -140,6 +157,9 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
 
 /// 1 when something costs speed; what is only for information does not fail a check.
 fn exit_code(outcome: &Outcome) -> ExitCode {
-    let fails = outcome.found.iter().any(|one| one.finding.severity > Severity::Information);
+    let fails = outcome
+        .found
+        .iter()
+        .any(|one| one.finding.severity > Severity::Information);
     ExitCode::from(u8::from(fails))
 }

@@ -30,7 +30,12 @@ const DRIVER_PATIENCE: Duration = Duration::from_secs(15);
 #[derive(Args)]
 pub struct Arguments {
     /// Seconds between samples, from 0.05
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 1.0,
+        allow_negative_numbers = true
+    )]
     interval: f64,
     /// End after so many seconds
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
@@ -103,13 +108,20 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         sinks.push(Box::new(Served::new(server, feed.info())));
     }
     if recorded {
-        sinks.push(Box::new(RecordSink::create(&folder, feed.info().clone(), context.language)?));
+        sinks.push(Box::new(RecordSink::create(
+            &folder,
+            feed.info().clone(),
+            context.language,
+        )?));
     }
     if let Some(path) = &arguments.log {
         sinks.push(Box::new(CsvLog::create(path, feed.info())?));
     }
     let mut view: Box<dyn View> = if arguments.serve_only {
-        Box::new(Silent { interrupt: Interrupt::catch(), language: context.language })
+        Box::new(Silent {
+            interrupt: Interrupt::catch(),
+            language: context.language,
+        })
     } else {
         arguments.shape.view("monitor", context)?
     };
@@ -120,7 +132,10 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     }
     if recorded && arguments.record.is_none() {
         let folder = folder.display();
-        eprintln!("{}", context.say(&message!(en: "record: {folder}", zh: "记录：{folder}")));
+        eprintln!(
+            "{}",
+            context.say(&message!(en: "record: {folder}", zh: "记录：{folder}"))
+        );
     }
     Ok(watching::exit_code(&outcome.verdict, &arguments.fail_on, context))
 }
@@ -128,7 +143,11 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
 fn info(arguments: &Arguments, folder: &std::path::Path) -> RunInfo {
     RunInfo {
         schema: SCHEMA,
-        id: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        id: folder
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
         name: arguments.name.clone(),
         kind: "monitor".into(),
         command: std::env::args().collect(),
@@ -144,7 +163,11 @@ fn serve(arguments: &Arguments, context: &Context) -> Result<Option<PrometheusSe
     };
     let server = PrometheusServer::start(address)?;
     let address = server.address();
-    eprintln!("{}", context.say(&message!(en: "serving http://{address}/metrics", zh: "正在提供 http://{address}/metrics")));
+    eprintln!(
+        "{}",
+        context
+            .say(&message!(en: "serving http://{address}/metrics", zh: "正在提供 http://{address}/metrics"))
+    );
     Ok(Some(server))
 }
 

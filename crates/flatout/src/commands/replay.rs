@@ -36,7 +36,11 @@ pub fn about() -> Message {
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
-    let default = if arguments.shape.is_screen() { SPEED_ON_SCREEN } else { 0.0 };
+    let default = if arguments.shape.is_screen() {
+        SPEED_ON_SCREEN
+    } else {
+        0.0
+    };
     let speed = match arguments.speed.unwrap_or(default) {
         0.0 => Speed::Fastest,
         factor if factor.is_finite() && factor > 0.0 => Speed::Times(factor),

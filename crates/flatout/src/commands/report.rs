@@ -5,8 +5,8 @@ use crate::output::write_stdout;
 use clap::Args;
 use flatout_core::files::write_atomically;
 use flatout_core::{Message, Result, message};
-use flatout_report::digest::Digest;
 use flatout_report::analyze::job;
+use flatout_report::digest::Digest;
 use flatout_report::{json, markdown, page, text};
 use flatout_telemetry::record;
 use std::path::PathBuf;
@@ -56,7 +56,10 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         language: context.language,
         pdf_ready: arguments.pdf_ready,
     };
-    let to_stdout = arguments.html.as_ref().is_some_and(|path| path.as_os_str() == "-");
+    let to_stdout = arguments
+        .html
+        .as_ref()
+        .is_some_and(|path| path.as_os_str() == "-");
     if to_stdout {
         write_stdout(page::html(&digest, options).as_bytes());
         return Ok(ExitCode::SUCCESS);
@@ -70,10 +73,15 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         write_stdout(text::headline(&digest, context.language, width, context.colour_on_stdout()).as_bytes());
     }
     if arguments.html.is_some() || !(arguments.md || arguments.json) {
-        let path = arguments.html.unwrap_or_else(|| record.folder().join("report.html"));
+        let path = arguments
+            .html
+            .unwrap_or_else(|| record.folder().join("report.html"));
         write_atomically(&path, page::html(&digest, options).as_bytes())?;
         let path = path.display();
-        eprintln!("{}", context.say(&message!(en: "page written to {path}", zh: "页面已写入 {path}")));
+        eprintln!(
+            "{}",
+            context.say(&message!(en: "page written to {path}", zh: "页面已写入 {path}"))
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -84,7 +84,10 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     }
     if !quiet {
         let colour = context.colour_on_stderr();
-        eprint!("\n{}", text::diagnosis(&diagnosis, context.language, text::readable_width(None), colour));
+        eprint!(
+            "\n{}",
+            text::diagnosis(&diagnosis, context.language, text::readable_width(None), colour)
+        );
         if options.profile && data.profile.is_none() {
             eprintln!("{}", context.say(&no_profile(&data)));
         }
@@ -116,19 +119,35 @@ fn state(diagnosis: &Diagnosis, steps: u64, context: &Context) -> String {
     let Some(finding) = diagnosis.findings.first() else {
         return format!("flatout: {}\n", context.say(&speed));
     };
-    let place = finding.places.last().map(|place| format!(" ({place})")).unwrap_or_default();
-    format!("flatout: {} · {}{place} [{}]\n", context.say(&speed), context.say(&finding.title), finding.rule)
+    let place = finding
+        .places
+        .last()
+        .map(|place| format!(" ({place})"))
+        .unwrap_or_default();
+    format!(
+        "flatout: {} · {}{place} [{}]\n",
+        context.say(&speed),
+        context.say(&finding.title),
+        finding.rule
+    )
 }
 
 /// One line, while the program runs: what is wrong, and where to read on.
 fn early(finding: &Finding, context: &Context) -> String {
     let (en, zh) = (&finding.title.en, &finding.title.zh);
     let title = match finding.kind {
-        Kind::Verdict => Message { en: format!("so far: {en}"), zh: format!("目前：{zh}") },
+        Kind::Verdict => Message {
+            en: format!("so far: {en}"),
+            zh: format!("目前：{zh}"),
+        },
         Kind::Cause | Kind::Symptom => finding.title.clone(),
     };
     let title = context.say(&title);
-    let place = finding.places.first().map(|place| format!(" ({place})")).unwrap_or_default();
+    let place = finding
+        .places
+        .first()
+        .map(|place| format!(" ({place})"))
+        .unwrap_or_default();
     let rule = &finding.rule;
     format!("flatout: {title}{place} [flatout explain {rule}]\n")
 }
@@ -148,7 +167,11 @@ fn no_profile(data: &RunData) -> Message {
 }
 
 fn place(outcome: &Outcome) -> Message {
-    let (folder, seconds, steps) = (outcome.folder.display(), outcome.duration_s, outcome.progress.steps);
+    let (folder, seconds, steps) = (
+        outcome.folder.display(),
+        outcome.duration_s,
+        outcome.progress.steps,
+    );
     message!(
         en: "{steps} steps in {seconds:.1} s; record in {folder}",
         zh: "{seconds:.1} 秒内共 {steps} 步；记录保存在 {folder}"

@@ -71,7 +71,14 @@ fn delete(prune: &Prune, entries: &[record::RunEntry], context: &Context) -> Res
             .with_hint(message!(en: "flatout runs prune --older-than 30, or --keep 20", zh: "flatout runs prune --older-than 30，或 --keep 20")));
     }
     let older_than = prune.older_than.map(days).transpose()?;
-    let chosen = record::prunable(entries, PruneOptions { older_than, keep: prune.keep }, SystemTime::now());
+    let chosen = record::prunable(
+        entries,
+        PruneOptions {
+            older_than,
+            keep: prune.keep,
+        },
+        SystemTime::now(),
+    );
     let mut freed = 0;
     for entry in &chosen {
         freed += record::size_bytes(&entry.folder);

@@ -111,7 +111,9 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Action::Submit(job) => submit(&job, context),
-        Action::Status { job, follow: true, .. } => follow(&job, context),
+        Action::Status {
+            job, follow: true, ..
+        } => follow(&job, context),
         Action::Status { job, json, .. } => {
             let status = status::status(&job)?;
             let text = if json {
@@ -132,12 +134,23 @@ fn width() -> usize {
 fn request(job: &Job) -> Result<Request> {
     let node = NodeShape::of_partition(job.partition.as_deref());
     let cpus = node.map_or_else(NodeShape::usual_cpus_per_gpu, |node| node.cpus_per_gpu());
-    let share = node.map(|node| format!("{}M", node.memory_per_gpu_mb().saturating_mul(job.gpus.max(1).into())));
+    let share = node.map(|node| {
+        format!(
+            "{}M",
+            node.memory_per_gpu_mb().saturating_mul(job.gpus.max(1).into())
+        )
+    });
     let flatout = std::env::current_exe().map_err(|error| {
-        Failure::new(message!(en: "flatout does not know where it lies itself", zh: "无法确定 flatout 自身的路径")).caused_by(&error)
+        Failure::new(
+            message!(en: "flatout does not know where it lies itself", zh: "无法确定 flatout 自身的路径"),
+        )
+        .caused_by(&error)
     })?;
     Ok(Request {
-        name: job.name.clone().unwrap_or_else(|| run_name(&Options::new(job.command.clone()))),
+        name: job
+            .name
+            .clone()
+            .unwrap_or_else(|| run_name(&Options::new(job.command.clone()))),
         command: job.command.clone(),
         gpus: job.gpus,
         nodes: job.nodes,

@@ -35,9 +35,18 @@ pub fn about() -> Message {
 impl Args for Arguments {
     fn augment_args(mut command: Command) -> Command {
         command = training::settings_arguments(command);
-        let file = Arg::new("config").long("config").value_name("FILE").help("YAML file with settings; flags win over it");
-        let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("One JSON object a line on stdout");
-        let plain = Arg::new("plain").long("plain").action(ArgAction::SetTrue).help("Lines instead of a moving line, also on a terminal");
+        let file = Arg::new("config")
+            .long("config")
+            .value_name("FILE")
+            .help("YAML file with settings; flags win over it");
+        let json = Arg::new("json")
+            .long("json")
+            .action(ArgAction::SetTrue)
+            .help("One JSON object a line on stdout");
+        let plain = Arg::new("plain")
+            .long("plain")
+            .action(ArgAction::SetTrue)
+            .help("Lines instead of a moving line, also on a terminal");
         command.arg(file).arg(json).arg(plain)
     }
 
@@ -85,16 +94,27 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         let line = serde_json::json!({"event": "end", "schema": 1, "outcome": outcome});
         write_stdout(format!("{line}\n").as_bytes());
     } else if outcome.interrupted {
-        eprintln!("{}", trainer::resume_hint(&outcome.output_dir).get(context.language));
+        eprintln!(
+            "{}",
+            trainer::resume_hint(&outcome.output_dir).get(context.language)
+        );
     } else {
         let (time, folder) = (units::duration(outcome.seconds), outcome.output_dir.display());
         let text = match outcome.samples_s.map(units::count) {
-            Some(rate) => message!(en: "done in {time}, {rate} samples/s; checkpoints, metrics and the run record are in {folder}", zh: "完成，用时 {time}，{rate} 样本/秒；检查点、指标和运行记录位于 {folder}"),
-            None => message!(en: "nothing left to train: {folder} is at its last epoch; --epochs N goes on", zh: "没有需要继续的训练：{folder} 已到最后一轮；用 --epochs N 继续"),
+            Some(rate) => {
+                message!(en: "done in {time}, {rate} samples/s; checkpoints, metrics and the run record are in {folder}", zh: "完成，用时 {time}，{rate} 样本/秒；检查点、指标和运行记录位于 {folder}")
+            }
+            None => {
+                message!(en: "nothing left to train: {folder} is at its last epoch; --epochs N goes on", zh: "没有需要继续的训练：{folder} 已到最后一轮；用 --epochs N 继续")
+            }
         };
         eprintln!("{}", text.get(context.language));
     }
-    Ok(if outcome.interrupted { ExitCode::from(130) } else { ExitCode::SUCCESS })
+    Ok(if outcome.interrupted {
+        ExitCode::from(130)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// A resumed training goes on with its own settings, under the flags.

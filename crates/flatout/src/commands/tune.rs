@@ -96,7 +96,11 @@ pub fn about() -> Message {
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let _lock = Lock::take(&std::env::temp_dir())?;
     let machine = Machine::here();
-    let route = Route::new(arguments.command.clone(), arguments.config.as_deref(), &arguments.set)?;
+    let route = Route::new(
+        arguments.command.clone(),
+        arguments.config.as_deref(),
+        &arguments.set,
+    )?;
     let options = options(&arguments, &route, &machine)?;
     let interrupt = Interrupt::catch();
     adopt_orphans();
@@ -111,12 +115,26 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         let known = trial.remembered();
         eprintln!("{}", context.say(&message!(en: "{known} trials were measured before and are not run again", zh: "已有 {known} 次试验的结果，不再重复")));
     }
-    let found = search::search(&options, &machine, &mut trial, &mut |progress| show::progress(&progress, &options, context))?;
-    let route = Route::new(arguments.command.clone(), arguments.config.as_deref(), &arguments.set)?;
-    let patch = if found.changed { source::patch(&found, &route)? } else { Patch::default() };
+    let found = search::search(&options, &machine, &mut trial, &mut |progress| {
+        show::progress(&progress, &options, context)
+    })?;
+    let route = Route::new(
+        arguments.command.clone(),
+        arguments.config.as_deref(),
+        &arguments.set,
+    )?;
+    let patch = if found.changed {
+        source::patch(&found, &route)?
+    } else {
+        Patch::default()
+    };
     let json = show::json(&found, &options, &route, &patch);
     write_atomically(&folder.join("result.json"), json.as_bytes())?;
-    let shown = if arguments.json { json } else { show::text(&found, &options, &route, &patch, context) };
+    let shown = if arguments.json {
+        json
+    } else {
+        show::text(&found, &options, &route, &patch, context)
+    };
     write_stdout(shown.as_bytes());
     if arguments.write {
         write(&found, &route, &patch, context)?;
@@ -127,11 +145,18 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
 fn options(arguments: &Arguments, route: &Route, machine: &Machine) -> Result<Options> {
     let positive = |value: f64| value.is_finite() && value > 0.0;
     if !positive(arguments.trial_seconds) {
-        return Err(Failure::new(message!(en: "seconds must be above 0", zh: "秒数必须大于 0")));
+        return Err(Failure::new(
+            message!(en: "seconds must be above 0", zh: "秒数必须大于 0"),
+        ));
     }
     // A placeholder without a value begins where advice would.
     let advice = advise::advise(machine, &Question::default());
-    let ask = |key: &'static str| advice.iter().find(|advice| advice.key == key).map(|advice| advice.value.clone());
+    let ask = |key: &'static str| {
+        advice
+            .iter()
+            .find(|advice| advice.key == key)
+            .map(|advice| advice.value.clone())
+    };
     Ok(Options {
         objective: Objective::parse(&arguments.objective, arguments.price)?,
         most_trials: arguments.max_trials as usize,
@@ -169,17 +194,30 @@ fn session_folder(command: &[OsString]) -> PathBuf {
     command.hash(&mut hasher);
     std::env::current_dir().ok().hash(&mut hasher);
     let home = std::env::var_os("FLATOUT_HOME").map_or_else(|| PathBuf::from(".flatout"), PathBuf::from);
-    let name = command.iter().rev().filter_map(|part| Path::new(part).file_stem()?.to_str()).find(|part| !part.starts_with('-'));
-    home.join("tune").join(format!("{}-{:08x}", plain(name.unwrap_or("run")), hasher.finish() as u32))
+    let name = command
+        .iter()
+        .rev()
+        .filter_map(|part| Path::new(part).file_stem()?.to_str())
+        .find(|part| !part.starts_with('-'));
+    home.join("tune").join(format!(
+        "{}-{:08x}",
+        plain(name.unwrap_or("run")),
+        hasher.finish() as u32
+    ))
 }
 
 fn plain(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric() || "_-".contains(*c)).take(40).collect()
+    name.chars()
+        .filter(|c| c.is_alphanumeric() || "_-".contains(*c))
+        .take(40)
+        .collect()
 }
 
 /// Into the configuration file, where there is one, and into the source.
 fn write(found: &Found, route: &Route, patch: &Patch, context: &Context) -> Result<()> {
-    let config = route.patched(&found.settings).filter(|(_, before, after)| before != after);
+    let config = route
+        .patched(&found.settings)
+        .filter(|(_, before, after)| before != after);
     if config.is_none() && patch.files.is_empty() {
         eprintln!("{}", context.say(&message!(en: "nothing to write: no file says these values, or they are there already", zh: "无需写入：没有文件包含这些值，或已是这些值")));
     }
@@ -193,7 +231,11 @@ fn write(found: &Found, route: &Route, patch: &Patch, context: &Context) -> Resu
 }
 
 fn parse_time(text: &str) -> std::result::Result<Duration, String> {
-    let (number, unit) = text.trim().split_at(text.trim().trim_end_matches(|c: char| c.is_ascii_alphabetic()).len());
+    let (number, unit) = text.trim().split_at(
+        text.trim()
+            .trim_end_matches(|c: char| c.is_ascii_alphabetic())
+            .len(),
+    );
     let factor = match unit {
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
@@ -202,7 +244,9 @@ fn parse_time(text: &str) -> std::result::Result<Duration, String> {
     };
     let seconds = number.trim().parse::<f64>().ok().map(|number| number * factor);
     let seconds = seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0 && *seconds < 1e7);
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| format!("`{text}` is no time: write 90s, 10m or 1h"))
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| format!("`{text}` is no time: write 90s, 10m or 1h"))
 }
 
 #[cfg(test)]

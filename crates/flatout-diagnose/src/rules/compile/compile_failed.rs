@@ -41,7 +41,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     if errors.count == 0 {
         return None;
     }
-    let place = errors.places.first().cloned().or_else(|| analysis.facts.place("compile.called"));
+    let place = errors
+        .places
+        .first()
+        .cloned()
+        .or_else(|| analysis.facts.place("compile.called"));
     let detail = errors.message.map(Message::verbatim).unwrap_or_default();
     Some(
         Candidate::new(
@@ -75,12 +79,23 @@ mod tests {
 
     fn compiling(what: &str) -> Build {
         let message = Some("BackendCompilerFailed: no C++ compiler\nmore".to_owned());
-        Build::steady(20).event(1.0, EventKind::Compile { what: what.into(), count: 1, message, place: None })
+        Build::steady(20).event(
+            1.0,
+            EventKind::Compile {
+                what: what.into(),
+                count: 1,
+                message,
+                place: None,
+            },
+        )
     }
 
     #[test]
     fn fires() {
-        assert_eq!(run(check, compiling("error")).unwrap().detail.en, "BackendCompilerFailed: no C++ compiler");
+        assert_eq!(
+            run(check, compiling("error")).unwrap().detail.en,
+            "BackendCompilerFailed: no C++ compiler"
+        );
         assert_eq!(causes(compiling("error")), [ID]);
     }
 

@@ -53,10 +53,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 zh: "调用了 torch.compile，但训练步骤没有使用编译后的模型"
             ),
         )
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "steps without a compiled model", zh: "未使用编译模型的步数"), window.steps as f64, "")
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "steps without a compiled model", zh: "未使用编译模型的步数"),
+                    window.steps as f64,
+                    "",
+                )
                 .against(1.0),
-        ))
+            ),
+        )
         .place(place.as_ref())
         .code(
             place.as_ref(),
@@ -74,7 +80,9 @@ mod tests {
     use crate::testing::{Build, causes, check as run, check_empty};
 
     fn called(applied: bool) -> Build {
-        Build::steady(20).fact("compile.called", true).fact("compile.applied", applied)
+        Build::steady(20)
+            .fact("compile.called", true)
+            .fact("compile.applied", applied)
     }
 
     #[test]

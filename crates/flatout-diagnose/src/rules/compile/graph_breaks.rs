@@ -80,7 +80,15 @@ mod tests {
 
     fn broken(count: u64) -> Build {
         let what = "graph-break".to_owned();
-        Build::steady(20).event(1.0, EventKind::Compile { what, count, message: None, place: None })
+        Build::steady(20).event(
+            1.0,
+            EventKind::Compile {
+                what,
+                count,
+                message: None,
+                place: None,
+            },
+        )
     }
 
     #[test]

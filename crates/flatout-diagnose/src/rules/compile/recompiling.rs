@@ -46,7 +46,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     }
     let count = again.count;
     let given_up = compiles::given_up(analysis.data);
-    let place = again.places.first().cloned().or_else(|| analysis.facts.place("compile.called"));
+    let place = again
+        .places
+        .first()
+        .cloned()
+        .or_else(|| analysis.facts.place("compile.called"));
     let candidate = Candidate::new(
         ID,
         Severity::Warning,
@@ -55,10 +59,23 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             zh: "编译后的模型又被重新编译了 {count} 次"
         ),
     )
-    .detail(given_up.message.or(again.message).map(Message::verbatim).unwrap_or_default())
-    .evidence(analysis.in_run(
-        Evidence::new(message!(en: "recompilations", zh: "重新编译次数"), count as f64, "").against(RECOMPILES as f64),
-    ))
+    .detail(
+        given_up
+            .message
+            .or(again.message)
+            .map(Message::verbatim)
+            .unwrap_or_default(),
+    )
+    .evidence(
+        analysis.in_run(
+            Evidence::new(
+                message!(en: "recompilations", zh: "重新编译次数"),
+                count as f64,
+                "",
+            )
+            .against(RECOMPILES as f64),
+        ),
+    )
     .place(place.as_ref())
     .code(
         place.as_ref(),
@@ -82,7 +99,15 @@ mod tests {
 
     fn again(count: u64) -> Build {
         let what = "recompile".to_owned();
-        Build::steady(20).event(1.0, EventKind::Compile { what, count, message: None, place: None })
+        Build::steady(20).event(
+            1.0,
+            EventKind::Compile {
+                what,
+                count,
+                message: None,
+                place: None,
+            },
+        )
     }
 
     #[test]

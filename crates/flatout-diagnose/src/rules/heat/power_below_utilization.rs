@@ -40,7 +40,9 @@ const POWER: f64 = 0.5;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     analysis.window.as_ref()?;
-    let gpu = analysis.busiest_gpu().filter(|_| analysis.device() == Device::Cuda)?;
+    let gpu = analysis
+        .busiest_gpu()
+        .filter(|_| analysis.device() == Device::Cuda)?;
     let util = gpu.util.filter(|util| *util >= UTIL)?;
     let (power, limit) = (gpu.power_w?, gpu.power_limit_w.filter(|limit| *limit > 0.0)?);
     if power / limit >= POWER {

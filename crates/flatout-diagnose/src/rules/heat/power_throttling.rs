@@ -48,7 +48,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     }
     let brake_of = |gpu: &crate::analysis::gpus::Gpu| gpu.throttled(|reason| reason.contains("brake"));
     let cap_of = |gpu: &crate::analysis::gpus::Gpu| gpu.throttled(|reason| reason.contains("power"));
-    let gpu = analysis.gpus.iter().max_by(|a, b| cap_of(a).total_cmp(&cap_of(b)))?;
+    let gpu = analysis
+        .gpus
+        .iter()
+        .max_by(|a, b| cap_of(a).total_cmp(&cap_of(b)))?;
     let (brake, cap, index) = (brake_of(gpu), cap_of(gpu), gpu.index);
     let (severity, kind, share, limit) = if brake >= BRAKE_SHARE {
         (Severity::Warning, Kind::Cause, brake, BRAKE_SHARE)
@@ -67,10 +70,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ),
     )
     .kind(kind)
-    .evidence(analysis.in_window(
-        Evidence::new(message!(en: "time at the power limit", zh: "处于功耗上限的时间"), share * 100.0, "%")
+    .evidence(
+        analysis.in_window(
+            Evidence::new(
+                message!(en: "time at the power limit", zh: "处于功耗上限的时间"),
+                share * 100.0,
+                "%",
+            )
             .against(limit * 100.0),
-    ));
+        ),
+    );
     candidate = candidate.fix(Fix::Command {
         command: format!("nvidia-smi -q -d POWER -i {index}"),
         say: message!(en: "compare the limit in force with the card's default", zh: "比较当前上限与显卡默认上限"),
@@ -93,7 +102,10 @@ mod tests {
 
     #[test]
     fn fires() {
-        assert_eq!(run(check, reason("power-brake-hw")).unwrap().severity, Severity::Warning);
+        assert_eq!(
+            run(check, reason("power-brake-hw")).unwrap().severity,
+            Severity::Warning
+        );
         assert_eq!(run(check, reason("power-cap")).unwrap().kind, Kind::Symptom);
     }
 

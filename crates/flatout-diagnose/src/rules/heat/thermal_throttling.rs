@@ -58,10 +58,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             zh: "GPU {index} 有 {shown} 的时间因过热降频"
         ),
     )
-    .evidence(analysis.in_window(
-        Evidence::new(message!(en: "time throttled by heat", zh: "因过热降频的时间"), share * 100.0, "%")
+    .evidence(
+        analysis.in_window(
+            Evidence::new(
+                message!(en: "time throttled by heat", zh: "因过热降频的时间"),
+                share * 100.0,
+                "%",
+            )
             .against(SHARE * 100.0),
-    ))
+        ),
+    )
     .code(
         None,
         message!(
@@ -70,7 +76,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ),
     );
     if let Some(temperature) = gpu.temp_max_c {
-        candidate = candidate.evidence(Evidence::new(message!(en: "highest temperature", zh: "最高温度"), temperature, "°C"));
+        candidate = candidate.evidence(Evidence::new(
+            message!(en: "highest temperature", zh: "最高温度"),
+            temperature,
+            "°C",
+        ));
     }
     Some(candidate)
 }

@@ -49,7 +49,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     }
     let usable = analysis.usable_cpus()? as u64;
     let threads = analysis.facts.number("threads.torch")? as u64;
-    let workers = analysis.train_loader().and_then(|loader| loader.num_workers).unwrap_or(0);
+    let workers = analysis
+        .train_loader()
+        .and_then(|loader| loader.num_workers)
+        .unwrap_or(0);
     let suggested = usable.saturating_sub(workers).max(1);
     let util = analysis.host.cpu_util.filter(|util| *util < CPU_ROOM)?;
     if threads == 0 || suggested < threads * 2 || window.ms_per_step(Phase::Compute) < STEP_MS {

@@ -61,7 +61,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let own = |stack: &StackCount| stack.phase == Some(Phase::Other) || in_step(stack);
     let lines = hot_lines(analysis.data, window.range(), own);
     let hot = lines.first().filter(|line| line.share >= LINE_SHARE);
-    let (shown, a_step) = (units::percent(share), units::duration(seconds / window.steps as f64));
+    let (shown, a_step) = (
+        units::percent(share),
+        units::duration(seconds / window.steps as f64),
+    );
     let mut candidate = Candidate::new(
         ID,
         severity_of(share),
@@ -70,14 +73,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             zh: "两步之间程序自己的代码占 {shown} 的时间，每步 {a_step}"
         ),
     )
-    .evidence(analysis.in_window(
-        Evidence::new(
-            message!(en: "time in the program's own code", zh: "程序自己的代码所用的时间"),
-            share * 100.0,
-            "%",
-        )
-        .against(SHARE * 100.0),
-    ))
+    .evidence(
+        analysis.in_window(
+            Evidence::new(
+                message!(en: "time in the program's own code", zh: "程序自己的代码所用的时间"),
+                share * 100.0,
+                "%",
+            )
+            .against(SHARE * 100.0),
+        ),
+    )
     .claims(Stretch::Other, Reach::Likely, 0.0, seconds)
     // Without a loader that asks for the next batch, only the stacks can tell it from the step.
     .or_in(Stretch::Dispatch);
@@ -103,7 +108,9 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 /// Python work in what counts as the step: nothing of torch in the stack, and the interpreter's lock held. An operator that
 /// the program calls from its own line releases the lock.
 fn in_step(stack: &StackCount) -> bool {
-    stack.phase == Some(Phase::Compute) && stack.gil && !stack.frames.iter().any(|frame| frame.contains("/torch/"))
+    stack.phase == Some(Phase::Compute)
+        && stack.gil
+        && !stack.frames.iter().any(|frame| frame.contains("/torch/"))
 }
 
 #[cfg(test)]
@@ -115,7 +122,12 @@ mod tests {
         Build::steady(20)
             .phase(Phase::Other, share)
             .phase(Phase::Compute, 1.0 - share)
-            .stack_of(&["<module> (train.py:80)", "log_metrics (train.py:22)"], 40, Some(Phase::Other), false)
+            .stack_of(
+                &["<module> (train.py:80)", "log_metrics (train.py:22)"],
+                40,
+                Some(Phase::Other),
+                false,
+            )
     }
 
     #[test]
@@ -128,11 +140,19 @@ mod tests {
     #[test]
     fn stacks_tell_it_from_the_step() {
         let counted = |own: u64| {
-            let step = ["<module> (train.py:70)", "_call_impl (/x/site-packages/torch/nn/modules/module.py:1)"];
+            let step = [
+                "<module> (train.py:70)",
+                "_call_impl (/x/site-packages/torch/nn/modules/module.py:1)",
+            ];
             let mut data = Build::steady(20)
                 .stack_of(&step, 200, Some(Phase::Compute), false)
                 .stack_of(&["<module> (train.py:60)"], 100, Some(Phase::Compute), false)
-                .stack_of(&["<module> (train.py:80)", "score (train.py:22)"], own, Some(Phase::Compute), false)
+                .stack_of(
+                    &["<module> (train.py:80)", "score (train.py:22)"],
+                    own,
+                    Some(Phase::Compute),
+                    false,
+                )
                 .done();
             data.stacks.last_mut().unwrap().stacks[0].gil = true;
             data

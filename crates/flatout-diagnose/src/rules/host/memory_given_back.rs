@@ -115,8 +115,12 @@ pub fn matters(pages: &Pages) -> bool {
 /// Seconds of the window that surely go, and that may go: as many as the pages cost here at least, and as all of the kernel's time with what
 /// comes on top. Threads that are not the one that waits spin meanwhile, so the part of the CPU time is the part of the step.
 fn seconds(analysis: &Analysis, window: &Window, pages: &Pages) -> (f64, f64) {
-    let of_wall = |cpus: f64| (cpus / pages.cpus.max(1.0) * window.wall_s()).min(delaying_s(analysis, window));
-    (of_wall(pages.pages_cpus()), of_wall(pages.kernel_cpus * MORE_THAN_KERNEL))
+    let of_wall =
+        |cpus: f64| (cpus / pages.cpus.max(1.0) * window.wall_s()).min(delaying_s(analysis, window));
+    (
+        of_wall(pages.pages_cpus()),
+        of_wall(pages.kernel_cpus * MORE_THAN_KERNEL),
+    )
 }
 
 /// The time in which what this process does delays the steps: on a GPU only while the device waits for it.
@@ -126,13 +130,19 @@ fn delaying_s(analysis: &Analysis, window: &Window) -> f64 {
         _ => window.seconds(Phase::Compute),
     };
     let rest = [Phase::Other, Phase::Eval].map(|phase| window.seconds(phase));
-    let loading_s = if loads_itself(analysis) { window.seconds(Phase::Data) } else { 0.0 };
+    let loading_s = if loads_itself(analysis) {
+        window.seconds(Phase::Data)
+    } else {
+        0.0
+    };
     computing_s + loading_s + rest.iter().sum::<f64>() + window.unexplained_s()
 }
 
 /// Whether batches are made in the training process.
 fn loads_itself(analysis: &Analysis) -> bool {
-    analysis.train_loader().is_none_or(|loader| loader.num_workers == Some(0))
+    analysis
+        .train_loader()
+        .is_none_or(|loader| loader.num_workers == Some(0))
 }
 
 /// Faults do not tell the phase they fell into.
@@ -141,8 +151,14 @@ fn claiming(analysis: &Analysis, candidate: Candidate, certain_s: f64, possible_
         Device::Cuda => Stretch::Dispatch,
         _ => Stretch::Device,
     };
-    let candidate = candidate.claims(computing, Reach::Specific, certain_s, possible_s).or_in(Stretch::Other);
-    let candidate = if loads_itself(analysis) { candidate.or_in(Stretch::Data) } else { candidate };
+    let candidate = candidate
+        .claims(computing, Reach::Specific, certain_s, possible_s)
+        .or_in(Stretch::Other);
+    let candidate = if loads_itself(analysis) {
+        candidate.or_in(Stretch::Data)
+    } else {
+        candidate
+    };
     candidate.or_in(Stretch::Eval)
 }
 
@@ -161,8 +177,17 @@ mod tests {
     #[test]
     fn fires() {
         let found = run(check, faulting()).unwrap();
-        assert!((found.evidence[0].value - 20.0).abs() < 1e-6, "{:?}", found.evidence);
-        assert!(found.fixes.iter().any(|fix| matches!(fix, Fix::Setting { setting, .. } if setting == "malloc.keep")));
+        assert!(
+            (found.evidence[0].value - 20.0).abs() < 1e-6,
+            "{:?}",
+            found.evidence
+        );
+        assert!(
+            found
+                .fixes
+                .iter()
+                .any(|fix| matches!(fix, Fix::Setting { setting, .. } if setting == "malloc.keep"))
+        );
         assert_eq!(causes(faulting()), [ID]);
     }
 
@@ -170,7 +195,10 @@ mod tests {
     fn the_gain_lies_between_the_pages_and_more_than_the_kernels_time() {
         let gain = crate::diagnose(&faulting().done()).findings[0].gain.unwrap();
         assert!((gain.low - 1.0 / 0.8).abs() < 1e-6, "{gain:?}");
-        assert!((gain.high - 1.0 / (1.0 - 0.25 * MORE_THAN_KERNEL)).abs() < 1e-6, "{gain:?}");
+        assert!(
+            (gain.high - 1.0 / (1.0 - 0.25 * MORE_THAN_KERNEL)).abs() < 1e-6,
+            "{gain:?}"
+        );
     }
 
     #[test]

@@ -62,7 +62,10 @@ fn held(analysis: &Analysis, loader: &Loader, usual: f64) -> Option<Held> {
         bytes >= EACH_BYTES + usual && (bytes - usual) * (workers.count as f64) >= TOGETHER_BYTES
     };
     if much(now) {
-        return Some(Held { bytes: now, growth: None });
+        return Some(Held {
+            bytes: now,
+            growth: None,
+        });
     }
     let rate = workers.private_growth_each_s?;
     let growth = Some(rate * workers.private_growth_over_s).filter(|grown| *grown >= GROWTH_BYTES)?;
@@ -70,7 +73,10 @@ fn held(analysis: &Analysis, loader: &Loader, usual: f64) -> Option<Held> {
     let batches_s = loader.prepared as f64 / analysis.window.as_ref()?.wall_s();
     let pass_s = batches / batches_s.max(1e-9);
     let bytes = now.max(rate * pass_s).min(workers.parent_bytes?);
-    much(bytes).then_some(Held { bytes, growth: Some(growth) })
+    much(bytes).then_some(Held {
+        bytes,
+        growth: Some(growth),
+    })
 }
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
@@ -135,7 +141,10 @@ mod tests {
     use serde_json::json;
 
     fn holding(megabytes: u64) -> Build {
-        Build::steady(20).cpus(8).workers(4, 0.2, megabytes << 20).loader(0, json!({"num_workers": 4}))
+        Build::steady(20)
+            .cpus(8)
+            .workers(4, 0.2, megabytes << 20)
+            .loader(0, json!({"num_workers": 4}))
     }
 
     #[test]
@@ -153,7 +162,10 @@ mod tests {
     #[test]
     fn growth_counts_before_it_is_much() {
         let after = |megabytes: u64| {
-            let mut data = holding(30).loader(0, json!({"length": 100_000, "batch_size": 100})).worker_cost(0, 10.0, 1.0, 10).done();
+            let mut data = holding(30)
+                .loader(0, json!({"length": 100_000, "batch_size": 100}))
+                .worker_cost(0, 10.0, 1.0, 10)
+                .done();
             for (second, sample) in data.samples.iter_mut().enumerate() {
                 for worker in sample.processes.values_mut() {
                     // Ready after four seconds; read every four.
@@ -168,8 +180,14 @@ mod tests {
         };
         let grown = after(20);
         let finding = check(&Analysis::new(&grown)).unwrap().finding;
-        assert!(finding.evidence[0].value <= 900.0, "no more than there is to copy");
-        assert!(check(&Analysis::new(&after(0))).is_none(), "filling its buffers is no growth");
+        assert!(
+            finding.evidence[0].value <= 900.0,
+            "no more than there is to copy"
+        );
+        assert!(
+            check(&Analysis::new(&after(0))).is_none(),
+            "filling its buffers is no growth"
+        );
     }
 
     #[test]

@@ -54,7 +54,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let full_share = 1.0 - (0.5 / usable as f64).max(1.0 - CPU_FULL);
-    if analysis.host.tree_cpus.is_some_and(|own| own < usable as f64 * OWN_SHARE) {
+    if analysis
+        .host
+        .tree_cpus
+        .is_some_and(|own| own < usable as f64 * OWN_SHARE)
+    {
         return None;
     }
     let (full, more) = (units::percent(util), workers * 2);
@@ -115,7 +119,9 @@ mod tests {
     #[test]
     fn fires() {
         let finding = run(check, heavy(0.97)).unwrap();
-        assert!(matches!(&finding.fixes[0], Fix::Refused { say, .. } if say.en.contains("4 → 8 workers: no")));
+        assert!(
+            matches!(&finding.fixes[0], Fix::Refused { say, .. } if say.en.contains("4 → 8 workers: no"))
+        );
         assert_eq!(causes(heavy(0.97)), [ID]);
     }
 

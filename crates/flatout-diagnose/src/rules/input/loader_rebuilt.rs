@@ -44,7 +44,11 @@ const SHARE: f64 = 0.05;
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let mut by_place: BTreeMap<&Place, Vec<&Loader>> = BTreeMap::new();
-    for loader in analysis.loaders.iter().filter(|loader| loader.starts > 0 && loader.eval_batches == 0) {
+    for loader in analysis
+        .loaders
+        .iter()
+        .filter(|loader| loader.starts > 0 && loader.eval_batches == 0)
+    {
         if let Some(place) = &loader.place {
             by_place.entry(place).or_default().push(loader);
         }
@@ -55,7 +59,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     }
     let start_s: f64 = loaders.iter().map(|loader| loader.start_s).sum();
     // The work of each first batch stays whatever is mended.
-    let stays_s: f64 = loaders.iter().filter_map(|loader| loader.prepare_ms()).sum::<f64>() / 1e3;
+    let stays_s: f64 = loaders
+        .iter()
+        .filter_map(|loader| loader.prepare_ms())
+        .sum::<f64>()
+        / 1e3;
     let (least_s, most_s) = analysis.restart_s(start_s);
     let goes_s = |spent_s: f64| (spent_s - stays_s).max(0.0);
     let share = goes_s(least_s) / window.wall_s();
@@ -96,17 +104,25 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::Phase;
     use crate::testing::{Build, causes, check as run, check_empty};
     use flatout_telemetry::EventKind;
+    use flatout_telemetry::Phase;
     use serde_json::json;
 
     fn rebuilding(loaders: u64) -> Build {
-        let mut build = Build::steady(20).phase(Phase::Data, 0.4).phase(Phase::Compute, 0.6).cpus(4);
+        let mut build = Build::steady(20)
+            .phase(Phase::Data, 0.4)
+            .phase(Phase::Compute, 0.6)
+            .cpus(4);
         for loader in 0..loaders {
-            build = build
-                .loader(loader, json!({"num_workers": 2}))
-                .event(5.0 + loader as f64, EventKind::LoaderStart { loader, workers: 2, duration_ms: 500.0 });
+            build = build.loader(loader, json!({"num_workers": 2})).event(
+                5.0 + loader as f64,
+                EventKind::LoaderStart {
+                    loader,
+                    workers: 2,
+                    duration_ms: 500.0,
+                },
+            );
         }
         build
     }

@@ -66,7 +66,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     Some(
         Candidate::new(
             ID,
-            if share < UNEXPLAINED { Severity::Information } else { severity_of(share) },
+            if share < UNEXPLAINED {
+                Severity::Information
+            } else {
+                severity_of(share)
+            },
             message!(
                 en: "The steps wait for batches {shown} of the time, {wait} a step",
                 zh: "训练有 {shown} 的时间在等待 batch，每步 {wait}"
@@ -86,7 +90,11 @@ mod tests {
 
     #[test]
     fn fires() {
-        let build = || Build::steady(20).phase(Phase::Data, 0.25).phase(Phase::Compute, 0.7);
+        let build = || {
+            Build::steady(20)
+                .phase(Phase::Data, 0.25)
+                .phase(Phase::Compute, 0.7)
+        };
         assert_eq!(run(check, build()).unwrap().severity, Severity::Warning);
         assert_eq!(causes(build()), [ID]);
     }

@@ -64,7 +64,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             let made_s = data_s / workers as f64 + aside_s;
             let goes_s = |rest_s: f64| (window.wall_s() - rest_s.max(made_s)).max(0.0);
             // Threads that wait for each other stand still where a worker takes the CPU of one: it may even be slower.
-            let certain = if crowded(analysis, workers).is_some() { 0.0 } else { CERTAIN };
+            let certain = if crowded(analysis, workers).is_some() {
+                0.0
+            } else {
+                CERTAIN
+            };
             (goes_s(bounds.worst_s) * certain, goes_s(bounds.best_s))
         }
         None => (0.0, data_s),
@@ -124,7 +128,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 /// Threads of the training, and how many of them leave the workers a CPU each: on the CPU, where they all want one.
 fn crowded(analysis: &Analysis, workers: u64) -> Option<(u64, u64)> {
     let usable = analysis.usable_cpus()? as u64;
-    let threads = analysis.facts.number("threads.torch").filter(|_| analysis.device() == Device::Cpu)? as u64;
+    let threads = analysis
+        .facts
+        .number("threads.torch")
+        .filter(|_| analysis.device() == Device::Cpu)? as u64;
     let left = usable.saturating_sub(workers).max(1);
     (threads > left).then_some((threads, left))
 }
@@ -173,16 +180,23 @@ mod tests {
     #[test]
     fn on_a_cpu_that_is_full_nothing_is_sure_and_threads_make_room() {
         let on = |threads: u64| {
-            let build = Build::steady(20).phase(Phase::Data, 0.6).phase(Phase::Compute, 0.25).phase(Phase::Eval, 0.15);
+            let build = Build::steady(20)
+                .phase(Phase::Data, 0.6)
+                .phase(Phase::Compute, 0.25)
+                .phase(Phase::Eval, 0.15);
             let build = build.cpus(2).fact("device", "cpu").fact("threads.torch", threads);
-            crate::diagnose(&build.loader(0, json!({"num_workers": 0})).done()).findings.remove(0)
+            crate::diagnose(&build.loader(0, json!({"num_workers": 0})).done())
+                .findings
+                .remove(0)
         };
         let (full, roomy) = (on(2), on(1));
         let low = |finding: &flatout_core::Finding| finding.gain.unwrap().low;
         assert!(low(&full) == 1.0 && low(&roomy) > 1.0, "{full:?}");
         // One worker makes batches 0.6 of the time, and evaluation takes 0.15 of it whatever the workers do.
         assert!(roomy.gain.unwrap().high <= 1.0 / 0.75 + 1e-9, "{roomy:?}");
-        let threads = |finding: &flatout_core::Finding| finding.fixes.iter().any(|fix| matches!(fix, Fix::Setting { setting, to, .. } if setting == "threads.torch" && to == "1"));
+        let threads = |finding: &flatout_core::Finding| {
+            finding.fixes.iter().any(|fix| matches!(fix, Fix::Setting { setting, to, .. } if setting == "threads.torch" && to == "1"))
+        };
         assert!(threads(&full) && !threads(&roomy));
     }
     use serde_json::json;
@@ -199,14 +213,22 @@ mod tests {
     fn fires() {
         let finding = run(check, starved(0)).unwrap();
         assert_eq!(finding.severity, Severity::Critical);
-        assert!(matches!(&finding.fixes[0], Fix::Setting { from: Some(from), to, .. } if from == "0" && to == "3"));
+        assert!(
+            matches!(&finding.fixes[0], Fix::Setting { from: Some(from), to, .. } if from == "0" && to == "3")
+        );
         assert_eq!(causes(starved(0)), [ID]);
     }
 
     #[test]
     fn quiet() {
         assert!(run(check, starved(2)).is_none());
-        assert!(run(check, Build::steady(20).cpus(4).loader(0, json!({"num_workers": 0}))).is_none());
+        assert!(
+            run(
+                check,
+                Build::steady(20).cpus(4).loader(0, json!({"num_workers": 0}))
+            )
+            .is_none()
+        );
     }
 
     #[test]

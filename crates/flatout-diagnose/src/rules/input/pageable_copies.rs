@@ -43,17 +43,27 @@ const SHARE: f64 = 0.05;
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let loader = analysis.train_loader();
-    let pinned = analysis.facts.switch("input.pinned").or(loader.and_then(|loader| loader.pin_memory));
+    let pinned = analysis
+        .facts
+        .switch("input.pinned")
+        .or(loader.and_then(|loader| loader.pin_memory));
     if analysis.device() != Device::Cuda || pinned != Some(false) {
         return None;
     }
     let shown = units::percent(window.share(Phase::Transfer));
     let seconds = window.seconds(Phase::Transfer);
-    let bytes = analysis.facts.number("input.bytes").map(|bytes| bytes * window.steps as f64);
+    let bytes = analysis
+        .facts
+        .number("input.bytes")
+        .map(|bytes| bytes * window.steps as f64);
     // However well it overlaps, a copy is no faster than the bus.
-    let on_the_bus_s = bytes.zip(bus_bytes_s(analysis)).map_or(0.0, |(bytes, speed)| bytes / speed);
+    let on_the_bus_s = bytes
+        .zip(bus_bytes_s(analysis))
+        .map_or(0.0, |(bytes, speed)| bytes / speed);
     // Nor does a step take less than the device computes: a copy that only waits for a busy device costs nothing.
-    let busy_s = analysis.device_busy_share().map_or(0.0, |busy| busy * window.wall_s());
+    let busy_s = analysis
+        .device_busy_share()
+        .map_or(0.0, |busy| busy * window.wall_s());
     let least_s = (window.wall_s() - seconds).max(on_the_bus_s).max(busy_s);
     let possible_s = (window.wall_s() - least_s).max(0.0);
     let share = possible_s / window.wall_s();
@@ -124,18 +134,31 @@ mod tests {
 
     #[test]
     fn the_bus_bounds_the_gain() {
-        let mut data = copying(false).fact("input.bytes", 120e6).fact("amp.dtype", "bf16").done();
-        let gain = |data: &flatout_telemetry::record::RunData| crate::diagnose(data).findings[0].gain.unwrap().high;
+        let mut data = copying(false)
+            .fact("input.bytes", 120e6)
+            .fact("amp.dtype", "bf16")
+            .done();
+        let gain =
+            |data: &flatout_telemetry::record::RunData| crate::diagnose(data).findings[0].gain.unwrap().high;
         let free = gain(&data);
         let info = data.info.gpus.get_mut(&0).unwrap();
         (info.pcie_generation_max, info.pcie_width_max) = (Some(3), Some(16));
         // 100 batches a second of 120 MB need 0.75 s of each second on that bus.
-        assert!(gain(&data) < free && (gain(&data) - 1.0 / 0.75).abs() < 0.02, "{}", gain(&data));
+        assert!(
+            gain(&data) < free && (gain(&data) - 1.0 / 0.75).abs() < 0.02,
+            "{}",
+            gain(&data)
+        );
     }
 
     #[test]
     fn what_waits_for_a_busy_device_loses_nothing() {
-        let small = |busy: f64| copying(false).fact("input.bytes", 128 << 10).busy(busy).gpu(move |gpu| gpu.util = Some(busy));
+        let small = |busy: f64| {
+            copying(false)
+                .fact("input.bytes", 128 << 10)
+                .busy(busy)
+                .gpu(move |gpu| gpu.util = Some(busy))
+        };
         assert!(run(check, small(0.97)).is_none());
         // Host and device take turns: side by side they would be faster.
         assert!(run(check, small(0.65)).is_some());

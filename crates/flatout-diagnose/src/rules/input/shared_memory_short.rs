@@ -51,9 +51,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             en: "Workers hand over batches through it; when it is full, a worker dies with a bus error.",
             zh: "worker 通过它传递 batch；用满时 worker 会因 bus error 退出。"
         ))
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "used of /dev/shm", zh: "/dev/shm 使用率"), used * 100.0, "%").against(USED * 100.0),
-        ))
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "used of /dev/shm", zh: "/dev/shm 使用率"),
+                    used * 100.0,
+                    "%",
+                )
+                .against(USED * 100.0),
+            ),
+        )
         .fix(Fix::Command {
             command: "docker run --shm-size=8g …".into(),
             say: message!(en: "give the container more shared memory", zh: "给容器更大的共享内存"),

@@ -54,7 +54,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let share = loader.collate_s / work_s;
-    let (shown, each) = (units::percent(share), units::duration(loader.collate_s / loader.prepared as f64));
+    let (shown, each) = (
+        units::percent(share),
+        units::duration(loader.collate_s / loader.prepared as f64),
+    );
     let possible_s = starved.window.seconds(Phase::Data) * share;
     Some(
         Candidate::new(

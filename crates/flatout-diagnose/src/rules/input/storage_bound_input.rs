@@ -57,8 +57,13 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let host = &analysis.host;
-    let confirmed = [host.psi_io, host.iowait, host.disk_busy].iter().flatten().any(|share| *share >= PRESSURE);
-    let limit = analysis.usable_cpus().map_or(workers, |usable| usable as u64 * PER_CPU);
+    let confirmed = [host.psi_io, host.iowait, host.disk_busy]
+        .iter()
+        .flatten()
+        .any(|share| *share >= PRESSURE);
+    let limit = analysis
+        .usable_cpus()
+        .map_or(workers, |usable| usable as u64 * PER_CPU);
     let suggested = ((load * workers as f64).ceil() as u64 + 1).min(limit);
     let fetch = units::duration(loader.fetch_s / loader.prepared.max(1) as f64);
     let busy = units::percent(each);

@@ -109,7 +109,11 @@ mod tests {
     #[test]
     fn fires() {
         let finding = run(check, slow(0.2)).unwrap();
-        assert!(matches!(&finding.fixes[0], Fix::Setting { to, .. } if to == "6"), "{:?}", finding.fixes);
+        assert!(
+            matches!(&finding.fixes[0], Fix::Setting { to, .. } if to == "6"),
+            "{:?}",
+            finding.fixes
+        );
         assert_eq!(causes(slow(0.2)), [ID]);
     }
 

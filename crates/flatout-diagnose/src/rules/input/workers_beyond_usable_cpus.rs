@@ -54,7 +54,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     }
     let share = window.share(Phase::Data);
     let cpu_full = analysis.host.cpu_util.is_some_and(|util| util >= CPU_FULL);
-    let waiting = analysis.host.tree_cpus.is_some_and(|used| used < usable as f64 * WAITING);
+    let waiting = analysis
+        .host
+        .tree_cpus
+        .is_some_and(|used| used < usable as f64 * WAITING);
     if waiting || (share < WARNING_SHARE && !cpu_full) {
         return None;
     }
@@ -80,7 +83,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .place(loader.place.as_ref());
     if let Some(util) = analysis.host.cpu_util {
         let what = message!(en: "use of the usable CPUs", zh: "可用 CPU 的使用率");
-        candidate = candidate.evidence(analysis.in_window(Evidence::new(what, util * 100.0, "%").against(CPU_FULL * 100.0)));
+        candidate = candidate
+            .evidence(analysis.in_window(Evidence::new(what, util * 100.0, "%").against(CPU_FULL * 100.0)));
     }
     if share >= WARNING_SHARE {
         // How much of the wait is the crowd's and how much the work's own cannot be told from one run.
@@ -90,13 +94,17 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         en: "num_workers={suggested}: what {usable} usable CPUs can carry",
         zh: "num_workers={suggested}：{usable} 个可用 CPU 能承载的数量"
     );
-    Some(candidate.setting("loader.num_workers", Some(workers.to_string()), suggested, say).code(
-        loader.place.as_ref(),
-        message!(
-            en: "Ask for the usable CPUs, len(os.sched_getaffinity(0)), not for the machine's",
-            zh: "按可用 CPU 数 len(os.sched_getaffinity(0)) 设置，而不是机器的核数"
-        ),
-    ))
+    Some(
+        candidate
+            .setting("loader.num_workers", Some(workers.to_string()), suggested, say)
+            .code(
+                loader.place.as_ref(),
+                message!(
+                    en: "Ask for the usable CPUs, len(os.sched_getaffinity(0)), not for the machine's",
+                    zh: "按可用 CPU 数 len(os.sched_getaffinity(0)) 设置，而不是机器的核数"
+                ),
+            ),
+    )
 }
 
 #[cfg(test)]
@@ -126,7 +134,10 @@ mod tests {
     #[test]
     fn quiet() {
         assert!(run(check, crowd(32)).is_none());
-        let waiting = Build::steady(20).cpus(2).workers(16, 0.01, 0).loader(0, json!({"num_workers": 16}));
+        let waiting = Build::steady(20)
+            .cpus(2)
+            .workers(16, 0.01, 0)
+            .loader(0, json!({"num_workers": 16}));
         assert!(run(check, waiting).is_none());
     }
 

@@ -130,10 +130,16 @@ mod tests {
     fn what_is_frozen_is_not_advised_again() {
         let settings = |build: Build| {
             let fixes = run(check, build).unwrap().fixes;
-            fixes.iter().filter(|fix| matches!(fix, Fix::Setting { .. })).count()
+            fixes
+                .iter()
+                .filter(|fix| matches!(fix, Fix::Setting { .. }))
+                .count()
         };
         assert_eq!(settings(waiting(0.6, Some(800.0))), 1);
-        assert_eq!(settings(waiting(0.6, Some(800.0)).fact("apply.gc.freeze", true)), 0);
+        assert_eq!(
+            settings(waiting(0.6, Some(800.0)).fact("apply.gc.freeze", true)),
+            0
+        );
     }
 
     #[test]

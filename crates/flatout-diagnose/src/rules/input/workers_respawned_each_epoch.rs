@@ -101,9 +101,9 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::Phase;
     use crate::testing::{Build, causes, check as run, check_empty};
     use flatout_telemetry::EventKind;
+    use flatout_telemetry::Phase;
     use serde_json::json;
 
     fn epochs(persistent: bool, duration_ms: f64) -> Build {
@@ -112,7 +112,11 @@ mod tests {
             .phase(Phase::Compute, 0.6)
             .cpus(4)
             .loader(0, json!({"num_workers": 2, "persistent_workers": persistent}))
-            .each_second(|| EventKind::LoaderStart { loader: 0, workers: 2, duration_ms })
+            .each_second(|| EventKind::LoaderStart {
+                loader: 0,
+                workers: 2,
+                duration_ms,
+            })
     }
 
     #[test]

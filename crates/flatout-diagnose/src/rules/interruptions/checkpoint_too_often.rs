@@ -47,7 +47,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     if share < WARNING_SHARE || spans.count < TIMES {
         return None;
     }
-    let (times, each, shown) = (spans.count, units::duration(spans.mean_s()), units::percent(share));
+    let (times, each, shown) = (
+        spans.count,
+        units::duration(spans.mean_s()),
+        units::percent(share),
+    );
     let rarer = (share * (1.0 - GOAL) / ((1.0 - share).max(0.01) * GOAL)).ceil();
     let every = window.steps / times.max(1);
     let seconds = window.seconds(Phase::Checkpoint);
@@ -95,9 +99,14 @@ mod tests {
     use flatout_telemetry::EventKind;
 
     fn saving(share: f64) -> Build {
-        Build::steady(20).phase(Phase::Checkpoint, share).phase(Phase::Compute, 1.0 - share).each_second(move || {
-            EventKind::Checkpoint { duration_ms: share * 1e3, bytes: Some(1 << 20), place: None }
-        })
+        Build::steady(20)
+            .phase(Phase::Checkpoint, share)
+            .phase(Phase::Compute, 1.0 - share)
+            .each_second(move || EventKind::Checkpoint {
+                duration_ms: share * 1e3,
+                bytes: Some(1 << 20),
+                place: None,
+            })
     }
 
     #[test]
@@ -109,10 +118,18 @@ mod tests {
     #[test]
     fn our_own_trainer_has_a_setting_for_it() {
         let finding = run(check, saving(0.4).fact("checkpoint.interval", 1)).unwrap();
-        let [flatout_core::Fix::Setting { setting, from, to, .. }] = &finding.fixes[..] else {
+        let [
+            flatout_core::Fix::Setting {
+                setting, from, to, ..
+            },
+        ] = &finding.fixes[..]
+        else {
             panic!("{:?}", finding.fixes);
         };
-        assert_eq!((setting.as_str(), from.as_deref()), ("checkpoint.interval", Some("1")));
+        assert_eq!(
+            (setting.as_str(), from.as_deref()),
+            ("checkpoint.interval", Some("1"))
+        );
         assert!(to.parse::<u64>().unwrap() > 1);
     }
 

@@ -53,37 +53,39 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let rarer = (share * (1.0 - GOAL) / ((1.0 - share).max(0.01) * GOAL)).ceil();
     let every = window.steps / times.max(1);
     let seconds = window.seconds(Phase::Eval);
-    let candidate =
-        Candidate::new(
-            ID,
-            severity_of(share),
-            message!(
-                en: "Evaluation takes {shown} of the time: {times} times, {each} each, about every {every} steps",
-                zh: "评估占 {shown} 的时间：共 {times} 次，每次 {each}，约每 {every} 步一次"
-            ),
-        )
-        .evidence(analysis.phase_evidence(Phase::Eval, WARNING_SHARE))
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "evaluations", zh: "评估次数"), times as f64, "").against(TIMES as f64),
-        ))
-        .place(spans.place.as_ref())
-        .claims(Stretch::Eval, Reach::Measured, seconds * (1.0 - 1.0 / rarer), seconds);
+    let candidate = Candidate::new(
+        ID,
+        severity_of(share),
+        message!(
+            en: "Evaluation takes {shown} of the time: {times} times, {each} each, about every {every} steps",
+            zh: "评估占 {shown} 的时间：共 {times} 次，每次 {each}，约每 {every} 步一次"
+        ),
+    )
+    .evidence(analysis.phase_evidence(Phase::Eval, WARNING_SHARE))
+    .evidence(analysis.in_window(
+        Evidence::new(message!(en: "evaluations", zh: "评估次数"), times as f64, "").against(TIMES as f64),
+    ))
+    .place(spans.place.as_ref())
+    .claims(
+        Stretch::Eval,
+        Reach::Measured,
+        seconds * (1.0 - 1.0 / rarer),
+        seconds,
+    );
     // Our own trainer has a setting for it.
     if let Some(now) = analysis.facts.number("eval.interval") {
         let to = now * rarer;
         let say = message!(en: "--eval-interval {to}: evaluate every {to} epochs", zh: "--eval-interval {to}：每 {to} 个 epoch 评估一次");
         return Some(candidate.setting("eval.interval", Some(now.to_string()), to, say));
     }
-    Some(candidate
-        .code(
-            spans.place.as_ref(),
-            message!(
-                en: "Evaluate {rarer} times less often (about every {} steps), or on fewer batches",
-                zh: "把评估频率降到原来的 1/{rarer}（约每 {} 步一次），或减少评估的 batch 数",
-                every * rarer as u64
-            ),
+    Some(candidate.code(
+        spans.place.as_ref(),
+        message!(
+            en: "Evaluate {rarer} times less often (about every {} steps), or on fewer batches",
+            zh: "把评估频率降到原来的 1/{rarer}（约每 {} 步一次），或减少评估的 batch 数",
+            every * rarer as u64
         ),
-    )
+    ))
 }
 
 #[cfg(test)]
@@ -93,9 +95,14 @@ mod tests {
     use flatout_telemetry::EventKind;
 
     fn evaluating(share: f64) -> Build {
-        Build::steady(20).phase(Phase::Eval, share).phase(Phase::Compute, 1.0 - share).each_second(move || {
-            EventKind::Eval { duration_ms: share * 1e3, batches: Some(10), place: None }
-        })
+        Build::steady(20)
+            .phase(Phase::Eval, share)
+            .phase(Phase::Compute, 1.0 - share)
+            .each_second(move || EventKind::Eval {
+                duration_ms: share * 1e3,
+                batches: Some(10),
+                place: None,
+            })
     }
 
     #[test]
@@ -108,7 +115,12 @@ mod tests {
     #[test]
     fn our_own_trainer_has_a_setting_for_it() {
         let finding = run(check, evaluating(0.5).fact("eval.interval", 1)).unwrap();
-        let [flatout_core::Fix::Setting { setting, from, to, .. }] = &finding.fixes[..] else {
+        let [
+            flatout_core::Fix::Setting {
+                setting, from, to, ..
+            },
+        ] = &finding.fixes[..]
+        else {
             panic!("{:?}", finding.fixes);
         };
         assert_eq!((setting.as_str(), from.as_deref()), ("eval.interval", Some("1")));

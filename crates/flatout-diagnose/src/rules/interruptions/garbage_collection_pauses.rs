@@ -56,12 +56,23 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 zh: "Python 垃圾回收占 {shown} 的时间（{times} 次）"
             ),
         )
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "time in collections", zh: "垃圾回收的时间"), share * 100.0, "%")
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "time in collections", zh: "垃圾回收的时间"),
+                    share * 100.0,
+                    "%",
+                )
                 .against(SHARE * 100.0),
-        ))
+            ),
+        )
         // A collection runs wherever the program stands: between the steps or in the middle of one.
-        .claims(Stretch::Other, Reach::Measured, collections.seconds * 0.5, collections.seconds)
+        .claims(
+            Stretch::Other,
+            Reach::Measured,
+            collections.seconds * 0.5,
+            collections.seconds,
+        )
         .or_in(Stretch::Dispatch)
         .setting(
             "gc.freeze",
@@ -93,7 +104,10 @@ mod tests {
         Build::steady(20)
             .phase(Phase::Other, duration_ms / 1e3 + 0.02)
             .phase(Phase::Compute, 0.5)
-            .each_second(move || EventKind::GarbageCollection { count: 10, duration_ms })
+            .each_second(move || EventKind::GarbageCollection {
+                count: 10,
+                duration_ms,
+            })
     }
 
     #[test]

@@ -60,8 +60,12 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let (start_s, end_s) = window.range();
     // By their middles: an edge may lie a rounding beyond the window's.
-    let mut ticks: Vec<&StepTick> =
-        analysis.data.steps.iter().filter(|tick| tick.t - tick.dt / 2.0 > start_s && tick.t <= end_s && tick.dt > 0.0).collect();
+    let mut ticks: Vec<&StepTick> = analysis
+        .data
+        .steps
+        .iter()
+        .filter(|tick| tick.t - tick.dt / 2.0 > start_s && tick.t <= end_s && tick.dt > 0.0)
+        .collect();
     // The program ended in the last tick: fewer steps there are no dip.
     ticks.pop_if(|tick| ended_within(tick));
     let rate = |tick: &StepTick| tick.steps as f64 / tick.dt;
@@ -69,7 +73,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     rates.sort_by(f64::total_cmp);
     let usual = quantile(&rates, 0.5);
     let lacking = |tick: &&StepTick| 1.0 - rate(tick) / usual;
-    let deep = ticks.iter().copied().filter(|tick| lacking(tick) > 1.0 - DIP).collect();
+    let deep = ticks
+        .iter()
+        .copied()
+        .filter(|tick| lacking(tick) > 1.0 - DIP)
+        .collect();
     let mut wide: Vec<&StepTick> = Vec::new();
     for run in ticks.chunk_by(|a, b| (lacking(a) > 1.0 - SHALLOW) == (lacking(b) > 1.0 - SHALLOW)) {
         let shallow = run.first().is_some_and(|tick| lacking(tick) > 1.0 - SHALLOW);
@@ -85,9 +93,16 @@ fn rhythm(analysis: &Analysis, ticks: &[&StepTick], dips: Vec<&StepTick>, usual:
     let window = analysis.window.as_ref()?;
     let (start_s, end_s) = window.range();
     let rate = |tick: &StepTick| tick.steps as f64 / tick.dt;
-    let rest: Vec<&StepTick> = ticks.iter().copied().filter(|tick| !dips.iter().any(|dip| dip.t == tick.t)).collect();
+    let rest: Vec<&StepTick> = ticks
+        .iter()
+        .copied()
+        .filter(|tick| !dips.iter().any(|dip| dip.t == tick.t))
+        .collect();
     // Half of the ticks being dips is no rhythm but a rate of two values.
-    if usual < STEPS_A_TICK || dips.len() * 3 > ticks.len() || dips.iter().any(|tick| explained(analysis, tick)) {
+    if usual < STEPS_A_TICK
+        || dips.len() * 3 > ticks.len()
+        || dips.iter().any(|tick| explained(analysis, tick))
+    {
         return None;
     }
     let starts = starts(&dips);
@@ -142,23 +157,31 @@ fn rhythm(analysis: &Analysis, ticks: &[&StepTick], dips: Vec<&StepTick>, usual:
 
 /// Whether the phases, which add up to the time the program was there, fill only a part of the tick.
 fn ended_within(tick: &StepTick) -> bool {
-    let there_s: f64 = Phase::ALL.into_iter().map(|phase| tick.phase_ms(phase) / 1e3).sum();
+    let there_s: f64 = Phase::ALL
+        .into_iter()
+        .map(|phase| tick.phase_ms(phase) / 1e3)
+        .sum();
     there_s > 0.0 && there_s < tick.dt * ENDED
 }
 
 /// Whether an event that other rules judge lies in the tick.
 fn explained(analysis: &Analysis, tick: &StepTick) -> bool {
     let within = |t: f64| t > tick.t - tick.dt - 0.1 && t <= tick.t + 0.1;
-    analysis.data.events.iter().filter(|event| within(event.t)).any(|event| {
-        matches!(
-            event.kind,
-            EventKind::Eval { .. }
-                | EventKind::Checkpoint { .. }
-                | EventKind::LoaderStart { .. }
-                | EventKind::Epoch { .. }
-                | EventKind::Compile { .. }
-        ) || matches!(event.kind, EventKind::GarbageCollection { duration_ms, .. } if duration_ms > 100.0)
-    })
+    analysis
+        .data
+        .events
+        .iter()
+        .filter(|event| within(event.t))
+        .any(|event| {
+            matches!(
+                event.kind,
+                EventKind::Eval { .. }
+                    | EventKind::Checkpoint { .. }
+                    | EventKind::LoaderStart { .. }
+                    | EventKind::Epoch { .. }
+                    | EventKind::Compile { .. }
+            ) || matches!(event.kind, EventKind::GarbageCollection { duration_ms, .. } if duration_ms > 100.0)
+        })
 }
 
 /// When each dip began; neighbouring ticks are one dip.
@@ -184,8 +207,14 @@ fn grown_phase(dips: &[&StepTick], rest: &[&StepTick]) -> Option<Phase> {
         ticks.iter().map(|tick| tick.phase_ms(phase) / 1e3).sum::<f64>() / wall.max(1e-9)
     };
     let growth = |phase: &Phase| share(dips, *phase) - share(rest, *phase);
-    let most = Phase::ALL.into_iter().max_by(|a, b| growth(a).total_cmp(&growth(b)));
-    let filling = || Phase::ALL.into_iter().max_by(|a, b| share(dips, *a).total_cmp(&share(dips, *b)));
+    let most = Phase::ALL
+        .into_iter()
+        .max_by(|a, b| growth(a).total_cmp(&growth(b)));
+    let filling = || {
+        Phase::ALL
+            .into_iter()
+            .max_by(|a, b| share(dips, *a).total_cmp(&share(dips, *b)))
+    };
     most.filter(|phase| growth(phase) >= GROWTH).or_else(filling)
 }
 
@@ -211,7 +240,10 @@ mod tests {
     fn dipping() -> RunData {
         let mut data = Build::steady(40).slow_every(5, 0.2).done();
         for tick in data.steps.iter_mut().filter(|tick| tick.steps < 50) {
-            let time = |ms| PhaseTime { ms, ..PhaseTime::default() };
+            let time = |ms| PhaseTime {
+                ms,
+                ..PhaseTime::default()
+            };
             tick.phases = [(Phase::Compute, time(200.0)), (Phase::Other, time(800.0))].into();
         }
         data
@@ -222,7 +254,14 @@ mod tests {
         let mut data = dipping();
         let last = data.steps.last_mut().unwrap();
         last.steps = 4;
-        last.phases = [(Phase::Compute, PhaseTime { ms: 70.0, ..PhaseTime::default() })].into();
+        last.phases = [(
+            Phase::Compute,
+            PhaseTime {
+                ms: 70.0,
+                ..PhaseTime::default()
+            },
+        )]
+        .into();
         let last = last.clone();
         assert!(ended_within(&last));
         assert_eq!(crate::diagnose(&data).findings[0].rule, ID);
@@ -249,7 +288,11 @@ mod tests {
         assert!(found.is_some_and(|title| title.contains("8 times")));
         // The same seconds without a rhythm.
         for (index, tick) in data.steps.iter_mut().enumerate() {
-            tick.steps = if [3, 4, 6, 17, 18, 31].contains(&index) { 60 } else { 100 };
+            tick.steps = if [3, 4, 6, 17, 18, 31].contains(&index) {
+                60
+            } else {
+                100
+            };
         }
         assert!(check(&Analysis::new(&data)).is_none());
     }
@@ -259,11 +302,17 @@ mod tests {
         let mut early = dipping();
         early.steps.truncate(17);
         let said = check(&Analysis::new(&early));
-        assert_eq!(said.map(|candidate| candidate.finding.confidence), Some(Confidence::Low));
+        assert_eq!(
+            said.map(|candidate| candidate.finding.confidence),
+            Some(Confidence::Low)
+        );
         let mut over = dipping();
         let usual = over.steps[1].clone();
         for tick in &mut over.steps[17..] {
-            *tick = StepTick { t: tick.t, ..usual.clone() };
+            *tick = StepTick {
+                t: tick.t,
+                ..usual.clone()
+            };
         }
         assert!(check(&Analysis::new(&over)).is_none());
     }
@@ -273,8 +322,14 @@ mod tests {
         assert!(run(check, Build::steady(40)).is_none());
         let mut explained = dipping();
         for second in 0..40 {
-            let kind = EventKind::Epoch { number: second, duration_ms: None };
-            explained.events.push(flatout_telemetry::Event { t: 2.5 + second as f64, kind });
+            let kind = EventKind::Epoch {
+                number: second,
+                duration_ms: None,
+            };
+            explained.events.push(flatout_telemetry::Event {
+                t: 2.5 + second as f64,
+                kind,
+            });
         }
         assert!(check(&Analysis::new(&explained)).is_none());
     }

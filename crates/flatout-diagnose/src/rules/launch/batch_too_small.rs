@@ -64,12 +64,20 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let samples = window.samples_per_step().filter(|samples| *samples <= SMALL)?;
     // A batch that was chosen by measuring is as large as helps.
-    let measured = analysis.facts.get("batch.measured").is_some_and(|fact| fact.value == true);
+    let measured = analysis
+        .facts
+        .get("batch.measured")
+        .is_some_and(|fact| fact.value == true);
     let compute_s = window.seconds(Phase::Compute);
     if measured || analysis.computing_share() < COMPUTE_SHARE {
         return None;
     }
-    let Waste { seconds: wasted_s, stretch, evidence, confidence } = match analysis.device() {
+    let Waste {
+        seconds: wasted_s,
+        stretch,
+        evidence,
+        confidence,
+    } = match analysis.device() {
         Device::Cuda => idle_gpu(analysis).or_else(|| narrow_gpu(analysis))?,
         _ => on_cpu(analysis, compute_s)?,
     };
@@ -164,12 +172,15 @@ fn idle_gpu(analysis: &Analysis) -> Option<Waste> {
 fn narrow_gpu(analysis: &Analysis) -> Option<Waste> {
     let window = analysis.window.as_ref()?;
     let busy = analysis.device_busy_share().filter(|busy| *busy >= GPU_BUSY)?;
-    let working = analysis.processors_at_work().filter(|working| *working < FEW_PROCESSORS)?;
+    let working = analysis
+        .processors_at_work()
+        .filter(|working| *working < FEW_PROCESSORS)?;
     let what = message!(en: "processors at work while the GPU reads busy", zh: "GPU 显示忙碌时实际工作的 SM");
     Some(Waste {
         seconds: busy * window.wall_s() * (1.0 - working),
         stretch: Stretch::Device,
-        evidence: analysis.in_window(Evidence::new(what, working * 100.0, "%").against(FEW_PROCESSORS * 100.0)),
+        evidence: analysis
+            .in_window(Evidence::new(what, working * 100.0, "%").against(FEW_PROCESSORS * 100.0)),
         confidence: Confidence::Medium,
     })
 }
@@ -210,7 +221,10 @@ fn flops_per_step(analysis: &Analysis, samples: f64) -> Option<f64> {
         .and_then(|fact| fact.value.as_array())
         .map(|shape| shape.iter().filter_map(serde_json::Value::as_f64).collect())
         .unwrap_or_default();
-    let tokens = analysis.facts.text("input.dtype").is_some_and(|dtype| dtype.contains("int"));
+    let tokens = analysis
+        .facts
+        .text("input.dtype")
+        .is_some_and(|dtype| dtype.contains("int"));
     // (N, C, H, W): every pixel is a position. (N, T, F): every time step. (N, T) of integers: every token.
     let positions = match shape.len() {
         4.. => shape.iter().product::<f64>() / shape.get(1).copied().unwrap_or(1.0).max(1.0),
@@ -262,7 +276,13 @@ mod tests {
         assert!(run(check, small(20_000).steps_per_s(20)).is_none());
         assert!(run(check, small(2_000_000)).is_none());
         assert!(run(check, small(20_000).batch(512)).is_none());
-        assert!(run(check, Build::steady(20).batch(16).gpu(|gpu| gpu.util = Some(0.95))).is_none());
+        assert!(
+            run(
+                check,
+                Build::steady(20).batch(16).gpu(|gpu| gpu.util = Some(0.95))
+            )
+            .is_none()
+        );
         assert!(run(check, narrow(0.7)).is_none());
         assert!(run(check, small(20_000).fact("input.shape", json!([4, 3, 128, 128]))).is_none());
     }
@@ -270,20 +290,32 @@ mod tests {
     #[test]
     fn our_own_trainer_measures_the_batch_itself() {
         let own = |flops: f64| {
-            let mut data = small(2_000_000).fact("device.flops", 80e9).fact("step.flops", flops).done();
+            let mut data = small(2_000_000)
+                .fact("device.flops", 80e9)
+                .fact("step.flops", flops)
+                .done();
             data.info.kind = "train".into();
-            data.info.command = ["flatout", "train", "--batch-size=4", "--data", "my data"].map(str::to_owned).to_vec();
+            data.info.command = ["flatout", "train", "--batch-size=4", "--data", "my data"]
+                .map(str::to_owned)
+                .to_vec();
             crate::diagnose(&data).findings
         };
         let found = own(4e6);
         assert_eq!(found[0].rule, ID);
-        let commands: Vec<&str> = found[0].fixes.iter().filter_map(|fix| match fix {
-            flatout_core::Fix::Command { command, .. } => Some(command.as_str()),
-            _ => None,
-        }).collect();
+        let commands: Vec<&str> = found[0]
+            .fixes
+            .iter()
+            .filter_map(|fix| match fix {
+                flatout_core::Fix::Command { command, .. } => Some(command.as_str()),
+                _ => None,
+            })
+            .collect();
         assert_eq!(commands, ["flatout train --data 'my data' --batch-size auto"]);
         let texts = format!("{:?}", found[0]);
-        assert!(!texts.contains("Python"), "the trainer is no Python program: {texts}");
+        assert!(
+            !texts.contains("Python"),
+            "the trainer is no Python program: {texts}"
+        );
         // Half of what the machine can do: nothing is wrong with the batch.
         assert!(run(check, small(20_000).fact("batch.measured", true)).is_none());
         assert!(own(40e6).iter().all(|finding| finding.rule != ID));

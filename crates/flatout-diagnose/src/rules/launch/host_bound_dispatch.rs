@@ -95,7 +95,12 @@ fn with_fixes(candidate: Candidate, analysis: &Analysis) -> Candidate {
             ),
         );
     }
-    if analysis.window.as_ref().and_then(|window| window.samples_per_step()).is_some() {
+    if analysis
+        .window
+        .as_ref()
+        .and_then(|window| window.samples_per_step())
+        .is_some()
+    {
         candidate = candidate.code(
             analysis.loop_place().as_ref(),
             message!(
@@ -125,7 +130,10 @@ mod tests {
     use crate::testing::{Build, causes, check as run, check_empty};
 
     fn launching(util: f64) -> Build {
-        Build::steady(20).batch(512).gpu(|gpu| gpu.util = Some(util)).fact("amp.dtype", "bf16")
+        Build::steady(20)
+            .batch(512)
+            .gpu(|gpu| gpu.util = Some(util))
+            .fact("amp.dtype", "bf16")
     }
 
     #[test]

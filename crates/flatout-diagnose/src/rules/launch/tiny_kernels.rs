@@ -31,8 +31,8 @@
 //! ## 参考
 //! NVIDIA《Getting Started with CUDA Graphs》：2.9 µs 的 kernel 逐个等待时每个需 9.6 µs，提前下发时 3.8 µs。PyTorch 2.11 在 H200 上 batch 64 的 LSTM：每步 863 个 kernel，每个 2.8 µs，GPU 只有 13% 的时间在工作。
 
-use crate::analysis::{Analysis, Device};
 use super::host_bound_dispatch::refuse_workers;
+use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
 
@@ -60,7 +60,8 @@ struct Kernels {
 /// As the profiler measured them; else as few as the parameters allow, and so as long as they can be.
 fn kernels(analysis: &Analysis, busy: f64) -> Option<Kernels> {
     let profile = analysis.data.profile.as_ref();
-    if let Some((steps, device)) = profile.and_then(|profile| Some((profile.steps, profile.device.as_ref()?))) {
+    if let Some((steps, device)) = profile.and_then(|profile| Some((profile.steps, profile.device.as_ref()?)))
+    {
         let count = device.kernels as f64;
         return (steps > 0 && count > 0.0).then(|| Kernels {
             count: count / steps as f64,
@@ -74,16 +75,28 @@ fn kernels(analysis: &Analysis, busy: f64) -> Option<Kernels> {
     }
     let count = analysis.facts.number("model.tensors")? * KERNELS_A_TENSOR;
     let mean_us = analysis.window.as_ref()?.step_ms() * 1e3 * busy / count.max(1.0);
-    Some(Kernels { count, mean_us, profiled: false })
+    Some(Kernels {
+        count,
+        mean_us,
+        profiled: false,
+    })
 }
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
-    if analysis.device() != Device::Cuda || window.samples_per_step().is_some_and(|samples| samples <= SMALL_BATCH) {
+    if analysis.device() != Device::Cuda
+        || window
+            .samples_per_step()
+            .is_some_and(|samples| samples <= SMALL_BATCH)
+    {
         return None;
     }
     let busy = analysis.device_busy_share().filter(|busy| *busy < GPU_BUSY)?;
-    let Kernels { count, mean_us, profiled } = kernels(analysis, busy)?;
+    let Kernels {
+        count,
+        mean_us,
+        profiled,
+    } = kernels(analysis, busy)?;
     if mean_us >= KERNEL_US || count < KERNELS {
         return None;
     }
@@ -104,17 +117,31 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             zh: "每步至少 {shown} 个 kernel，平均至多 {each}：下发比执行更耗时"
         )
     };
-    let length = Evidence::new(message!(en: "mean length of a kernel", zh: "kernel 平均时长"), mean_us, "µs");
+    let length = Evidence::new(
+        message!(en: "mean length of a kernel", zh: "kernel 平均时长"),
+        mean_us,
+        "µs",
+    );
     let candidate = Candidate::new(ID, severity_of(share), title)
-        .confidence(if profiled { Confidence::High } else { Confidence::Medium })
+        .confidence(if profiled {
+            Confidence::High
+        } else {
+            Confidence::Medium
+        })
         .evidence(analysis.in_window(length.against(KERNEL_US)))
         .evidence(analysis.in_window(
             Evidence::new(message!(en: "kernels a step", zh: "每步 kernel 数"), count, "").against(KERNELS),
         ))
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间"), busy * 100.0, "%")
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间"),
+                    busy * 100.0,
+                    "%",
+                )
                 .against(GPU_BUSY * 100.0),
-        ))
+            ),
+        )
         .place(analysis.loop_place().as_ref())
         .claims(Stretch::Dispatch, Reach::Specific, idle_s * 0.2, idle_s);
     Some(with_fixes(candidate, analysis))
@@ -151,25 +178,48 @@ mod tests {
     use flatout_telemetry::record::{DeviceProfile, Profile, RunData};
 
     fn launching(util: f64) -> Build {
-        Build::steady(20).batch(512).gpu(|gpu| gpu.util = Some(util)).fact("amp.dtype", "bf16")
+        Build::steady(20)
+            .batch(512)
+            .gpu(|gpu| gpu.util = Some(util))
+            .fact("amp.dtype", "bf16")
     }
 
     fn profiled(util: f64, kernel_us: f64) -> RunData {
         let mut data = launching(util).done();
-        let device = DeviceProfile { kernels: 4000, kernel_ms: 4.0 * kernel_us, ..DeviceProfile::default() };
-        data.profile = Some(Profile { steps: 5, span_ms: 90.0, device: Some(device), ..Profile::default() });
+        let device = DeviceProfile {
+            kernels: 4000,
+            kernel_ms: 4.0 * kernel_us,
+            ..DeviceProfile::default()
+        };
+        data.profile = Some(Profile {
+            steps: 5,
+            span_ms: 90.0,
+            device: Some(device),
+            ..Profile::default()
+        });
         data
     }
 
     fn named(data: &RunData) -> Vec<String> {
-        let causes = crate::diagnose(data).findings.into_iter().filter(|finding| finding.kind == flatout_core::Kind::Cause);
+        let causes = crate::diagnose(data)
+            .findings
+            .into_iter()
+            .filter(|finding| finding.kind == flatout_core::Kind::Cause);
         causes.map(|finding| finding.rule).collect()
     }
 
     #[test]
     fn fires() {
-        assert_eq!(named(&profiled(0.2, 2.8)), [ID], "instead of the general word on launching");
-        let many = || launching(0.1).fact("model.has_rnn", false).fact("model.tensors", 200);
+        assert_eq!(
+            named(&profiled(0.2, 2.8)),
+            [ID],
+            "instead of the general word on launching"
+        );
+        let many = || {
+            launching(0.1)
+                .fact("model.has_rnn", false)
+                .fact("model.tensors", 200)
+        };
         let finding = run(check, many()).unwrap();
         assert!(finding.evidence[0].value <= 10.0, "10 ms × 10% over 300 kernels");
         assert_eq!(causes(many()), [ID]);
@@ -180,9 +230,34 @@ mod tests {
         // Long kernels; a GPU that is busy all the same (a CUDA graph); a small batch; so few tensors that nothing is proved.
         assert!(check(&Analysis::new(&profiled(0.2, 40.0))).is_none());
         assert!(check(&Analysis::new(&profiled(0.97, 2.8))).is_none());
-        assert!(run(check, launching(0.1).batch(16).fact("model.has_rnn", false).fact("model.tensors", 200)).is_none());
-        assert!(run(check, launching(0.3).fact("model.has_rnn", false).fact("model.tensors", 16)).is_none());
-        assert!(run(check, launching(0.1).fact("model.has_rnn", true).fact("model.tensors", 200)).is_none());
+        assert!(
+            run(
+                check,
+                launching(0.1)
+                    .batch(16)
+                    .fact("model.has_rnn", false)
+                    .fact("model.tensors", 200)
+            )
+            .is_none()
+        );
+        assert!(
+            run(
+                check,
+                launching(0.3)
+                    .fact("model.has_rnn", false)
+                    .fact("model.tensors", 16)
+            )
+            .is_none()
+        );
+        assert!(
+            run(
+                check,
+                launching(0.1)
+                    .fact("model.has_rnn", true)
+                    .fact("model.tensors", 200)
+            )
+            .is_none()
+        );
     }
 
     #[test]

@@ -28,8 +28,8 @@
 //! ## 参考
 //! TraceML：确认增长 1 GiB。
 
-use crate::analysis::{Analysis, Device};
 use crate::analysis::gpus::Gpu;
+use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
 use flatout_core::{Evidence, Severity, message, units};
 
@@ -64,10 +64,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             zh: "步骤不变，GPU {index} 的显存却增长了 {shown}（每分钟 {a_minute}）"
         ),
     )
-    .evidence(analysis.in_window(
-        Evidence::new(message!(en: "growth of device memory", zh: "显存增长"), growth / 1048576.0, "MiB")
+    .evidence(
+        analysis.in_window(
+            Evidence::new(
+                message!(en: "growth of device memory", zh: "显存增长"),
+                growth / 1048576.0,
+                "MiB",
+            )
             .against(GROWTH_BYTES / 1048576.0),
-    ))
+        ),
+    )
     .code(
         analysis.loop_place().as_ref(),
         message!(
@@ -90,7 +96,8 @@ fn growth(gpu: &Gpu) -> Option<f64> {
     let rising = used.windows(2).filter(|pair| pair[1] >= pair[0]).count();
     let grew = |part: usize| used[pairs * (part + 1) / PARTS] > used[pairs * part / PARTS];
     let growth = used[pairs] - used[0];
-    (growth >= GROWTH_BYTES && rising as f64 >= pairs as f64 * STEADY && (0..PARTS).all(grew)).then_some(growth)
+    (growth >= GROWTH_BYTES && rising as f64 >= pairs as f64 * STEADY && (0..PARTS).all(grew))
+        .then_some(growth)
 }
 
 #[cfg(test)]
@@ -100,7 +107,9 @@ mod tests {
     use flatout_telemetry::record::RunData;
 
     fn growing(megabytes_a_second: u64) -> RunData {
-        let mut data = Build::steady(30).gpu(|gpu| gpu.mem_used_bytes = Some(4 << 30)).done();
+        let mut data = Build::steady(30)
+            .gpu(|gpu| gpu.mem_used_bytes = Some(4 << 30))
+            .done();
         for (second, sample) in data.samples.iter_mut().enumerate() {
             let bytes = (4u64 << 30) + second as u64 * (megabytes_a_second << 20);
             sample.gpus.get_mut(&0).unwrap().mem_used_bytes = Some(bytes);
@@ -120,7 +129,10 @@ mod tests {
         for sample in &mut step.samples[20..] {
             sample.gpus.get_mut(&0).unwrap().mem_used_bytes = Some(9 << 30);
         }
-        assert!(check(&Analysis::new(&step)).is_none(), "one larger allocation is no growth");
+        assert!(
+            check(&Analysis::new(&step)).is_none(),
+            "one larger allocation is no growth"
+        );
     }
 
     #[test]

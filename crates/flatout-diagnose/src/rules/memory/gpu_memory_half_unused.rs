@@ -42,7 +42,9 @@ const GPU_BUSY: f64 = 0.7;
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     analysis.window.as_ref()?;
     let busy = analysis.device_busy_share().filter(|busy| *busy < GPU_BUSY)?;
-    let gpu = analysis.busiest_gpu().filter(|_| analysis.device() == Device::Cuda)?;
+    let gpu = analysis
+        .busiest_gpu()
+        .filter(|_| analysis.device() == Device::Cuda)?;
     let used = gpu.mem_peak_share().filter(|used| *used < USED)?;
     let shown = units::percent(used);
     Some(

@@ -45,9 +45,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let share_of = |gpu: &crate::analysis::gpus::Gpu| gpu.mem_peak_share().unwrap_or(0.0);
-    let gpu = analysis.gpus.iter().max_by(|a, b| share_of(a).total_cmp(&share_of(b)))?;
+    let gpu = analysis
+        .gpus
+        .iter()
+        .max_by(|a, b| share_of(a).total_cmp(&share_of(b)))?;
     let used = gpu.mem_peak_share().filter(|used| *used >= USED)?;
-    let (index, shown, total) = (gpu.index, units::percent(used), units::bytes(gpu.mem_total_bytes?));
+    let (index, shown, total) = (
+        gpu.index,
+        units::percent(used),
+        units::bytes(gpu.mem_total_bytes?),
+    );
     Some(
         Candidate::new(
             ID,

@@ -49,7 +49,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let (t, text, place) = events.last()?;
     let (times, second) = (events.len(), t.round());
     let line = text.lines().next().unwrap_or_default();
-    let batch = analysis.window.as_ref().and_then(|window| window.samples_per_step()).map(f64::round);
+    let batch = analysis
+        .window
+        .as_ref()
+        .and_then(|window| window.samples_per_step())
+        .map(f64::round);
     let on_host = text.contains("CPUAllocator") || analysis.device() == Device::Cpu;
     let candidate = Candidate::new(
         ID,
@@ -66,9 +70,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         },
     )
     .detail(Message::verbatim(line))
-    .evidence(analysis.in_run(
-        Evidence::new(message!(en: "times out of memory", zh: "内存或显存不足次数"), times as f64, "").against(1.0),
-    ))
+    .evidence(
+        analysis.in_run(
+            Evidence::new(
+                message!(en: "times out of memory", zh: "内存或显存不足次数"),
+                times as f64,
+                "",
+            )
+            .against(1.0),
+        ),
+    )
     .place(place.as_ref());
     let candidate = match analysis.window.as_ref().map(|window| window.steps) {
         Some(steps) => candidate.code(
@@ -110,7 +121,10 @@ mod tests {
 
     #[test]
     fn fires() {
-        let event = EventKind::OutOfMemory { message: "CUDA out of memory.\nTried".into(), place: None };
+        let event = EventKind::OutOfMemory {
+            message: "CUDA out of memory.\nTried".into(),
+            place: None,
+        };
         let finding = run(check, Build::steady(20).event(9.0, event)).unwrap();
         assert_eq!(finding.detail.en, "CUDA out of memory.");
     }

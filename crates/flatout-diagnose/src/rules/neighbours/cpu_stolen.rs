@@ -86,7 +86,10 @@ mod tests {
     use crate::testing::{Build, check as run, check_empty};
 
     fn machine(util: f64, own: f64) -> Build {
-        Build::steady(20).cpus(4).host(|host| host.cpu_util = Some(util)).workers(0, own, 0)
+        Build::steady(20)
+            .cpus(4)
+            .host(|host| host.cpu_util = Some(util))
+            .workers(0, own, 0)
     }
 
     #[test]

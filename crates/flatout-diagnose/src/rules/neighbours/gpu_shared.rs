@@ -44,7 +44,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     if analysis.device() == Device::Cpu {
         return None;
     }
-    let gpu = analysis.gpus.iter().find(|gpu| gpu.foreign_mem_bytes >= MEMORY_BYTES)?;
+    let gpu = analysis
+        .gpus
+        .iter()
+        .find(|gpu| gpu.foreign_mem_bytes >= MEMORY_BYTES)?;
     let foreign = gpu.foreign.as_ref().filter(|foreign| !foreign.is_empty())?;
     let pids: Vec<String> = foreign.iter().take(5).map(u32::to_string).collect();
     let (index, count, pids) = (gpu.index, foreign.len(), pids.join(", "));
@@ -59,10 +62,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ),
         )
         .confidence(Confidence::Medium)
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "memory of others on this GPU", zh: "其他进程占用的显存"), gpu.foreign_mem_bytes / 1048576.0, "MiB")
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "memory of others on this GPU", zh: "其他进程占用的显存"),
+                    gpu.foreign_mem_bytes / 1048576.0,
+                    "MiB",
+                )
                 .against(MEMORY_BYTES / 1048576.0),
-        ))
+            ),
+        )
         .fix(Fix::Command {
             command: format!("ps -o pid,user,etime,cmd -p {pids}").replace(", ", ","),
             say: message!(en: "see whose they are", zh: "查看它们属于谁"),
@@ -77,8 +86,14 @@ mod tests {
     use flatout_telemetry::sample::GpuProcess;
 
     fn with(pids: &[u32]) -> Build {
-        let process = |pid: &u32| GpuProcess { pid: *pid, mem_bytes: Some(2 << 30), ..GpuProcess::default() };
-        Build::steady(20).workers(0, 1.0, 0).gpu(|gpu| gpu.processes = Some(pids.iter().map(process).collect()))
+        let process = |pid: &u32| GpuProcess {
+            pid: *pid,
+            mem_bytes: Some(2 << 30),
+            ..GpuProcess::default()
+        };
+        Build::steady(20)
+            .workers(0, 1.0, 0)
+            .gpu(|gpu| gpu.processes = Some(pids.iter().map(process).collect()))
     }
 
     #[test]
@@ -89,7 +104,10 @@ mod tests {
     #[test]
     fn quiet() {
         assert!(run(check, with(&[100])).is_none());
-        assert!(run(check, with(&[4242])).is_none(), "none of ours is named, so nothing can be told");
+        assert!(
+            run(check, with(&[4242])).is_none(),
+            "none of ours is named, so nothing can be told"
+        );
     }
 
     #[test]

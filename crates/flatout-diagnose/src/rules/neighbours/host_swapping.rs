@@ -39,9 +39,15 @@ const SWAP_IN_BYTES_S: f64 = 1e6;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     analysis.window.as_ref()?;
-    let rate = analysis.host.swap_in_bytes_s.filter(|rate| *rate >= SWAP_IN_BYTES_S)?;
+    let rate = analysis
+        .host
+        .swap_in_bytes_s
+        .filter(|rate| *rate >= SWAP_IN_BYTES_S)?;
     let shown = units::bytes(rate);
-    let workers = analysis.train_loader().and_then(|loader| loader.num_workers).filter(|workers| *workers > 1);
+    let workers = analysis
+        .train_loader()
+        .and_then(|loader| loader.num_workers)
+        .filter(|workers| *workers > 1);
     let candidate = Candidate::new(
         ID,
         Severity::Warning,
@@ -50,10 +56,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             zh: "机器在使用交换空间：每秒从磁盘读回 {shown}"
         ),
     )
-    .evidence(analysis.in_window(
-        Evidence::new(message!(en: "read from swap", zh: "从交换空间读取"), rate / 1e6, "MB/s")
+    .evidence(
+        analysis.in_window(
+            Evidence::new(
+                message!(en: "read from swap", zh: "从交换空间读取"),
+                rate / 1e6,
+                "MB/s",
+            )
             .against(SWAP_IN_BYTES_S / 1e6),
-    ));
+        ),
+    );
     Some(match workers {
         Some(workers) => {
             let fewer = workers / 2;

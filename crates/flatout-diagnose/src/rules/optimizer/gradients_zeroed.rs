@@ -107,7 +107,10 @@ mod tests {
     use crate::testing::{Build, check as run, check_empty};
 
     fn zeroing(none: bool, filling_ms: f64) -> Build {
-        Build::steady(20).fact("zero_grad.set_to_none", none).fact("zero_grad.ms", filling_ms).fact("device", "cpu")
+        Build::steady(20)
+            .fact("zero_grad.set_to_none", none)
+            .fact("zero_grad.ms", filling_ms)
+            .fact("device", "cpu")
     }
 
     #[test]

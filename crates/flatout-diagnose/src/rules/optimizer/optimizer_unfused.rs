@@ -55,8 +55,14 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let tensors = facts.number("model.tensors")?;
-    let class = facts.text("optimizer.class").unwrap_or_else(|| "optimizer".into());
-    let kernels = if class.contains("Adam") { KERNELS } else { KERNELS / 4.0 };
+    let class = facts
+        .text("optimizer.class")
+        .unwrap_or_else(|| "optimizer".into());
+    let kernels = if class.contains("Adam") {
+        KERNELS
+    } else {
+        KERNELS / 4.0
+    };
     let busy = analysis.device_busy_share().filter(|busy| *busy < GPU_BUSY)?;
     let launches_ms = tensors * kernels * LAUNCH_MS;
     let seconds = (launches_ms / 1e3 * window.steps as f64).min(analysis.dispatch_idle_s()?);
@@ -64,7 +70,9 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     if share < SHARE {
         return None;
     }
-    let place = facts.place("optimizer.fused").or_else(|| facts.place("optimizer.class"));
+    let place = facts
+        .place("optimizer.fused")
+        .or_else(|| facts.place("optimizer.class"));
     Some(
         Candidate::new(
             ID,
@@ -75,11 +83,21 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 tensors * kernels
             ),
         )
-        .evidence(Evidence::new(message!(en: "parameter tensors", zh: "参数 tensor 数"), tensors, ""))
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间"), busy * 100.0, "%")
-                .against(GPU_BUSY * 100.0),
+        .evidence(Evidence::new(
+            message!(en: "parameter tensors", zh: "参数 tensor 数"),
+            tensors,
+            "",
         ))
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间"),
+                    busy * 100.0,
+                    "%",
+                )
+                .against(GPU_BUSY * 100.0),
+            ),
+        )
         .place(place.as_ref())
         .claims(Stretch::Dispatch, Reach::Specific, seconds * 0.3, seconds)
         .setting(
@@ -88,7 +106,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             "on",
             message!(en: "one kernel updates many parameters", zh: "一个 kernel 更新多个参数"),
         )
-        .code(place.as_ref(), message!(en: "{class}(…, fused=True)", zh: "{class}(…, fused=True)")),
+        .code(
+            place.as_ref(),
+            message!(en: "{class}(…, fused=True)", zh: "{class}(…, fused=True)"),
+        ),
     )
 }
 

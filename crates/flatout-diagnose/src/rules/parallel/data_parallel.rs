@@ -41,7 +41,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let place = analysis.facts.place("parallel.class");
-    let gpus = analysis.facts.number("device.used").unwrap_or(analysis.gpus.len() as f64);
+    let gpus = analysis
+        .facts
+        .number("device.used")
+        .unwrap_or(analysis.gpus.len() as f64);
     Some(
         Candidate::new(
             ID,
@@ -51,7 +54,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 zh: "nn.DataParallel 每一步都把模型复制到所有 GPU"
             ),
         )
-        .evidence(analysis.in_run(Evidence::new(message!(en: "GPUs in use", zh: "使用的 GPU 数"), gpus, "").against(1.0)))
+        .evidence(
+            analysis.in_run(
+                Evidence::new(message!(en: "GPUs in use", zh: "使用的 GPU 数"), gpus, "").against(1.0),
+            ),
+        )
         .place(place.as_ref())
         .code(
             place.as_ref(),
@@ -77,12 +84,22 @@ mod tests {
 
     #[test]
     fn fires() {
-        assert!(run(check, Build::steady(20).gpu(|_| {}).fact("parallel.class", "DataParallel")).is_some());
+        assert!(
+            run(
+                check,
+                Build::steady(20)
+                    .gpu(|_| {})
+                    .fact("parallel.class", "DataParallel")
+            )
+            .is_some()
+        );
     }
 
     #[test]
     fn quiet() {
-        let build = Build::steady(20).gpu(|_| {}).fact("parallel.class", "DistributedDataParallel");
+        let build = Build::steady(20)
+            .gpu(|_| {})
+            .fact("parallel.class", "DistributedDataParallel");
         assert!(run(check, build).is_none());
     }
 

@@ -57,9 +57,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 zh: "训练在 CPU 上运行，而机器上有 GPU（可见 {gpus} 个）"
             ),
         )
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "GPU utilisation", zh: "GPU 利用率"), busy * 100.0, "%").against(UTIL * 100.0),
-        ))
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "GPU utilisation", zh: "GPU 利用率"),
+                    busy * 100.0,
+                    "%",
+                )
+                .against(UTIL * 100.0),
+            ),
+        )
         .evidence(analysis.in_window(Evidence::new(
             message!(en: "steps on the CPU", zh: "在 CPU 上运行的步数"),
             window.steps as f64,
@@ -88,12 +95,20 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 
 /// Some of several visible GPUs did nothing.
 fn left_idle(analysis: &Analysis, gpus: usize) -> Option<Candidate> {
-    let visible = analysis.facts.number("device.count").map_or(gpus, |count| count as usize);
+    let visible = analysis
+        .facts
+        .number("device.count")
+        .map_or(gpus, |count| count as usize);
     if analysis.device() != Device::Cuda || visible < 2 || gpus < 2 {
         return None;
     }
     let idle = |gpu: &&crate::analysis::gpus::Gpu| gpu.util.is_some_and(|util| util < UTIL);
-    let unused: Vec<String> = analysis.gpus.iter().filter(idle).map(|gpu| gpu.index.to_string()).collect();
+    let unused: Vec<String> = analysis
+        .gpus
+        .iter()
+        .filter(idle)
+        .map(|gpu| gpu.index.to_string())
+        .collect();
     if unused.is_empty() || visible < gpus {
         return None;
     }
@@ -128,7 +143,9 @@ mod tests {
 
     #[test]
     fn fires() {
-        let build = Build::steady(20).gpu(|gpu| gpu.util = Some(0.0)).fact("device", "cpu");
+        let build = Build::steady(20)
+            .gpu(|gpu| gpu.util = Some(0.0))
+            .fact("device", "cpu");
         assert_eq!(run(check, build).unwrap().severity, Severity::Critical);
     }
 

@@ -66,10 +66,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ),
         )
         .confidence(Confidence::Medium)
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "spread of utilisation", zh: "利用率差距"), (high - low) * 100.0, "%")
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "spread of utilisation", zh: "利用率差距"),
+                    (high - low) * 100.0,
+                    "%",
+                )
                 .against(SPREAD * 100.0),
-        ))
+            ),
+        )
         .code(
             None,
             message!(

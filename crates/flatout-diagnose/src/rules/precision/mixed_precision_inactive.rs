@@ -40,11 +40,18 @@ const GOES: f64 = 0.5;
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let asked = analysis.facts.switch("amp.asked") == Some(true);
-    if analysis.device() != Device::Cuda || !asked || analysis.facts.text("amp.dtype").as_deref() != Some("off") {
+    if analysis.device() != Device::Cuda
+        || !asked
+        || analysis.facts.text("amp.dtype").as_deref() != Some("off")
+    {
         return None;
     }
     // A model whose own weights are half as wide needs no autocast.
-    if analysis.facts.text("model.dtype").is_some_and(|dtype| !dtype.contains("float32")) {
+    if analysis
+        .facts
+        .text("model.dtype")
+        .is_some_and(|dtype| !dtype.contains("float32"))
+    {
         return None;
     }
     let place = analysis.facts.place("amp.asked");
@@ -95,7 +102,11 @@ mod tests {
     use crate::testing::{Build, causes, check as run, check_empty};
 
     fn asked(dtype: &str) -> Build {
-        Build::steady(20).batch(512).gpu(|gpu| gpu.util = Some(0.9)).fact("amp.asked", true).fact("amp.dtype", dtype)
+        Build::steady(20)
+            .batch(512)
+            .gpu(|gpu| gpu.util = Some(0.9))
+            .fact("amp.asked", true)
+            .fact("amp.dtype", dtype)
     }
 
     #[test]

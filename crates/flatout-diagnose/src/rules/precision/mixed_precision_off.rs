@@ -50,16 +50,27 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     if analysis.device() != Device::Cuda || analysis.facts.text("amp.dtype").as_deref() != Some("off") {
         return None;
     }
-    if analysis.facts.text("model.dtype").is_some_and(|dtype| !dtype.contains("float32")) {
+    if analysis
+        .facts
+        .text("model.dtype")
+        .is_some_and(|dtype| !dtype.contains("float32"))
+    {
         return None;
     }
     if analysis.facts.switch("amp.asked") == Some(true) {
         return None;
     }
-    let (major, _) = analysis.busiest_gpu()?.info.compute_capability.filter(|(major, _)| *major >= CAPABILITY)?;
+    let (major, _) = analysis
+        .busiest_gpu()?
+        .info
+        .compute_capability
+        .filter(|(major, _)| *major >= CAPABILITY)?;
     let busy = analysis.device_busy_share().filter(|busy| *busy >= GPU_BUSY)?;
     // Where a kernel keeps few of the processors busy, faster arithmetic hardly shortens it.
-    if analysis.processors_at_work().is_some_and(|working| working < FEW_PROCESSORS) {
+    if analysis
+        .processors_at_work()
+        .is_some_and(|working| working < FEW_PROCESSORS)
+    {
         return None;
     }
     let possible_s = busy * window.wall_s() * GOES;
@@ -75,10 +86,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ),
         )
         .confidence(Confidence::Medium)
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间"), busy * 100.0, "%")
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间"),
+                    busy * 100.0,
+                    "%",
+                )
                 .against(GPU_BUSY * 100.0),
-        ))
+            ),
+        )
         .evidence(Evidence::new(
             message!(en: "compute capability (tensor cores from 7)", zh: "计算能力（7 起有 Tensor Core）"),
             f64::from(major),
@@ -112,7 +129,10 @@ mod tests {
     use crate::testing::{Build, causes, check as run, check_empty};
 
     fn full(dtype: &str) -> Build {
-        Build::steady(20).batch(512).gpu(|gpu| gpu.util = Some(0.98)).fact("amp.dtype", dtype)
+        Build::steady(20)
+            .batch(512)
+            .gpu(|gpu| gpu.util = Some(0.98))
+            .fact("amp.dtype", dtype)
     }
 
     #[test]

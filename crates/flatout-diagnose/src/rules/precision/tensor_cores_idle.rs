@@ -42,7 +42,9 @@ const UTIL: f64 = 0.8;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     analysis.window.as_ref()?;
-    let gpu = analysis.busiest_gpu().filter(|_| analysis.device() == Device::Cuda)?;
+    let gpu = analysis
+        .busiest_gpu()
+        .filter(|_| analysis.device() == Device::Cuda)?;
     let util = gpu.util.filter(|util| *util >= UTIL)?;
     let tensor = gpu.tensor_activity.filter(|tensor| *tensor < TENSOR)?;
     let shown = units::percent(tensor);
@@ -56,13 +58,26 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ),
         )
         .kind(Kind::Symptom)
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "tensor-core activity", zh: "Tensor Core 活跃度"), tensor * 100.0, "%")
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "tensor-core activity", zh: "Tensor Core 活跃度"),
+                    tensor * 100.0,
+                    "%",
+                )
                 .against(TENSOR * 100.0),
-        ))
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "GPU utilisation", zh: "GPU 利用率"), util * 100.0, "%").against(UTIL * 100.0),
-        )),
+            ),
+        )
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "GPU utilisation", zh: "GPU 利用率"),
+                    util * 100.0,
+                    "%",
+                )
+                .against(UTIL * 100.0),
+            ),
+        ),
     )
 }
 

@@ -50,13 +50,20 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         None => facts.text("matmul.precision").as_deref() == Some("highest"),
     };
     let mixed = facts.text("amp.dtype").is_some_and(|dtype| dtype != "off");
-    let other_dtype = facts.text("model.dtype").is_some_and(|dtype| !dtype.contains("float32"));
+    let other_dtype = facts
+        .text("model.dtype")
+        .is_some_and(|dtype| !dtype.contains("float32"));
     // Convolutions have a switch of their own, which is on unless someone turned it off.
-    let only_convolutions = facts.switch("model.has_conv") == Some(true) && facts.switch("tf32.cudnn") != Some(false);
+    let only_convolutions =
+        facts.switch("model.has_conv") == Some(true) && facts.switch("tf32.cudnn") != Some(false);
     if analysis.device() != Device::Cuda || !off || mixed || other_dtype || only_convolutions {
         return None;
     }
-    analysis.busiest_gpu()?.info.compute_capability.filter(|(major, _)| *major >= CAPABILITY)?;
+    analysis
+        .busiest_gpu()?
+        .info
+        .compute_capability
+        .filter(|(major, _)| *major >= CAPABILITY)?;
     let busy = analysis.device_busy_share().filter(|busy| *busy >= GPU_BUSY)?;
     Some(
         Candidate::new(
@@ -68,12 +75,23 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ),
         )
         .confidence(Confidence::Medium)
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间"), busy * 100.0, "%")
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间"),
+                    busy * 100.0,
+                    "%",
+                )
                 .against(GPU_BUSY * 100.0),
-        ))
+            ),
+        )
         .place(facts.place("matmul.precision").as_ref())
-        .claims(Stretch::Device, Reach::Specific, 0.0, busy * window.wall_s() * GOES)
+        .claims(
+            Stretch::Device,
+            Reach::Specific,
+            0.0,
+            busy * window.wall_s() * GOES,
+        )
         // All of the arithmetic: mixed precision would speed up the same products, not others.
         .explains(busy * window.wall_s())
         .setting(
@@ -101,7 +119,10 @@ mod tests {
     use crate::testing::{Build, causes, check as run, check_empty};
 
     fn products(tf32: bool) -> Build {
-        Build::steady(20).batch(512).gpu(|gpu| gpu.util = Some(0.98)).fact("tf32.matmul", tf32)
+        Build::steady(20)
+            .batch(512)
+            .gpu(|gpu| gpu.util = Some(0.98))
+            .fact("tf32.matmul", tf32)
     }
 
     #[test]
@@ -113,9 +134,17 @@ mod tests {
     #[test]
     fn mixed_precision_promises_nothing_on_top() {
         let diagnosis = crate::diagnose(&products(false).fact("amp.dtype", "off").done());
-        let gains: f64 = diagnosis.findings.iter().filter_map(|f| f.gain).map(|gain| 1.0 - 1.0 / gain.high).sum();
+        let gains: f64 = diagnosis
+            .findings
+            .iter()
+            .filter_map(|f| f.gain)
+            .map(|gain| 1.0 - 1.0 / gain.high)
+            .sum();
         assert!(gains <= 0.98 * GOES + 1e-9, "{gains} of the time would go");
-        let other = diagnosis.findings.iter().find(|f| f.rule == "mixed-precision-off");
+        let other = diagnosis
+            .findings
+            .iter()
+            .find(|f| f.rule == "mixed-precision-off");
         assert!(other.is_some_and(|f| f.kind == flatout_core::Kind::Symptom && f.gain.is_none()));
     }
 

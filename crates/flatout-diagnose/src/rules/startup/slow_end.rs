@@ -48,9 +48,22 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let data = analysis.data;
     let total_s = analysis.time.total_s;
     let last_step_s = data.steps.iter().rev().find(|tick| tick.steps > 0)?.t;
-    let stacks = || data.stacks.iter().flat_map(|tick| &tick.stacks).filter(|stack| !stack.worker);
-    let waiting = stacks().filter(|stack| stack.frames.iter().any(|frame| frame.contains("_clean_up_worker (")));
-    let (waiting, all): (u64, u64) = (waiting.map(|stack| stack.count).sum(), stacks().map(|stack| stack.count).sum());
+    let stacks = || {
+        data.stacks
+            .iter()
+            .flat_map(|tick| &tick.stacks)
+            .filter(|stack| !stack.worker)
+    };
+    let waiting = stacks().filter(|stack| {
+        stack
+            .frames
+            .iter()
+            .any(|frame| frame.contains("_clean_up_worker ("))
+    });
+    let (waiting, all): (u64, u64) = (
+        waiting.map(|stack| stack.count).sum(),
+        stacks().map(|stack| stack.count).sum(),
+    );
     let after_s = (total_s - last_step_s).max(0.0);
     // Stacks come at even intervals.
     let waited_s = (waiting as f64 / all.max(1) as f64 * total_s).min(after_s);
@@ -93,7 +106,9 @@ mod tests {
     const END: &str = "_MultiProcessingDataLoaderIter._clean_up_worker (/site-packages/torch/utils/data/dataloader.py:1703)";
 
     fn ending(seconds: f64, waiting: u64) -> RunData {
-        let build = Build::steady(20).stack(&["<module> (train.py:3)"], 400).stack(&[END, "wait (x.py:3)"], waiting);
+        let build = Build::steady(20)
+            .stack(&["<module> (train.py:3)"], 400)
+            .stack(&[END, "wait (x.py:3)"], waiting);
         let mut data = build.done();
         data.info.exit = Some(ExitInfo {
             t: 22.0 + seconds,
@@ -106,7 +121,11 @@ mod tests {
     #[test]
     fn fires() {
         let found = check(&Analysis::new(&ending(20.0, 400))).unwrap().finding;
-        assert!((found.evidence[0].value - 20.0).abs() < 1.0, "{:?}", found.evidence);
+        assert!(
+            (found.evidence[0].value - 20.0).abs() < 1.0,
+            "{:?}",
+            found.evidence
+        );
         assert_eq!(found.severity, Severity::Information);
     }
 

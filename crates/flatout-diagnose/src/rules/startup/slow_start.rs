@@ -69,11 +69,18 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ),
         )
         .evidence(
-            Evidence::new(message!(en: "time before the first step", zh: "第一步之前的时间"), first_s, "s")
-                .against(USUAL_S)
-                .over(0.0, first_s),
+            Evidence::new(
+                message!(en: "time before the first step", zh: "第一步之前的时间"),
+                first_s,
+                "s",
+            )
+            .against(USUAL_S)
+            .over(0.0, first_s),
         )
-        .evidence(Evidence::new(message!(en: "of the run", zh: "占整个运行"), share * 100.0, "%").against(SHARE * 100.0))
+        .evidence(
+            Evidence::new(message!(en: "of the run", zh: "占整个运行"), share * 100.0, "%")
+                .against(SHARE * 100.0),
+        )
         .place(hot.map(|line| &line.place))
         .gain(Gain::from_removed_shares(0.0, beyond))
         .code(
@@ -108,15 +115,23 @@ mod tests {
 
     #[test]
     fn the_line_is_one_of_the_start() {
-        let build = Build::steady(20)
-            .stack(&["<module> (train.py:3)"], 300)
-            .stack_of(&["<module> (train.py:90)"], 900, Some(Phase::Compute), false);
+        let build = Build::steady(20).stack(&["<module> (train.py:3)"], 300).stack_of(
+            &["<module> (train.py:90)"],
+            900,
+            Some(Phase::Compute),
+            false,
+        );
         let mut data = build.done();
         for tick in &mut data.steps {
             tick.t += 40.0;
         }
-        let found = check(&Analysis::new(&data)).map(|candidate| format!("{candidate:?}")).unwrap_or_default();
-        assert!(found.contains("line: 3") && !found.contains("line: 90"), "{found}");
+        let found = check(&Analysis::new(&data))
+            .map(|candidate| format!("{candidate:?}"))
+            .unwrap_or_default();
+        assert!(
+            found.contains("line: 3") && !found.contains("line: 90"),
+            "{found}"
+        );
     }
 
     #[test]

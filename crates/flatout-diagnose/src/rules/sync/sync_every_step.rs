@@ -48,7 +48,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     if analysis.device() != Device::Cuda {
         return None;
     }
-    let sites: Vec<_> = analysis.syncs.iter().filter(|site| site.per_step() >= PER_STEP).collect();
+    let sites: Vec<_> = analysis
+        .syncs
+        .iter()
+        .filter(|site| site.per_step() >= PER_STEP)
+        .collect();
     let worst = sites.first()?;
     let (wall_s, sync_s) = (window.wall_s(), window.seconds(Phase::Sync));
     // Host and device would work side by side: the step then takes the longer of the two.

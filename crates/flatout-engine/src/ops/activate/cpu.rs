@@ -27,7 +27,8 @@ impl<T: Real> CpuOperation<T> for Activate {
     }
 
     fn backward(&self, io: &Io<T>) {
-        let (Some(gradient), Some((mut target, accumulate))) = (io.output_gradient(0), io.input_gradient(0)) else {
+        let (Some(gradient), Some((mut target, accumulate))) = (io.output_gradient(0), io.input_gradient(0))
+        else {
             return;
         };
         let result = io.result(0);
@@ -40,7 +41,8 @@ impl<T: Real> CpuOperation<T> for Activate {
                 let target = unsafe { target.part(range.clone()) };
                 let mut piece = [T::ZERO; PIECE];
                 let piece = &mut piece[..range.len()];
-                self.activation.gradient(piece, &gradient[range.clone()], &result[range]);
+                self.activation
+                    .gradient(piece, &gradient[range.clone()], &result[range]);
                 for (target, &value) in target.iter_mut().zip(&*piece) {
                     *target = if accumulate { *target + value } else { value };
                 }

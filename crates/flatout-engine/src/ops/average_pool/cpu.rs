@@ -18,7 +18,10 @@ impl<T: Real> CpuOperation<T> for AveragePool {
                 target.fill(T::ZERO);
                 let source = &input[image * self.pixels * self.channels..][..self.pixels * self.channels];
                 for pixel in source.chunks_exact(self.channels) {
-                    target.iter_mut().zip(pixel).for_each(|(sum, &value)| *sum += value);
+                    target
+                        .iter_mut()
+                        .zip(pixel)
+                        .for_each(|(sum, &value)| *sum += value);
                 }
                 target.iter_mut().for_each(|value| *value *= factor);
             }
@@ -27,7 +30,8 @@ impl<T: Real> CpuOperation<T> for AveragePool {
     }
 
     fn backward(&self, io: &Io<T>) {
-        let (Some(gradient), Some((mut target, accumulate))) = (io.output_gradient(0), io.input_gradient(0)) else {
+        let (Some(gradient), Some((mut target, accumulate))) = (io.output_gradient(0), io.input_gradient(0))
+        else {
             return;
         };
         let factor = T::of(1.0 / self.pixels.max(1) as f64);

@@ -21,7 +21,8 @@ impl CudaOperation for AveragePool {
             channels,
         ];
         let threads = self.batch * self.channels / columns.vector();
-        io.machine.each(&columns.name("average_pool_forward"), threads, &arguments)
+        io.machine
+            .each(&columns.name("average_pool_forward"), threads, &arguments)
     }
 
     fn backward(&self, io: &Io) -> Result<(), CudaError> {
@@ -39,7 +40,8 @@ impl CudaOperation for AveragePool {
             Argument::Word(i32::from(add)),
         ];
         let threads = self.batch * self.pixels * self.channels / columns.vector();
-        io.machine.each(&columns.name("average_pool_backward"), threads, &arguments)
+        io.machine
+            .each(&columns.name("average_pool_backward"), threads, &arguments)
     }
 }
 

@@ -81,7 +81,9 @@ impl<T: Real> CpuOperation<T> for BatchNorm {
     }
 
     fn backward(&self, io: &Io<T>) {
-        let Some(gradient) = io.output_gradient(0) else { return };
+        let Some(gradient) = io.output_gradient(0) else {
+            return;
+        };
         let (result, input) = (io.result(0), io.input(0));
         let (mut before, mut sums) = (io.scratch(BEFORE), io.scratch(SUMS));
         let moments = io.scratch_result(MOMENTS);
@@ -89,7 +91,8 @@ impl<T: Real> CpuOperation<T> for BatchNorm {
         self.piecewise(io, &mut sums, &|range, sums| {
             // SAFETY: each piece belongs to one worker.
             let before = unsafe { values.part(range.clone()) };
-            self.activation.gradient(before, &gradient[range.clone()], &result[range.clone()]);
+            self.activation
+                .gradient(before, &gradient[range.clone()], &result[range.clone()]);
             gradients(before, &input[range], &moments, sums);
         });
         let total = &sums[..2 * channels];
@@ -99,7 +102,9 @@ impl<T: Real> CpuOperation<T> for BatchNorm {
         for (target, sum) in io.parameter_gradient(0).iter_mut().zip(&total[channels..]) {
             *target += *sum;
         }
-        let Some((mut target, accumulate)) = io.input_gradient(0) else { return };
+        let Some((mut target, accumulate)) = io.input_gradient(0) else {
+            return;
+        };
         let weight = io.parameter(0);
         let share = T::of(1.0 / self.rows.max(1) as f64);
         let target = Parts::new(&mut target);
@@ -111,7 +116,8 @@ impl<T: Real> CpuOperation<T> for BatchNorm {
                 for j in 0..channels {
                     let scale = moments[channels + j];
                     let hat = (input[range.start + j] - moments[j]) * scale;
-                    let value = weight[j] * scale * (before[j] - share * (total[j] + hat * total[channels + j]));
+                    let value =
+                        weight[j] * scale * (before[j] - share * (total[j] + hat * total[channels + j]));
                     target[j] = if accumulate { target[j] + value } else { value };
                 }
             }
@@ -128,7 +134,9 @@ impl BatchNorm {
             let mut sums = io.scratch(SUMS);
             // Around the first row: then the squares do not cancel when the mean is large.
             let shift = &input[..channels];
-            self.piecewise(io, &mut sums, &|range, sums| self::moments(&input[range], shift, sums));
+            self.piecewise(io, &mut sums, &|range, sums| {
+                self::moments(&input[range], shift, sums)
+            });
             let (count, momentum) = (self.rows.max(1) as f64, self.momentum);
             for j in 0..channels {
                 let first = sums[j].to_f64() / count;
@@ -168,7 +176,10 @@ impl BatchNorm {
         });
         let (total, rest) = sums.split_at_mut(width);
         for piece in rest.chunks_exact(width) {
-            total.iter_mut().zip(piece).for_each(|(total, &sum)| *total += sum);
+            total
+                .iter_mut()
+                .zip(piece)
+                .for_each(|(total, &sum)| *total += sum);
         }
     }
 }

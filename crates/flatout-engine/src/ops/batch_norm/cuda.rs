@@ -17,20 +17,39 @@ impl CudaOperation for BatchNorm {
     }
 
     fn scratch(&self, _machine: &Machine, _site: &Site) -> Result<Vec<usize>, CudaError> {
-        Ok(vec![self.columns().bytes(2), 8 * self.channels, 8 * self.channels])
+        Ok(vec![
+            self.columns().bytes(2),
+            8 * self.channels,
+            8 * self.channels,
+        ])
     }
 
     fn forward(&self, io: &Io) -> Result<(), CudaError> {
         let columns = self.columns();
-        let (rows, channels) = (Argument::Long(self.rows as i64), Argument::Word(self.channels as i32));
-        let (parts, moments) = (Argument::Address(io.scratch(PARTS)), Argument::Address(io.scratch(MOMENTS)));
-        let (input, epsilon) = (Argument::Address(io.input(0)), Argument::Float(self.epsilon as f32));
+        let (rows, channels) = (
+            Argument::Long(self.rows as i64),
+            Argument::Word(self.channels as i32),
+        );
+        let (parts, moments) = (
+            Argument::Address(io.scratch(PARTS)),
+            Argument::Address(io.scratch(MOMENTS)),
+        );
+        let (input, epsilon) = (
+            Argument::Address(io.input(0)),
+            Argument::Float(self.epsilon as f32),
+        );
         let (mean, variance) = (Argument::Address(io.state(0)), Argument::Address(io.state(1)));
         if io.training {
             columns.launch(io.machine, "batch_norm_moments", &[input, parts, rows, channels])?;
-            let (count, momentum) = (Argument::Word(columns.parts() as i32), Argument::Float(self.momentum as f32));
-            let arguments = [input, parts, count, moments, mean, variance, rows, channels, epsilon, momentum];
-            io.machine.blocks("batch_norm_statistics", self.warps(), 256, &arguments)?;
+            let (count, momentum) = (
+                Argument::Word(columns.parts() as i32),
+                Argument::Float(self.momentum as f32),
+            );
+            let arguments = [
+                input, parts, count, moments, mean, variance, rows, channels, epsilon, momentum,
+            ];
+            io.machine
+                .blocks("batch_norm_statistics", self.warps(), 256, &arguments)?;
         } else {
             let arguments = [moments, mean, variance, channels, epsilon];
             io.machine.each("batch_norm_running", self.channels, &arguments)?;
@@ -49,11 +68,16 @@ impl CudaOperation for BatchNorm {
     }
 
     fn backward(&self, io: &Io) -> Result<(), CudaError> {
-        let Some(gradient) = io.output_gradient(0) else { return Ok(()) };
+        let Some(gradient) = io.output_gradient(0) else {
+            return Ok(());
+        };
         let columns = self.columns();
         let parts = Argument::Address(io.scratch(PARTS));
         let totals = Argument::Address(io.scratch(TOTALS));
-        let (rows, channels) = (Argument::Long(self.rows as i64), Argument::Word(self.channels as i32));
+        let (rows, channels) = (
+            Argument::Long(self.rows as i64),
+            Argument::Word(self.channels as i32),
+        );
         let activation = Argument::Word(self.activation.code());
         let given = [
             Argument::Address(gradient),
@@ -72,8 +96,11 @@ impl CudaOperation for BatchNorm {
             Argument::Address(io.parameter_gradient(1)),
             channels,
         ];
-        io.machine.blocks("batch_norm_totals", self.warps(), 256, &arguments)?;
-        let Some((target, add)) = io.input_gradient(0) else { return Ok(()) };
+        io.machine
+            .blocks("batch_norm_totals", self.warps(), 256, &arguments)?;
+        let Some((target, add)) = io.input_gradient(0) else {
+            return Ok(());
+        };
         let rest = [
             totals,
             Argument::Address(target),

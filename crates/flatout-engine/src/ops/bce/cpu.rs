@@ -16,6 +16,8 @@ impl<T: Real> CpuOperation<T> for Bce {
     }
 
     fn backward(&self, io: &Io<T>) {
-        elementwise_gradient(io, self.width, |logit: T, target: T| logit.sigmoid::<false>() - target);
+        elementwise_gradient(io, self.width, |logit: T, target: T| {
+            logit.sigmoid::<false>() - target
+        });
     }
 }

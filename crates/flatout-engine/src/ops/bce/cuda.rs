@@ -1,9 +1,9 @@
 //! One block makes the sum, in a fixed order.
 
 use super::Bce;
+use crate::cuda::CudaError;
 use crate::cuda::io::{CudaOperation, Io};
 use crate::cuda::losses::{elementwise_gradient, elementwise_mean};
-use crate::cuda::CudaError;
 
 impl CudaOperation for Bce {
     fn kernels() -> &'static str {

@@ -21,7 +21,9 @@ impl<T: Real> CpuOperation<T> for Concat {
     }
 
     fn backward(&self, io: &Io<T>) {
-        let Some(gradient) = io.output_gradient(0) else { return };
+        let Some(gradient) = io.output_gradient(0) else {
+            return;
+        };
         let total: usize = self.widths.iter().sum();
         let mut offset = 0;
         for (position, &width) in self.widths.iter().enumerate() {
@@ -30,7 +32,10 @@ impl<T: Real> CpuOperation<T> for Concat {
                     let source = &gradient[row * total + offset..][..width];
                     let target = &mut target[row * width..][..width];
                     if accumulate {
-                        target.iter_mut().zip(source).for_each(|(sum, &value)| *sum += value);
+                        target
+                            .iter_mut()
+                            .zip(source)
+                            .for_each(|(sum, &value)| *sum += value);
                     } else {
                         target.copy_from_slice(source);
                     }

@@ -21,12 +21,21 @@ impl CudaOperation for Concat {
     }
 
     fn backward(&self, io: &Io) -> Result<(), CudaError> {
-        let Some(gradient) = io.output_gradient(0) else { return Ok(()) };
+        let Some(gradient) = io.output_gradient(0) else {
+            return Ok(());
+        };
         let total = self.widths.iter().sum();
         let mut first = 0;
         for (position, &width) in self.widths.iter().enumerate() {
             if let Some((target, add)) = io.input_gradient(position) {
-                copy_columns(io, self.rows, width, (gradient, total, first), (target, width, 0), add)?;
+                copy_columns(
+                    io,
+                    self.rows,
+                    width,
+                    (gradient, total, first),
+                    (target, width, 0),
+                    add,
+                )?;
             }
             first += width;
         }
@@ -37,7 +46,14 @@ impl CudaOperation for Concat {
 /// Address, values from row to row, first column.
 type Columns = (u64, usize, usize);
 
-pub(crate) fn copy_columns(io: &Io, rows: usize, width: usize, source: Columns, target: Columns, add: bool) -> Result<(), CudaError> {
+pub(crate) fn copy_columns(
+    io: &Io,
+    rows: usize,
+    width: usize,
+    source: Columns,
+    target: Columns,
+    add: bool,
+) -> Result<(), CudaError> {
     let arguments = [
         Argument::Address(source.0),
         Argument::Address(target.0),

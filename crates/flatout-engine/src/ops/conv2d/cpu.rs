@@ -53,7 +53,9 @@ impl<T: Real> CpuOperation<T> for Conv2d {
     }
 
     fn backward(&self, io: &Io<T>) {
-        let Some(gradient) = io.output_gradient(0) else { return };
+        let Some(gradient) = io.output_gradient(0) else {
+            return;
+        };
         if self.activation == Activation::None {
             return self.backward_from(io, &gradient);
         }
@@ -65,9 +67,17 @@ impl<T: Real> CpuOperation<T> for Conv2d {
 
 impl Conv2d {
     fn backward_from<T: Real>(&self, io: &Io<T>, gradient: &[T]) {
-        add_columns(io.pool(), gradient, self.pixels(), self.filters, &mut io.parameter_gradient(1));
+        add_columns(
+            io.pool(),
+            gradient,
+            self.pixels(),
+            self.filters,
+            &mut io.parameter_gradient(1),
+        );
         self.weight_gradient(io, gradient);
-        let Some((mut target, accumulate)) = io.input_gradient(0) else { return };
+        let Some((mut target, accumulate)) = io.input_gradient(0) else {
+            return;
+        };
         let (original, mut weight) = (io.parameter(0), io.scratch(WEIGHT));
         self.each_weight(|outside, place, channel, filter| {
             weight[(place * self.filters + filter) * self.channels + channel] = original[outside];
@@ -77,7 +87,11 @@ impl Conv2d {
                 gradients: gradient,
                 op: self,
             },
-            b: &Matrix::new(&weight, self.patch() / self.channels * self.filters, self.channels),
+            b: &Matrix::new(
+                &weight,
+                self.patch() / self.channels * self.filters,
+                self.channels,
+            ),
             c: Parts::new(&mut target),
             stride: self.channels,
             accumulate,

@@ -134,7 +134,10 @@ impl<T: Real> Patches<'_, T> {
         target[to - offset..].fill(T::ZERO);
         if from < to {
             let start = (base + from as isize) as usize;
-            copy(&mut target[from - offset..to - offset], &self.images[start..start + to - from]);
+            copy(
+                &mut target[from - offset..to - offset],
+                &self.images[start..start + to - from],
+            );
         }
     }
 }
@@ -152,11 +155,27 @@ impl<T: Real> Operand<T> for Patches<'_, T> {
         true
     }
 
-    fn pack_rows(&self, first: usize, rows: usize, start: usize, depth: usize, _width: usize, panel: &mut [T]) {
+    fn pack_rows(
+        &self,
+        first: usize,
+        rows: usize,
+        start: usize,
+        depth: usize,
+        _width: usize,
+        panel: &mut [T],
+    ) {
         self.pack(&Lines::of_rows(first, rows, start, depth), panel);
     }
 
-    fn pack_columns(&self, first: usize, columns: usize, start: usize, depth: usize, width: usize, panel: &mut [T]) {
+    fn pack_columns(
+        &self,
+        first: usize,
+        columns: usize,
+        start: usize,
+        depth: usize,
+        width: usize,
+        panel: &mut [T],
+    ) {
         self.pack(&Lines::of_columns(first, columns, start, depth, width), panel);
         pad(panel, depth, columns, width);
     }
@@ -224,11 +243,27 @@ impl<T: Real> Operand<T> for Reached<'_, T> {
         true
     }
 
-    fn pack_rows(&self, first: usize, rows: usize, start: usize, depth: usize, _width: usize, panel: &mut [T]) {
+    fn pack_rows(
+        &self,
+        first: usize,
+        rows: usize,
+        start: usize,
+        depth: usize,
+        _width: usize,
+        panel: &mut [T],
+    ) {
         self.pack(&Lines::of_rows(first, rows, start, depth), panel);
     }
 
-    fn pack_columns(&self, first: usize, columns: usize, start: usize, depth: usize, width: usize, panel: &mut [T]) {
+    fn pack_columns(
+        &self,
+        first: usize,
+        columns: usize,
+        start: usize,
+        depth: usize,
+        width: usize,
+        panel: &mut [T],
+    ) {
         self.pack(&Lines::of_columns(first, columns, start, depth, width), panel);
         pad(panel, depth, columns, width);
     }

@@ -100,7 +100,11 @@ impl Model {
     /// The sizes of a tensor that must be a batch of images.
     pub(crate) fn image(&self, operation: &'static str, input: Tensor) -> Result<[usize; 4], EngineError> {
         self.require(input, DataType::Real)?;
-        self.dimensions(operation, input, "images of shape [batch, height, width, channels]")
+        self.dimensions(
+            operation,
+            input,
+            "images of shape [batch, height, width, channels]",
+        )
     }
 
     pub(crate) fn window_fits(

@@ -36,14 +36,18 @@ impl<T: Real> CpuOperation<T> for CrossEntropy {
     }
 
     fn backward(&self, io: &Io<T>) {
-        let Some((mut gradient, accumulate)) = io.input_gradient(0) else { return };
+        let Some((mut gradient, accumulate)) = io.input_gradient(0) else {
+            return;
+        };
         let (logits, target) = (io.input(0), io.input_indices(1));
         let count = io.context.valid_rows * self.answers;
         let factor = T::of(io.context.loss_weight / count.max(1) as f64);
         if !accumulate {
             gradient.fill(T::ZERO);
         }
-        let rows = logits.chunks_exact(self.classes).zip(gradient.chunks_exact_mut(self.classes));
+        let rows = logits
+            .chunks_exact(self.classes)
+            .zip(gradient.chunks_exact_mut(self.classes));
         for ((row, gradient), &class) in rows.zip(&*target).take(count) {
             let (sum, largest) = normaliser(row);
             for (index, (gradient, &value)) in gradient.iter_mut().zip(row).enumerate() {

@@ -29,7 +29,8 @@ impl CudaOperation for CrossEntropy {
             io.results(),
         ];
         let blocks = (self.rows().div_ceil(WARPS), 1);
-        io.machine.blocks("cross_entropy_rows", blocks, 32 * WARPS, &arguments)?;
+        io.machine
+            .blocks("cross_entropy_rows", blocks, 32 * WARPS, &arguments)?;
         let arguments = [
             Argument::Address(io.scratch(0)),
             Argument::Address(io.output(0)),
@@ -41,7 +42,9 @@ impl CudaOperation for CrossEntropy {
     }
 
     fn backward(&self, io: &Io) -> Result<(), CudaError> {
-        let Some((gradient, add)) = io.input_gradient(0) else { return Ok(()) };
+        let Some((gradient, add)) = io.input_gradient(0) else {
+            return Ok(());
+        };
         let [rows, answers, classes] = self.sizes();
         let arguments = [
             Argument::Address(io.input(0)),
@@ -55,7 +58,8 @@ impl CudaOperation for CrossEntropy {
             Argument::Word(i32::from(add)),
         ];
         let blocks = (self.rows().div_ceil(WARPS), 1);
-        io.machine.blocks("cross_entropy_backward", blocks, 32 * WARPS, &arguments)
+        io.machine
+            .blocks("cross_entropy_backward", blocks, 32 * WARPS, &arguments)
     }
 }
 

@@ -13,7 +13,8 @@ impl<T: Real> CpuOperation<T> for Dropout {
     }
 
     fn backward(&self, io: &Io<T>) {
-        let (Some(gradient), Some((mut target, accumulate))) = (io.output_gradient(0), io.input_gradient(0)) else {
+        let (Some(gradient), Some((mut target, accumulate))) = (io.output_gradient(0), io.input_gradient(0))
+        else {
             return;
         };
         drop_into(io, 0, self.rate, &gradient, &mut target, accumulate);

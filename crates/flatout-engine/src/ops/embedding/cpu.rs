@@ -25,7 +25,9 @@ impl<T: Real> CpuOperation<T> for Embedding {
     }
 
     fn backward(&self, io: &Io<T>) {
-        let Some(gradient) = io.output_gradient(0) else { return };
+        let Some(gradient) = io.output_gradient(0) else {
+            return;
+        };
         let (indices, mut target) = (io.input_indices(0), io.parameter_gradient(0));
         let workers = io.pool().workers();
         let target = Parts::new(&mut target);

@@ -19,11 +19,14 @@ impl CudaOperation for Embedding {
             Argument::Word(self.width as i32),
             io.results(),
         ];
-        io.machine.each("embedding_forward", self.batch * self.width, &arguments)
+        io.machine
+            .each("embedding_forward", self.batch * self.width, &arguments)
     }
 
     fn backward(&self, io: &Io) -> Result<(), CudaError> {
-        let Some(gradient) = io.output_gradient(0) else { return Ok(()) };
+        let Some(gradient) = io.output_gradient(0) else {
+            return Ok(());
+        };
         let arguments = [
             Argument::Address(gradient),
             Argument::Address(io.input(0)),
@@ -32,6 +35,7 @@ impl CudaOperation for Embedding {
             Argument::Word(self.entries as i32),
             Argument::Word(self.width as i32),
         ];
-        io.machine.blocks("embedding_backward", (self.batch.div_ceil(8), 1), 256, &arguments)
+        io.machine
+            .blocks("embedding_backward", (self.batch.div_ceil(8), 1), 256, &arguments)
     }
 }

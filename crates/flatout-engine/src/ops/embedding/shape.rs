@@ -30,7 +30,11 @@ impl Model {
     ) -> Result<Tensor, EngineError> {
         self.require(index, DataType::I32)?;
         let [batch] = self.dimensions("embedding", index, "indices of shape [batch]")?;
-        let weight = self.parameter(&format!("{name}.weight"), &[entries, width], Initialiser::Normal(1.0))?;
+        let weight = self.parameter(
+            &format!("{name}.weight"),
+            &[entries, width],
+            Initialiser::Normal(1.0),
+        )?;
         let op = Embedding {
             batch,
             entries,

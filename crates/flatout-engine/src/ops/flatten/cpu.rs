@@ -12,14 +12,18 @@ impl<T: Real> CpuOperation<T> for Flatten {
         for (target, source) in output.chunks_exact_mut(size).zip(input.chunks_exact(size)) {
             for (channel, target) in target.chunks_exact_mut(self.pixels).enumerate() {
                 let values = source[channel..].iter().step_by(self.channels);
-                target.iter_mut().zip(values).for_each(|(target, &value)| *target = value);
+                target
+                    .iter_mut()
+                    .zip(values)
+                    .for_each(|(target, &value)| *target = value);
             }
         }
         Ok(())
     }
 
     fn backward(&self, io: &Io<T>) {
-        let (Some(gradient), Some((mut target, accumulate))) = (io.output_gradient(0), io.input_gradient(0)) else {
+        let (Some(gradient), Some((mut target, accumulate))) = (io.output_gradient(0), io.input_gradient(0))
+        else {
             return;
         };
         let size = self.pixels * self.channels;

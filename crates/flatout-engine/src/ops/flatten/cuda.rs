@@ -10,7 +10,12 @@ impl CudaOperation for Flatten {
     }
 
     fn forward(&self, io: &Io) -> Result<(), CudaError> {
-        self.transpose(io, (io.input(0), io.output(0)), (self.pixels, self.channels), false)
+        self.transpose(
+            io,
+            (io.input(0), io.output(0)),
+            (self.pixels, self.channels),
+            false,
+        )
     }
 
     fn backward(&self, io: &Io) -> Result<(), CudaError> {

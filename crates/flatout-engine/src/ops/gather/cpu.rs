@@ -15,7 +15,13 @@ impl<T: Real> CpuOperation<T> for Gather {
         self.check(&indices, table.len() / self.width.max(1))?;
         if self.data_type == DataType::I32 {
             if let Table::I32(values) = &table {
-                self.copy(io, &indices, (**values).as_ref(), &mut io.output_indices(0), |value| value);
+                self.copy(
+                    io,
+                    &indices,
+                    (**values).as_ref(),
+                    &mut io.output_indices(0),
+                    |value| value,
+                );
             }
             return Ok(());
         }

@@ -33,13 +33,17 @@ impl CudaOperation for Gather {
         let kernel = match table.kind {
             Kind::I32 => "gather_i32",
             Kind::U8 => {
-                arguments.extend([Argument::Float(self.scale as f32), Argument::Float(self.shift as f32)]);
+                arguments.extend([
+                    Argument::Float(self.scale as f32),
+                    Argument::Float(self.shift as f32),
+                ]);
                 "gather_u8"
             }
             Kind::F32 => "gather_f32",
             Kind::Real => "gather_real",
         };
-        io.machine.each(kernel, self.length() * self.batch * self.width, &arguments)
+        io.machine
+            .each(kernel, self.length() * self.batch * self.width, &arguments)
     }
 
     fn backward(&self, _io: &Io) -> Result<(), CudaError> {
@@ -68,6 +72,7 @@ impl Gather {
             Argument::Long(PURPOSE as i64),
             io.control(),
         ];
-        io.machine.each("gather_pictures", self.batch * self.width, &arguments)
+        io.machine
+            .each("gather_pictures", self.batch * self.width, &arguments)
     }
 }

@@ -64,7 +64,11 @@ mod tests {
         for far in -3..=3 {
             assert!(moves.iter().any(|step| step.right == far) && moves.iter().any(|step| step.down == far));
         }
-        assert!(moves.iter().all(|step| step.right.abs() <= 3 && step.down.abs() <= 3));
+        assert!(
+            moves
+                .iter()
+                .all(|step| step.right.abs() <= 3 && step.down.abs() <= 3)
+        );
         assert_eq!(moves[9], pictures.draw(Pictures::random(7, 1), 9));
         assert_ne!(
             moves,
@@ -77,7 +81,15 @@ mod tests {
             right: 1,
             down: -2,
         };
-        assert_eq!(pictures.source(step, 0, 0), 2 * 2, "row 0, column 1 seen from the right");
-        assert_eq!(pictures.source(step, 4, 3), (2 * 4) * 2, "the right edge repeated, seen from the right");
+        assert_eq!(
+            pictures.source(step, 0, 0),
+            2 * 2,
+            "row 0, column 1 seen from the right"
+        );
+        assert_eq!(
+            pictures.source(step, 4, 3),
+            (2 * 4) * 2,
+            "the right edge repeated, seen from the right"
+        );
     }
 }

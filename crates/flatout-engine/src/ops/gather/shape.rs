@@ -71,7 +71,12 @@ impl Model {
     }
 
     /// `[length, batch, …row]`: `length` rows of a table from `index` on.
-    pub fn gather_windows(&mut self, table: Tensor, index: Tensor, length: usize) -> Result<Tensor, EngineError> {
+    pub fn gather_windows(
+        &mut self,
+        table: Tensor,
+        index: Tensor,
+        length: usize,
+    ) -> Result<Tensor, EngineError> {
         self.gather(table, index, Kind::Windows { length }, (1.0, 0.0), None)
     }
 
@@ -96,8 +101,11 @@ impl Model {
         augment: Augment,
     ) -> Result<Tensor, EngineError> {
         self.require(table, DataType::U8)?;
-        let [height, width, channels] =
-            self.dimensions("gather", table, "a table of pictures of shape [height, width, channels]")?;
+        let [height, width, channels] = self.dimensions(
+            "gather",
+            table,
+            "a table of pictures of shape [height, width, channels]",
+        )?;
         let pictures = Pictures {
             height,
             width,

@@ -13,7 +13,13 @@ use crate::ops::recurrent::cpu::{add, add_weight_gradient, at};
 
 impl Gru {
     /// `upstream` is the gradient of this layer's states: of all steps, or of the last.
-    pub(super) fn recur_back<T: Real>(&self, io: &Io<T>, layer: usize, upstream: &[T], which: SequenceOutput) {
+    pub(super) fn recur_back<T: Real>(
+        &self,
+        io: &Io<T>,
+        layer: usize,
+        upstream: &[T],
+        which: SequenceOutput,
+    ) {
         let (size, batch, steps) = (self.layers.stack.hidden, self.layers.batch, self.layers.steps);
         let layout = self.layers.layout();
         let (gemm, pool) = (io.gemm(), io.pool());
@@ -23,13 +29,20 @@ impl Gru {
         gemm.pack_right(pool, &Matrix::new(&weight, 2 * size, size), first);
         gemm.pack_right(pool, &Matrix::new(&weight[2 * size * size..], size, size), second);
         let (first, second): (&[T], &[T]) = (first, second);
-        let (hidden, zeros) = (io.scratch_result(layout.hidden(layer)), io.scratch_result(layout.zeros()));
+        let (hidden, zeros) = (
+            io.scratch_result(layout.hidden(layer)),
+            io.scratch_result(layout.zeros()),
+        );
         let (hidden, zeros): (&[T], &[T]) = (&hidden, &zeros);
         let (mut gates, mut sums) = (io.scratch(layout.gates(layer)), io.scratch(layout.offset()));
         let (mut inner, mut inner_sums) = (io.scratch(layout.inner(layer)), io.scratch(layout.d_inner()));
         let (mut d_hidden, mut left) = (io.scratch(layout.d_hidden()), io.scratch(layout.left()));
         let left_size = self.layers.left_size(gemm, pool.workers());
-        let (gates, sums, left) = (Parts::new(&mut gates), Parts::new(&mut sums), Parts::new(&mut left));
+        let (gates, sums, left) = (
+            Parts::new(&mut gates),
+            Parts::new(&mut sums),
+            Parts::new(&mut left),
+        );
         let (inner, inner_sums) = (Parts::new(&mut inner), Parts::new(&mut inner_sums));
         let d_hidden = Parts::new(&mut d_hidden);
         pool.run(&|worker| {
@@ -53,7 +66,8 @@ impl Gru {
                     SequenceOutput::Last => {}
                 }
                 // SAFETY: as above.
-                let (mine, inner) = unsafe { (gates.part(place(step, 3 * size)), inner.part(place(step, size))) };
+                let (mine, inner) =
+                    unsafe { (gates.part(place(step, 3 * size)), inner.part(place(step, size))) };
                 for row in 0..rows.len() {
                     let (unit, three) = (row * size..(row + 1) * size, row * 3 * size..(row + 1) * 3 * size);
                     let previous = match step {
@@ -78,17 +92,35 @@ impl Gru {
         let (size, batch, layout) = (self.layers.stack.hidden, self.layers.batch, self.layers.layout());
         self.layers.input_weight_gradient(io, layer);
         let later = (self.layers.steps - 1) * batch;
-        let (gates, inner) = (io.scratch_result(layout.gates(layer)), io.scratch_result(layout.inner(layer)));
+        let (gates, inner) = (
+            io.scratch_result(layout.gates(layer)),
+            io.scratch_result(layout.inner(layer)),
+        );
         let hidden = io.scratch_result(layout.hidden(layer));
         let mut target = io.parameter_gradient(4 * layer + 1);
         let (first, second) = target.split_at_mut(2 * size * size);
         let before = Matrix::new(&hidden, later, size);
         let both = Matrix::strided(&gates[batch * 3 * size..], later, 2 * size, 3 * size);
         add_weight_gradient(io, both, before, first, size);
-        add_weight_gradient(io, Matrix::new(&inner[batch * size..], later, size), before, second, size);
-        let (sums, inner_sums) = (io.scratch_result(layout.offset()), io.scratch_result(layout.d_inner()));
+        add_weight_gradient(
+            io,
+            Matrix::new(&inner[batch * size..], later, size),
+            before,
+            second,
+            size,
+        );
+        let (sums, inner_sums) = (
+            io.scratch_result(layout.offset()),
+            io.scratch_result(layout.d_inner()),
+        );
         let pool = io.pool();
-        add_columns(pool, &sums, batch, 3 * size, &mut io.parameter_gradient(4 * layer + 2));
+        add_columns(
+            pool,
+            &sums,
+            batch,
+            3 * size,
+            &mut io.parameter_gradient(4 * layer + 2),
+        );
         let mut bias = io.parameter_gradient(4 * layer + 3);
         add_columns(pool, &sums, batch, 3 * size, &mut bias[..2 * size]);
         add_columns(pool, &inner_sums, batch, size, &mut bias[2 * size..]);

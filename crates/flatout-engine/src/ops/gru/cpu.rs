@@ -46,16 +46,27 @@ impl Gru {
         let (gemm, pool) = (io.gemm(), io.pool());
         let mut packed = io.scratch(layout.packed());
         let (weight, bias) = (io.parameter(4 * layer + 1), io.parameter(4 * layer + 3));
-        gemm.pack_right(pool, &Matrix::new(&weight, 3 * size, size).transposed(), &mut packed);
+        gemm.pack_right(
+            pool,
+            &Matrix::new(&weight, 3 * size, size).transposed(),
+            &mut packed,
+        );
         let (packed, bias): (&[T], &[T]) = (&packed, &bias[2 * size..]);
-        let (offset, zeros) = (io.scratch_result(layout.offset()), io.scratch_result(layout.zeros()));
+        let (offset, zeros) = (
+            io.scratch_result(layout.offset()),
+            io.scratch_result(layout.zeros()),
+        );
         let (offset, zeros): (&[T], &[T]) = (&offset, &zeros);
         let (mut gates, mut inner) = (io.scratch(layout.gates(layer)), io.scratch(layout.inner(layer)));
         let (mut hidden, mut left) = (io.scratch(layout.hidden(layer)), io.scratch(layout.left()));
         let mut products = io.scratch(layout.products());
         let left_size = self.layers.left_size(gemm, pool.workers());
         let (gates, inner) = (Parts::new(&mut gates), Parts::new(&mut inner));
-        let (hidden, left, products) = (Parts::new(&mut hidden), Parts::new(&mut left), Parts::new(&mut products));
+        let (hidden, left, products) = (
+            Parts::new(&mut hidden),
+            Parts::new(&mut left),
+            Parts::new(&mut products),
+        );
         pool.run(&|worker| {
             let rows = pool.share(worker, batch, self.layers.grain(gemm, pool.workers()));
             // SAFETY: every part below is of this worker's rows of the batch, or its own scratch.
@@ -68,7 +79,8 @@ impl Gru {
                 // SAFETY: as above.
                 let mine = unsafe { gates.part(place(step, 3 * size)) };
                 // SAFETY: as above.
-                let (inner_now, hidden_now) = unsafe { (inner.part(place(step, size)), hidden.part(place(step, size))) };
+                let (inner_now, hidden_now) =
+                    unsafe { (inner.part(place(step, size)), hidden.part(place(step, size))) };
                 // SAFETY: as above; the previous step is only read.
                 let before = (step > 0).then(|| unsafe { &*hidden.part(place(step - 1, size)) });
                 if let Some(before) = before {

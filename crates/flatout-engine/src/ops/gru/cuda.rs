@@ -79,7 +79,11 @@ impl CudaOperation for Gru {
 
 impl Gru {
     fn stepwise_sizes(&self, machine: &Machine) -> Vec<usize> {
-        let (value, rows, size) = (machine.precision.number().bytes(), self.steps * self.batch, self.stack.hidden);
+        let (value, rows, size) = (
+            machine.precision.number().bytes(),
+            self.steps * self.batch,
+            self.stack.hidden,
+        );
         let (sequence, stride) = (rows * size * value, self.stride(0));
         let mut sizes = vec![
             rows * stride * value,
@@ -112,8 +116,17 @@ impl Gru {
                 self.step_on_card(io, layer, step)?;
             }
             if self.drops(layer) && io.training {
-                let (source, target) = (io.scratch(Place::hidden(layer)), io.scratch(Place::dropped(layer)));
-                self.dropout_on_card(io, layer, (source, target), 0..self.steps * self.batch, self.stack.hidden)?;
+                let (source, target) = (
+                    io.scratch(Place::hidden(layer)),
+                    io.scratch(Place::dropped(layer)),
+                );
+                self.dropout_on_card(
+                    io,
+                    layer,
+                    (source, target),
+                    0..self.steps * self.batch,
+                    self.stack.hidden,
+                )?;
             }
         }
         let size = self.stack.hidden;
@@ -160,9 +173,12 @@ impl Gru {
         ];
         io.machine.each("gru_weight", columns * stride, &arguments)?;
         let input = io.matrix(self.layer_input(io, layer), rows, stride);
-        let weight = io.matrix(io.scratch(Place::weight(layer)), columns, stride).transposed();
+        let weight = io
+            .matrix(io.scratch(Place::weight(layer)), columns, stride)
+            .transposed();
         let gates = io.matrix(io.scratch(Place::gates(layer)), rows, columns);
-        io.machine.multiply_with_bias(input, weight, gates, io.parameter(4 * layer + 2), false)
+        io.machine
+            .multiply_with_bias(input, weight, gates, io.parameter(4 * layer + 2), false)
     }
 
     fn step_on_card(&self, io: &Io, layer: usize, step: usize) -> Result<(), CudaError> {
@@ -175,7 +191,13 @@ impl Gru {
             let weight = io.matrix(io.parameter(4 * layer + 1), columns, size).transposed();
             let products = io.matrix(io.scratch(Place::PRODUCTS), self.batch, columns);
             let bias = io.parameter(4 * layer + 3);
-            io.machine.multiply_with_bias(io.matrix(before, self.batch, size), weight, products, bias, false)?;
+            io.machine.multiply_with_bias(
+                io.matrix(before, self.batch, size),
+                weight,
+                products,
+                bias,
+                false,
+            )?;
         }
         let arguments = [
             Argument::Address(self.at(io, Place::gates(layer), step, columns)),

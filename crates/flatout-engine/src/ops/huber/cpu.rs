@@ -11,7 +11,11 @@ impl<T: Real> CpuOperation<T> for Huber {
         let (delta, half) = (T::of(self.delta), T::of(0.5));
         elementwise_mean(io, self.width, |prediction: T, target: T| {
             let error = (prediction - target).absolute();
-            if error > delta { delta * (error - half * delta) } else { half * error * error }
+            if error > delta {
+                delta * (error - half * delta)
+            } else {
+                half * error * error
+            }
         });
         Ok(())
     }

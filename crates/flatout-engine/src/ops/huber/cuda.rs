@@ -11,10 +11,21 @@ impl CudaOperation for Huber {
     }
 
     fn forward(&self, io: &Io) -> Result<(), CudaError> {
-        elementwise_mean(io, "huber_forward", self.width, &[Argument::Float(self.delta as f32)])
+        elementwise_mean(
+            io,
+            "huber_forward",
+            self.width,
+            &[Argument::Float(self.delta as f32)],
+        )
     }
 
     fn backward(&self, io: &Io) -> Result<(), CudaError> {
-        elementwise_gradient(io, "huber_backward", self.rows, self.width, &[Argument::Float(self.delta as f32)])
+        elementwise_gradient(
+            io,
+            "huber_backward",
+            self.rows,
+            self.width,
+            &[Argument::Float(self.delta as f32)],
+        )
     }
 }

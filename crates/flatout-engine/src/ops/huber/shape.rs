@@ -29,6 +29,11 @@ impl Model {
                 allowed: "above 0",
             });
         }
-        Ok(self.add(Huber { rows, width, delta }, &[prediction, target], Vec::new(), &[1]))
+        Ok(self.add(
+            Huber { rows, width, delta },
+            &[prediction, target],
+            Vec::new(),
+            &[1],
+        ))
     }
 }

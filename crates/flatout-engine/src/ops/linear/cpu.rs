@@ -38,7 +38,9 @@ impl<T: Real> CpuOperation<T> for Linear {
     }
 
     fn backward(&self, io: &Io<T>) {
-        let Some(gradient) = io.output_gradient(0) else { return };
+        let Some(gradient) = io.output_gradient(0) else {
+            return;
+        };
         let mut scratch = io.scratch(0);
         if self.activation == Activation::None {
             return self.backward_from(io, &gradient);
@@ -73,6 +75,12 @@ impl Linear {
             epilogue: None,
         };
         io.gemm().multiply(io.pool(), &product);
-        add_columns(io.pool(), gradient, self.rows, self.outputs, &mut io.parameter_gradient(1));
+        add_columns(
+            io.pool(),
+            gradient,
+            self.rows,
+            self.outputs,
+            &mut io.parameter_gradient(1),
+        );
     }
 }

@@ -34,23 +34,32 @@ impl CudaOperation for Linear {
                 Argument::Word(self.outputs as i32),
                 Argument::Word(activation),
             ];
-            return io.machine.blocks("narrow_forward", (self.rows.div_ceil(8), 1), 256, &arguments);
+            return io
+                .machine
+                .blocks("narrow_forward", (self.rows.div_ceil(8), 1), 256, &arguments);
         }
         let relu = self.activation == Activation::Relu;
         let input = io.matrix(io.input(0), self.rows, self.inputs);
         let weight = io.matrix(io.parameter(0), self.outputs, self.inputs).transposed();
         let output = io.matrix(io.output(0), self.rows, self.outputs);
-        io.machine.multiply_with_bias(input, weight, output, io.parameter(1), relu)?;
+        io.machine
+            .multiply_with_bias(input, weight, output, io.parameter(1), relu)?;
         if matches!(self.activation, Activation::Tanh | Activation::Sigmoid) {
             let count = self.rows * self.outputs;
-            let arguments = [Argument::Address(io.output(0)), Argument::Long(count as i64), Argument::Word(activation)];
+            let arguments = [
+                Argument::Address(io.output(0)),
+                Argument::Long(count as i64),
+                Argument::Word(activation),
+            ];
             io.machine.each("activate", count, &arguments)?;
         }
         Ok(())
     }
 
     fn backward(&self, io: &Io) -> Result<(), CudaError> {
-        let Some(gradient) = io.output_gradient(0) else { return Ok(()) };
+        let Some(gradient) = io.output_gradient(0) else {
+            return Ok(());
+        };
         let before = self.before(io, gradient)?;
         if self.narrow() {
             return self.narrow_backward(io, before);
@@ -60,7 +69,8 @@ impl CudaOperation for Linear {
         let target = Matrix::new(io.parameter_gradient(0), self.outputs, self.inputs, Number::F32);
         // Small batches leave most of the card idle: the weight's gradient goes beside the layers below.
         io.machine.aside(|| {
-            self.columns().add(io.machine, io.scratch(1), io.parameter_gradient(1))?;
+            self.columns()
+                .add(io.machine, io.scratch(1), io.parameter_gradient(1))?;
             io.machine.multiply(before.transposed(), input, target, true)
         })?;
         let Some((target, add)) = io.input_gradient(0) else {
@@ -83,7 +93,10 @@ impl Linear {
 
     /// The address of the gradient before the activation; its sums by column go to the parts.
     fn before(&self, io: &Io, gradient: u64) -> Result<u64, CudaError> {
-        let (rows, outputs) = (Argument::Long(self.rows as i64), Argument::Word(self.outputs as i32));
+        let (rows, outputs) = (
+            Argument::Long(self.rows as i64),
+            Argument::Word(self.outputs as i32),
+        );
         let parts = Argument::Address(io.scratch(1));
         if self.activation == Activation::None {
             let arguments = [Argument::Address(gradient), parts, rows, outputs];
@@ -99,7 +112,8 @@ impl Linear {
             outputs,
             Argument::Word(self.activation.code()),
         ];
-        self.columns().launch(io.machine, "before_activation", &arguments)?;
+        self.columns()
+            .launch(io.machine, "before_activation", &arguments)?;
         Ok(io.scratch(0))
     }
 
@@ -110,7 +124,11 @@ impl Linear {
             Argument::Word(self.outputs as i32),
         ];
         let (parts, columns) = (io.scratch(1), Columns::new(self.rows, self.inputs));
-        let given = [Argument::Address(before), Argument::Address(io.input(0)), Argument::Address(parts)];
+        let given = [
+            Argument::Address(before),
+            Argument::Address(io.input(0)),
+            Argument::Address(parts),
+        ];
         io.machine.aside(|| {
             self.columns().add(io.machine, parts, io.parameter_gradient(1))?;
             columns.launch(io.machine, "narrow_weights", &[&given[..], &sizes].concat())?;
@@ -119,9 +137,15 @@ impl Linear {
                 columns.add(io.machine, parts + (output * columns.bytes(1)) as u64, target)
             })
         })?;
-        let Some((target, add)) = io.input_gradient(0) else { return Ok(()) };
+        let Some((target, add)) = io.input_gradient(0) else {
+            return Ok(());
+        };
         let arguments = [
-            &[Argument::Address(before), Argument::Address(io.master(0)), Argument::Address(target)],
+            &[
+                Argument::Address(before),
+                Argument::Address(io.master(0)),
+                Argument::Address(target),
+            ],
             &sizes[..],
             &[Argument::Word(i32::from(add))],
         ]

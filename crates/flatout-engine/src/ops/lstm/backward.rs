@@ -13,7 +13,13 @@ use crate::ops::recurrent::cpu::{add, add_weight_gradient, at};
 
 impl Lstm {
     /// `upstream` is the gradient of this layer's hidden states: of all steps, or of the last.
-    pub(super) fn recur_back<T: Real>(&self, io: &Io<T>, layer: usize, upstream: &[T], which: SequenceOutput) {
+    pub(super) fn recur_back<T: Real>(
+        &self,
+        io: &Io<T>,
+        layer: usize,
+        upstream: &[T],
+        which: SequenceOutput,
+    ) {
         let (size, batch, steps) = (self.layers.stack.hidden, self.layers.batch, self.layers.steps);
         let layout = self.layers.layout();
         let (gemm, pool) = (io.gemm(), io.pool());
@@ -21,13 +27,20 @@ impl Lstm {
         let weight = io.parameter(4 * layer + 1);
         gemm.pack_right(pool, &Matrix::new(&weight, 4 * size, size), &mut packed);
         let packed: &[T] = &packed;
-        let (cells, zeros) = (io.scratch_result(layout.inner(layer)), io.scratch_result(layout.zeros()));
+        let (cells, zeros) = (
+            io.scratch_result(layout.inner(layer)),
+            io.scratch_result(layout.zeros()),
+        );
         let (cells, zeros): (&[T], &[T]) = (&cells, &zeros);
         let (mut gates, mut sums) = (io.scratch(layout.gates(layer)), io.scratch(layout.offset()));
         let (mut d_hidden, mut d_cell) = (io.scratch(layout.d_hidden()), io.scratch(layout.d_inner()));
         let mut left = io.scratch(layout.left());
         let left_size = self.layers.left_size(gemm, pool.workers());
-        let (gates, sums, left) = (Parts::new(&mut gates), Parts::new(&mut sums), Parts::new(&mut left));
+        let (gates, sums, left) = (
+            Parts::new(&mut gates),
+            Parts::new(&mut sums),
+            Parts::new(&mut left),
+        );
         let (d_hidden, d_cell) = (Parts::new(&mut d_hidden), Parts::new(&mut d_cell));
         pool.run(&|worker| {
             let rows = pool.share(worker, batch, self.layers.grain(gemm, pool.workers()));
@@ -59,7 +72,14 @@ impl Lstm {
                     };
                     let cell = &cells[place(step, size)][unit.clone()];
                     let (d_hidden, d_cell) = (&d_hidden[unit.clone()], &mut d_cell[unit]);
-                    cell::backward(&mut mine[four.clone()], cell, previous, d_hidden, d_cell, &mut sums[four]);
+                    cell::backward(
+                        &mut mine[four.clone()],
+                        cell,
+                        previous,
+                        d_hidden,
+                        d_cell,
+                        &mut sums[four],
+                    );
                 }
                 if step > 0 {
                     let mine = Matrix::new(mine, rows.len(), 4 * size);
@@ -74,7 +94,10 @@ impl Lstm {
         self.layers.input_weight_gradient(io, layer);
         let later = (self.layers.steps - 1) * batch;
         {
-            let (gates, hidden) = (io.scratch_result(layout.gates(layer)), io.scratch_result(layout.hidden(layer)));
+            let (gates, hidden) = (
+                io.scratch_result(layout.gates(layer)),
+                io.scratch_result(layout.hidden(layer)),
+            );
             let gates = Matrix::new(&gates[batch * 4 * size..], later, 4 * size);
             let before = Matrix::new(&hidden, later, size);
             add_weight_gradient(io, gates, before, &mut io.parameter_gradient(4 * layer + 1), size);

@@ -13,7 +13,9 @@ use crate::ops::recurrent::cpu::at;
 impl<T: Real> CpuOperation<T> for Lstm {
     fn scratch(&self, gemm: &GemmSpace<T>, workers: usize) -> Vec<usize> {
         let hidden = self.layers.stack.hidden;
-        let packed = gemm.packed_size(hidden, 4 * hidden).max(gemm.packed_size(4 * hidden, hidden));
+        let packed = gemm
+            .packed_size(hidden, 4 * hidden)
+            .max(gemm.packed_size(4 * hidden, hidden));
         self.layers.scratch_sizes(gemm, workers, packed)
     }
 
@@ -45,9 +47,16 @@ impl Lstm {
         let (gemm, pool) = (io.gemm(), io.pool());
         let mut packed = io.scratch(layout.packed());
         let weight = io.parameter(4 * layer + 1);
-        gemm.pack_right(pool, &Matrix::new(&weight, 4 * size, size).transposed(), &mut packed);
+        gemm.pack_right(
+            pool,
+            &Matrix::new(&weight, 4 * size, size).transposed(),
+            &mut packed,
+        );
         let packed: &[T] = &packed;
-        let (offset, zeros) = (io.scratch_result(layout.offset()), io.scratch_result(layout.zeros()));
+        let (offset, zeros) = (
+            io.scratch_result(layout.offset()),
+            io.scratch_result(layout.zeros()),
+        );
         let (offset, zeros): (&[T], &[T]) = (&offset, &zeros);
         let (mut gates, mut cells) = (io.scratch(layout.gates(layer)), io.scratch(layout.inner(layer)));
         let (mut hidden, mut left) = (io.scratch(layout.hidden(layer)), io.scratch(layout.left()));
@@ -63,7 +72,8 @@ impl Lstm {
                 // SAFETY: as above.
                 let mine = unsafe { gates.part(place(step, 4 * size)) };
                 // SAFETY: as above.
-                let (cell_now, hidden_now) = unsafe { (cells.part(place(step, size)), hidden.part(place(step, size))) };
+                let (cell_now, hidden_now) =
+                    unsafe { (cells.part(place(step, size)), hidden.part(place(step, size))) };
                 if step > 0 {
                     // SAFETY: as above; the previous step is only read.
                     let before = unsafe { hidden.part(place(step - 1, size)) };
@@ -79,7 +89,13 @@ impl Lstm {
                         // SAFETY: the previous step of this worker's rows, only read.
                         _ => unsafe { &cells.part(place(step - 1, size))[unit.clone()] },
                     };
-                    cell::forward(gate, offset, previous, &mut cell_now[unit.clone()], &mut hidden_now[unit]);
+                    cell::forward(
+                        gate,
+                        offset,
+                        previous,
+                        &mut cell_now[unit.clone()],
+                        &mut hidden_now[unit],
+                    );
                 }
             }
         });

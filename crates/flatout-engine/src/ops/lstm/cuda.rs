@@ -24,7 +24,9 @@ impl CudaOperation for Lstm {
     }
 
     fn backward(&self, io: &Io) -> Result<(), CudaError> {
-        let Some(gradient) = io.output_gradient(0) else { return Ok(()) };
+        let Some(gradient) = io.output_gradient(0) else {
+            return Ok(());
+        };
         if let Some(persistent) = self.persistent(io.machine) {
             return self.persistent_backward(io, &persistent, gradient);
         }

@@ -74,7 +74,8 @@ impl<T: Real> CpuOperation<T> for MaxPool {
     }
 
     fn backward(&self, io: &Io<T>) {
-        let (Some(gradient), Some((mut target, accumulate))) = (io.output_gradient(0), io.input_gradient(0)) else {
+        let (Some(gradient), Some((mut target, accumulate))) = (io.output_gradient(0), io.input_gradient(0))
+        else {
             return;
         };
         let (input, result) = (io.input(0), io.result(0));
@@ -95,7 +96,8 @@ impl<T: Real> CpuOperation<T> for MaxPool {
                     target.fill(T::ZERO);
                 }
                 for line in 0..down {
-                    let outputs = (number * down + line) * over * channels..(number * down + line + 1) * over * channels;
+                    let outputs = (number * down + line) * over * channels
+                        ..(number * down + line + 1) * over * channels;
                     let first = line * self.size * self.width * channels;
                     route_line(
                         &mut target[first..],

@@ -16,7 +16,9 @@ impl CudaOperation for MaxPool {
 
     fn scratch(&self, _machine: &Machine, _site: &Site) -> Result<Vec<usize>, CudaError> {
         if self.size > LARGEST {
-            return Err(CudaError::Operation { operation: "max_pool" });
+            return Err(CudaError::Operation {
+                operation: "max_pool",
+            });
         }
         Ok(vec![self.values()])
     }
@@ -62,7 +64,8 @@ impl MaxPool {
         ];
         arguments.extend(self.sizes(activation));
         let kernel = columns.name("max_pool_forward");
-        io.machine.each(&kernel, self.values() / columns.vector(), &arguments)
+        io.machine
+            .each(&kernel, self.values() / columns.vector(), &arguments)
     }
 
     /// Gradient, result and index to the gradient of the input; `parts` takes the gradient's sums by channel.

@@ -35,7 +35,10 @@ impl Model {
         self.require(target, DataType::Real)?;
         let (shape, other) = (self.shape(prediction), self.shape(target));
         let length = |shape: &[usize]| shape.iter().product::<usize>();
-        if shape.first() != Some(&self.batch) || other.first() != Some(&self.batch) || length(shape) != length(other) {
+        if shape.first() != Some(&self.batch)
+            || other.first() != Some(&self.batch)
+            || length(shape) != length(other)
+        {
             return Err(EngineError::Shape {
                 operation,
                 expected: format!("a target like the prediction, {shape:?}"),

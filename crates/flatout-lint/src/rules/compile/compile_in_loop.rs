@@ -76,8 +76,19 @@ mod tests {
 
     #[test]
     fn look_alike() {
-        assert!(findings_of(ID, &[("train.py", &FIRES.replace("epoch in range(3)", "fold in range(3)"))]).is_empty());
-        let regular = FIRES.replace("import torch", "import torch, re").replace("torch.compile(model)", "re.compile('x')");
+        assert!(
+            findings_of(
+                ID,
+                &[(
+                    "train.py",
+                    &FIRES.replace("epoch in range(3)", "fold in range(3)")
+                )]
+            )
+            .is_empty()
+        );
+        let regular = FIRES
+            .replace("import torch", "import torch, re")
+            .replace("torch.compile(model)", "re.compile('x')");
         assert!(findings_of(ID, &[("train.py", &regular)]).is_empty());
     }
 }

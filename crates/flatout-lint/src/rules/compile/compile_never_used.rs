@@ -40,11 +40,22 @@ pub const SEVERITY: Severity = Severity::Information;
 pub const CHECK: Check = Check::Module(check);
 
 /// Compiled, scripted, or of a kind that is not compiled.
-const DECIDED: [&str; 9] =
-    ["torch.compile", ".compile(", "torch.jit", "torch._dynamo", "nn.LSTM", "nn.GRU", "nn.RNN", "torch_geometric", "dgl"];
+const DECIDED: [&str; 9] = [
+    "torch.compile",
+    ".compile(",
+    "torch.jit",
+    "torch._dynamo",
+    "nn.LSTM",
+    "nn.GRU",
+    "nn.RNN",
+    "torch_geometric",
+    "dgl",
+];
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
-    let Some(code) = cuda_step_loop(project, module) else { return };
+    let Some(code) = cuda_step_loop(project, module) else {
+        return;
+    };
     if project.program_mentions(module, &DECIDED) {
         return;
     }
@@ -74,11 +85,29 @@ mod tests {
 
     #[test]
     fn quiet() {
-        assert!(findings_of(ID, &[("train.py", &FIRES.replace("model.to", "model = torch.compile(model)\nmodel.to"))]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[(
+                    "train.py",
+                    &FIRES.replace("model.to", "model = torch.compile(model)\nmodel.to")
+                )]
+            )
+            .is_empty()
+        );
     }
 
     #[test]
     fn look_alike() {
-        assert!(findings_of(ID, &[("train.py", &FIRES.replace("model.to", "model = torch.nn.LSTM(2, 3)\nmodel.to"))]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[(
+                    "train.py",
+                    &FIRES.replace("model.to", "model = torch.nn.LSTM(2, 3)\nmodel.to")
+                )]
+            )
+            .is_empty()
+        );
     }
 }

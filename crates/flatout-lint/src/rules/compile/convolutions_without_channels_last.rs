@@ -39,12 +39,17 @@ pub const SEVERITY: Severity = Severity::Information;
 pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
-    let Some(code) = cuda_step_loop(project, module) else { return };
+    let Some(code) = cuda_step_loop(project, module) else {
+        return;
+    };
     let lower = ["autocast", "bfloat16", "float16", "GradScaler"];
     if project.program_mentions(module, &["channels_last"]) || !project.program_mentions(module, &lower) {
         return;
     }
-    if !project.program_calls(module).any(|call| call.calls("torch.nn.Conv2d")) {
+    if !project
+        .program_calls(module)
+        .any(|call| call.calls("torch.nn.Conv2d"))
+    {
         return;
     }
     report

@@ -38,16 +38,27 @@ pub const ID: &str = "cudnn-benchmark-off";
 pub const SEVERITY: Severity = Severity::Information;
 pub const CHECK: Check = Check::Module(check);
 
-const DECIDED: [&str; 6] =
-    ["cudnn.benchmark", "cudnn_benchmark", "deterministic", "torch.compile", "interpolate(", "pad_sequence"];
+const DECIDED: [&str; 6] = [
+    "cudnn.benchmark",
+    "cudnn_benchmark",
+    "deterministic",
+    "torch.compile",
+    "interpolate(",
+    "pad_sequence",
+];
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
-    let Some(code) = cuda_step_loop(project, module) else { return };
+    let Some(code) = cuda_step_loop(project, module) else {
+        return;
+    };
     if project.program_mentions(module, &DECIDED) {
         return;
     }
     let convolutions = ["torch.nn.Conv1d", "torch.nn.Conv2d", "torch.nn.Conv3d"];
-    if !project.program_calls(module).any(|call| call.calls_one_of(&convolutions)) {
+    if !project
+        .program_calls(module)
+        .any(|call| call.calls_one_of(&convolutions))
+    {
         return;
     }
     report
@@ -70,7 +81,8 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 mod tests {
     use super::*;
 
-    const FIRES: &str = "import torch\nmodel = torch.nn.Conv2d(3, 8, 3).cuda()\nfor x in loader:\n    model(x).backward()\n";
+    const FIRES: &str =
+        "import torch\nmodel = torch.nn.Conv2d(3, 8, 3).cuda()\nfor x in loader:\n    model(x).backward()\n";
 
     #[test]
     fn fires() {
@@ -79,7 +91,11 @@ mod tests {
 
     #[test]
     fn quiet() {
-        for line in ["torch.backends.cudnn.benchmark = True", "torch.backends.cudnn.benchmark = False", "torch.use_deterministic_algorithms(True)"] {
+        for line in [
+            "torch.backends.cudnn.benchmark = True",
+            "torch.backends.cudnn.benchmark = False",
+            "torch.use_deterministic_algorithms(True)",
+        ] {
             assert!(findings_of(ID, &[("train.py", &format!("{FIRES}{line}\n"))]).is_empty());
         }
     }

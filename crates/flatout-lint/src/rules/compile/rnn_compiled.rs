@@ -45,7 +45,9 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         if !call.calls("torch.compile") {
             continue;
         }
-        let Some(rnn) = call.positional(0).and_then(builds_rnn) else { continue };
+        let Some(rnn) = call.positional(0).and_then(builds_rnn) else {
+            continue;
+        };
         report
             .at(
                 call,
@@ -62,16 +64,23 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 fn builds_rnn(model: Code<'_>) -> Option<&'static str> {
     // `model = torch.compile(model)` gives the name a second value; any of its values may be the RNN.
     let direct = model.own_bindings().iter().filter_map(|one| match one.bound {
-        Bound::Value { value, position: None } => Some(model.at(value)),
+        Bound::Value {
+            value,
+            position: None,
+        } => Some(model.at(value)),
         _ => None,
     });
     for made in direct.chain([model]) {
         if let Some(rnn) = RNNS.into_iter().find(|rnn| made.calls(rnn)) {
             return Some(rnn);
         }
-        let Some(class) = made.target().filter(|target| target.as_class().is_some()) else { continue };
+        let Some(class) = made.target().filter(|target| target.as_class().is_some()) else {
+            continue;
+        };
         let init = class.method("__init__")?;
-        let rnn = init.calls_inside().find_map(|call| RNNS.into_iter().find(|rnn| call.calls(rnn)));
+        let rnn = init
+            .calls_inside()
+            .find_map(|call| RNNS.into_iter().find(|rnn| call.calls(rnn)));
         if rnn.is_some() {
             return rnn;
         }
@@ -94,12 +103,24 @@ mod tests {
 
     #[test]
     fn quiet() {
-        assert!(findings_of(ID, &[("model.py", &FIRES.replace("nn.LSTM(8, 8)", "nn.Linear(8, 8)"))]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("model.py", &FIRES.replace("nn.LSTM(8, 8)", "nn.Linear(8, 8)"))]
+            )
+            .is_empty()
+        );
     }
 
     #[test]
     fn look_alike() {
         // Cells are ordinary modules, which compile.
-        assert!(findings_of(ID, &[("model.py", &FIRES.replace("nn.LSTM(8, 8)", "nn.LSTMCell(8, 8)"))]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("model.py", &FIRES.replace("nn.LSTM(8, 8)", "nn.LSTMCell(8, 8)"))]
+            )
+            .is_empty()
+        );
     }
 }

@@ -43,12 +43,24 @@ const LARGE_GPU_GIB: u32 = 40;
 const SMALLEST_BATCH: i64 = 16;
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
-    let Some(memory) = project.facts.gpu_memory_gib.filter(|memory| *memory >= LARGE_GPU_GIB) else { return };
+    let Some(memory) = project
+        .facts
+        .gpu_memory_gib
+        .filter(|memory| *memory >= LARGE_GPU_GIB)
+    else {
+        return;
+    };
     for call in loader_calls(project, module) {
-        let shuffles = call.keyword("shuffle").is_some_and(|shuffle| shuffle.as_boolean() == Some(true));
-        let Some(size) = call.argument("batch_size", 1).filter(|_| shuffles) else { continue };
+        let shuffles = call
+            .keyword("shuffle")
+            .is_some_and(|shuffle| shuffle.as_boolean() == Some(true));
+        let Some(size) = call.argument("batch_size", 1).filter(|_| shuffles) else {
+            continue;
+        };
         for known in &size.values().list {
-            let Value::Integer(batch) = known.value else { continue };
+            let Value::Integer(batch) = known.value else {
+                continue;
+            };
             if (1..SMALLEST_BATCH).contains(&batch) {
                 report
                     .at_known(
@@ -74,8 +86,12 @@ mod tests {
     use crate::project::Facts;
     use crate::testing::findings_with;
 
-    const FIRES: &str = "import torch\nloader = torch.utils.data.DataLoader(data, batch_size=8, shuffle=True)\n";
-    const LARGE: Facts = Facts { cpus: None, gpu_memory_gib: Some(80) };
+    const FIRES: &str =
+        "import torch\nloader = torch.utils.data.DataLoader(data, batch_size=8, shuffle=True)\n";
+    const LARGE: Facts = Facts {
+        cpus: None,
+        gpu_memory_gib: Some(80),
+    };
 
     #[test]
     fn fires() {
@@ -91,6 +107,13 @@ mod tests {
     #[test]
     fn look_alike() {
         // For evaluation one at a time is often meant.
-        assert!(findings_with(ID, &[("test.py", &FIRES.replace("shuffle=True", "shuffle=False"))], LARGE).is_empty());
+        assert!(
+            findings_with(
+                ID,
+                &[("test.py", &FIRES.replace("shuffle=True", "shuffle=False"))],
+                LARGE
+            )
+            .is_empty()
+        );
     }
 }

@@ -35,8 +35,8 @@
 //! flatout 的首批用户之一：文件里有 `compile_model` 和 `compile_mode`，代码里没有调用 `torch.compile`。
 
 use crate::config::Entry;
-use crate::source::Source;
 use crate::rules::prelude::*;
+use crate::source::Source;
 
 pub const ID: &str = "config-key-never-read";
 pub const SEVERITY: Severity = Severity::Warning;
@@ -49,9 +49,36 @@ const FEWEST_READ: usize = 2;
 
 /// Words that make a key one about speed; other keys are told for information.
 const SPEED_WORDS: [&str; 30] = [
-    "amp", "bf16", "fp16", "precision", "autocast", "compile", "channels", "cudnn", "benchmark", "tf32", "workers", "pin", "prefetch",
-    "persistent", "blocking", "fused", "batch", "accumulation", "accumulate", "cache", "checkpointing", "interval", "freq",
-    "every", "flash", "sdpa", "graph", "graphs", "memory", "threads",
+    "amp",
+    "bf16",
+    "fp16",
+    "precision",
+    "autocast",
+    "compile",
+    "channels",
+    "cudnn",
+    "benchmark",
+    "tf32",
+    "workers",
+    "pin",
+    "prefetch",
+    "persistent",
+    "blocking",
+    "fused",
+    "batch",
+    "accumulation",
+    "accumulate",
+    "cache",
+    "checkpointing",
+    "interval",
+    "freq",
+    "every",
+    "flash",
+    "sdpa",
+    "graph",
+    "graphs",
+    "memory",
+    "threads",
 ];
 
 fn check(project: &Project, report: &mut Report<'_>) {
@@ -69,17 +96,25 @@ fn check(project: &Project, report: &mut Report<'_>) {
 
 fn is_unread(project: &Project, source: &Source, entries: &[Entry], entry: &Entry) -> bool {
     let name = entry.name();
-    let plain = name.chars().all(|character| character.is_alphanumeric() || character == '_')
+    let plain = name
+        .chars()
+        .all(|character| character.is_alphanumeric() || character == '_')
         && name.starts_with(|first: char| first.is_alphabetic());
     if !plain || name.len() < 3 || matches!(entry.value, Value::Mapping | Value::Sequence) {
         return false;
     }
     // A field of a class is mentioned where it is declared; that reads nothing.
-    let mentioned = if source.is_python() { project.mentions().uses(name) } else { project.mentions().has(name) };
+    let mentioned = if source.is_python() {
+        project.mentions().uses(name)
+    } else {
+        project.mentions().has(name)
+    };
     if mentioned || in_sequence(entry) || project.reads().section_is_passed(entry) {
         return false;
     }
-    let beside = entries.iter().filter(|other| other.section() == entry.section() && other.name() != name);
+    let beside = entries
+        .iter()
+        .filter(|other| other.section() == entry.section() && other.name() != name);
     let (mut count, mut read) = (0, 0);
     for other in beside {
         count += 1;
@@ -93,14 +128,22 @@ fn is_read(project: &Project, entry: &Entry) -> bool {
 }
 
 fn in_sequence(entry: &Entry) -> bool {
-    entry.path.iter().any(|part| part.starts_with(|first: char| first.is_ascii_digit()))
+    entry
+        .path
+        .iter()
+        .any(|part| part.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 fn tell(source: &Source, entry: &Entry, report: &mut Report<'_>) {
     let key = entry.path.join(".");
     let is = entry.span.text(&source.text);
-    let about_speed = crate::words(entry.name()).any(|word| SPEED_WORDS.contains(&word.to_ascii_lowercase().as_str()));
-    let severity = if about_speed { SEVERITY } else { Severity::Information };
+    let about_speed =
+        crate::words(entry.name()).any(|word| SPEED_WORDS.contains(&word.to_ascii_lowercase().as_str()));
+    let severity = if about_speed {
+        SEVERITY
+    } else {
+        Severity::Information
+    };
     report
         .at_entry(
             source,

@@ -44,7 +44,11 @@ fn check(project: &Project, report: &mut Report<'_>) {
         for before in &document.lost {
             let (entry, before) = (&document.entries[before.by], &before.entry);
             let text = &document.source.text;
-            let (key, kept, lost) = (entry.path.join("."), entry.span.text(text), before.span.text(text));
+            let (key, kept, lost) = (
+                entry.path.join("."),
+                entry.span.text(text),
+                before.span.text(text),
+            );
             let (kept, lost) = (crate::brief(kept), crate::brief(lost));
             report
                 .at_entry(
@@ -67,15 +71,27 @@ mod tests {
 
     #[test]
     fn fires() {
-        let found = findings_of(ID, &[("config.yaml", "train:\n  batch_size: 32\n  lr: 0.1\n  batch_size: 64\n")]);
+        let found = findings_of(
+            ID,
+            &[(
+                "config.yaml",
+                "train:\n  batch_size: 32\n  lr: 0.1\n  batch_size: 64\n",
+            )],
+        );
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].place().line, 4);
-        assert_eq!(findings_of(ID, &[("config.json", "{\"a\": 1, \"a\": 2}")]).len(), 1);
+        assert_eq!(
+            findings_of(ID, &[("config.json", "{\"a\": 1, \"a\": 2}")]).len(),
+            1
+        );
     }
 
     #[test]
     fn only_the_value_that_counts_is_judged() {
-        let code = ("train.py", "import yaml\ncfg = yaml.safe_load(open('config.yaml'))\nif cfg['amp'] == 'bf16':\n    pass\n");
+        let code = (
+            "train.py",
+            "import yaml\ncfg = yaml.safe_load(open('config.yaml'))\nif cfg['amp'] == 'bf16':\n    pass\n",
+        );
         let of = |config| findings_of("config-value-never-matches", &[code, ("config.yaml", config)]).len();
         assert_eq!(of("amp: bf16\namp: true\n"), 1);
         assert_eq!(of("amp: true\namp: bf16\n"), 0);
@@ -85,12 +101,27 @@ mod tests {
 
     #[test]
     fn quiet() {
-        assert!(findings_of(ID, &[("config.yaml", "train:\n  batch_size: 32\nval:\n  batch_size: 64\n")]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[(
+                    "config.yaml",
+                    "train:\n  batch_size: 32\nval:\n  batch_size: 64\n"
+                )]
+            )
+            .is_empty()
+        );
     }
 
     #[test]
     fn look_alike() {
         // Items of a list have the same keys each; anchors repeat values, not keys.
-        assert!(findings_of(ID, &[("config.yaml", "a:\n  - lr: 1\n  - lr: 2\nb: &x 3\nc: *x\n")]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("config.yaml", "a:\n  - lr: 1\n  - lr: 2\nb: &x 3\nc: *x\n")]
+            )
+            .is_empty()
+        );
     }
 }

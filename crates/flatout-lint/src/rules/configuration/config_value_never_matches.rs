@@ -65,7 +65,9 @@ fn check(project: &Project, report: &mut Report<'_>) {
                 }
                 _ => false,
             });
-            let wanted = only_compared.then(|| replacement(&entry.value, &constants)).flatten();
+            let wanted = only_compared
+                .then(|| replacement(&entry.value, &constants))
+                .flatten();
             let Some(wanted) = wanted else { continue };
             let (key, is) = (entry.path.join("."), entry.span.text(&source.text));
             let asked = list(&constants);
@@ -106,7 +108,13 @@ fn check(project: &Project, report: &mut Report<'_>) {
 fn replacement(value: &Value, constants: &[Value]) -> Option<String> {
     let texts: Vec<&str> = constants
         .iter()
-        .filter_map(|one| if let Value::Text(text) = one { Some(text.as_str()) } else { None })
+        .filter_map(|one| {
+            if let Value::Text(text) = one {
+                Some(text.as_str())
+            } else {
+                None
+            }
+        })
         .collect();
     match value {
         // Switched on, while the code asks for a name. `false` against names is off either way.
@@ -120,16 +128,20 @@ fn replacement(value: &Value, constants: &[Value]) -> Option<String> {
             let wanted = texts.iter().find(|text| same_meaning(is, text));
             wanted.map(|text| (*text).to_owned())
         }
-        Value::Integer(is) if texts.len() == constants.len() => {
-            texts.iter().find(|text| **text == is.to_string()).map(|text| (*text).to_owned())
-        }
+        Value::Integer(is) if texts.len() == constants.len() => texts
+            .iter()
+            .find(|text| **text == is.to_string())
+            .map(|text| (*text).to_owned()),
         _ => None,
     }
 }
 
 fn same_meaning(one: &str, other: &str) -> bool {
     let (one, other) = (one.to_ascii_lowercase(), other.to_ascii_lowercase());
-    one == other || SAME.iter().any(|group| group.contains(&one.as_str()) && group.contains(&other.as_str()))
+    one == other
+        || SAME
+            .iter()
+            .any(|group| group.contains(&one.as_str()) && group.contains(&other.as_str()))
 }
 
 fn list(constants: &[Value]) -> String {
@@ -149,10 +161,17 @@ fn list(constants: &[Value]) -> String {
 
 /// Quoted as the old value was; JSON and TOML always quote.
 fn quote(wanted: &str, old: &str, path: &std::path::Path) -> String {
-    let is_yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
-    let mark = if is_yaml { old.chars().next().filter(|first| matches!(first, '"' | '\'')) } else { Some('"') };
+    let is_yaml = path
+        .extension()
+        .is_some_and(|extension| extension == "yaml" || extension == "yml");
+    let mark = if is_yaml {
+        old.chars().next().filter(|first| matches!(first, '"' | '\''))
+    } else {
+        Some('"')
+    };
     // An unquoted number or word with a meaning of its own must be quoted to stay a string.
-    let needs_quotes = is_yaml && (wanted.parse::<f64>().is_ok() || matches!(wanted, "true" | "false" | "null" | "yes" | "no"));
+    let needs_quotes = is_yaml
+        && (wanted.parse::<f64>().is_ok() || matches!(wanted, "true" | "false" | "null" | "yes" | "no"));
     match mark.or(needs_quotes.then_some('"')) {
         Some(mark) => format!("{mark}{wanted}{mark}"),
         None => wanted.to_owned(),
@@ -167,12 +186,24 @@ mod tests {
 
     #[test]
     fn fires() {
-        let files = [("config/training_config.yaml", "train:\n  amp: true   # mixed precision\n  epochs: 3\n"), ("engine.py", CODE)];
+        let files = [
+            (
+                "config/training_config.yaml",
+                "train:\n  amp: true   # mixed precision\n  epochs: 3\n",
+            ),
+            ("engine.py", CODE),
+        ];
         let found = findings_of(ID, &files);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].place().line, 2);
-        assert_eq!(fixed(ID, &files)[0].1, "train:\n  amp: bf16   # mixed precision\n  epochs: 3\n");
-        let spelling = [("c.json", "{\"train\": {\"amp\": \"bfloat16\"}}"), ("engine.py", CODE)];
+        assert_eq!(
+            fixed(ID, &files)[0].1,
+            "train:\n  amp: bf16   # mixed precision\n  epochs: 3\n"
+        );
+        let spelling = [
+            ("c.json", "{\"train\": {\"amp\": \"bfloat16\"}}"),
+            ("engine.py", CODE),
+        ];
         assert_eq!(findings_of(ID, &spelling).len(), 1);
         assert_eq!(fixed(ID, &spelling)[0].1, "{\"train\": {\"amp\": \"bf16\"}}");
     }
@@ -190,8 +221,16 @@ mod tests {
 
     #[test]
     fn quiet() {
-        for yaml in ["train:\n  amp: bf16\n", "train:\n  amp: none\n", "train:\n  amp: false\n", "train:\n  amp: fp16\n"] {
-            assert!(findings_of(ID, &[("config.yaml", yaml), ("engine.py", CODE)]).is_empty(), "{yaml}");
+        for yaml in [
+            "train:\n  amp: bf16\n",
+            "train:\n  amp: none\n",
+            "train:\n  amp: false\n",
+            "train:\n  amp: fp16\n",
+        ] {
+            assert!(
+                findings_of(ID, &[("config.yaml", yaml), ("engine.py", CODE)]).is_empty(),
+                "{yaml}"
+            );
         }
     }
 
@@ -199,8 +238,20 @@ mod tests {
     fn look_alike() {
         // The value is also used as it is, so `true` does something.
         let code = "def f(config):\n    amp = config['train'].get('amp')\n    if amp == 'bf16':\n        pass\n    return bool(amp)\n";
-        assert!(findings_of(ID, &[("config.yaml", "train:\n  amp: true\n"), ("engine.py", code)]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("config.yaml", "train:\n  amp: true\n"), ("engine.py", code)]
+            )
+            .is_empty()
+        );
         // Another section of the same name.
-        assert!(findings_of(ID, &[("config.yaml", "model:\n  amp: true\n"), ("engine.py", CODE)]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("config.yaml", "model:\n  amp: true\n"), ("engine.py", CODE)]
+            )
+            .is_empty()
+        );
     }
 }

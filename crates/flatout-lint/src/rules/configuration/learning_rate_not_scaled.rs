@@ -60,7 +60,8 @@ fn check(project: &Project, report: &mut Report<'_>) {
     }
     for large in &pairs {
         let mut smaller = pairs.iter().filter(|small| {
-            small.rate.to_bits() == large.rate.to_bits() && large.batch >= FAR_APART.saturating_mul(small.batch)
+            small.rate.to_bits() == large.rate.to_bits()
+                && large.batch >= FAR_APART.saturating_mul(small.batch)
         });
         let Some(small) = smaller.next() else { continue };
         let (batch, other, rate) = (large.batch, small.batch, large.rate);
@@ -86,14 +87,23 @@ fn pairs(project: &Project) -> Vec<Pair<'_>> {
     let mut found = Vec::new();
     for (source, entries) in project.settings() {
         for entry in entries.iter().filter(|entry| is_batch(entry.name())) {
-            let Value::Integer(batch) = entry.value else { continue };
+            let Value::Integer(batch) = entry.value else {
+                continue;
+            };
             let beside = entries.iter().filter(|other| other.section() == entry.section());
-            let rate = beside.filter(|other| is_rate(other.name())).find_map(|other| match other.value {
-                Value::Float(rate) => Some(rate),
-                _ => None,
-            });
+            let rate = beside
+                .filter(|other| is_rate(other.name()))
+                .find_map(|other| match other.value {
+                    Value::Float(rate) => Some(rate),
+                    _ => None,
+                });
             if let Some(rate) = rate.filter(|_| batch > 0) {
-                found.push(Pair { source, entry, batch, rate });
+                found.push(Pair {
+                    source,
+                    entry,
+                    batch,
+                    rate,
+                });
             }
         }
     }
@@ -101,7 +111,10 @@ fn pairs(project: &Project) -> Vec<Pair<'_>> {
 }
 
 fn is_batch(name: &str) -> bool {
-    matches!(name, "batch_size" | "train_batch_size" | "batch" | "per_device_train_batch_size")
+    matches!(
+        name,
+        "batch_size" | "train_batch_size" | "batch" | "per_device_train_batch_size"
+    )
 }
 
 fn is_rate(name: &str) -> bool {
@@ -111,11 +124,13 @@ fn is_rate(name: &str) -> bool {
 /// An expression that holds both: `lr * batch_size / 256`.
 fn scales(project: &Project, module: ModuleId) -> bool {
     let nodes = project.code(module, crate::python::NodeId(0)).subtree();
-    nodes.filter(|code| matches!(code.kind(), Kind::Binary { .. })).any(|code| {
-        let text = code.text().to_ascii_lowercase();
-        let rate = text.contains("lr") || text.contains("learning_rate");
-        rate && (text.contains("batch") || text.contains("bs"))
-    })
+    nodes
+        .filter(|code| matches!(code.kind(), Kind::Binary { .. }))
+        .any(|code| {
+            let text = code.text().to_ascii_lowercase();
+            let rate = text.contains("lr") || text.contains("learning_rate");
+            rate && (text.contains("batch") || text.contains("bs"))
+        })
 }
 
 #[cfg(test)]
@@ -128,7 +143,10 @@ mod tests {
 
     #[test]
     fn fires() {
-        let found = findings_of(ID, &[("small.yaml", SMALL), ("large.yaml", LARGE), ("train.py", CODE)]);
+        let found = findings_of(
+            ID,
+            &[("small.yaml", SMALL), ("large.yaml", LARGE), ("train.py", CODE)],
+        );
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].place().file, std::path::Path::new("large.yaml"));
     }
@@ -136,15 +154,33 @@ mod tests {
     #[test]
     fn quiet() {
         let scaled = LARGE.replace("0.001", "0.004");
-        assert!(findings_of(ID, &[("small.yaml", SMALL), ("large.yaml", &scaled), ("train.py", CODE)]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("small.yaml", SMALL), ("large.yaml", &scaled), ("train.py", CODE)]
+            )
+            .is_empty()
+        );
         let near = LARGE.replace("512", "64");
-        assert!(findings_of(ID, &[("small.yaml", SMALL), ("large.yaml", &near), ("train.py", CODE)]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("small.yaml", SMALL), ("large.yaml", &near), ("train.py", CODE)]
+            )
+            .is_empty()
+        );
     }
 
     #[test]
     fn look_alike() {
         // The code scales it.
         let code = format!("{CODE}def rate(lr, batch_size):\n    return lr * batch_size / 256\n");
-        assert!(findings_of(ID, &[("small.yaml", SMALL), ("large.yaml", LARGE), ("train.py", &code)]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("small.yaml", SMALL), ("large.yaml", LARGE), ("train.py", &code)]
+            )
+            .is_empty()
+        );
     }
 }

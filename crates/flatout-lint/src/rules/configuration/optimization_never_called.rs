@@ -52,19 +52,28 @@ const SWITCHES: [&str; 6] = [
 ];
 
 fn check(project: &Project, report: &mut Report<'_>) {
-    let trains = project.module_ids().any(|module| project.flow().trains(project, module));
+    let trains = project
+        .module_ids()
+        .any(|module| project.flow().trains(project, module));
     if !trains {
         return;
     }
     for module in project.module_ids() {
         for id in project.module(module).parsed.tree.functions() {
             let function = project.code(module, *id);
-            let Some(name) = function.definition_name() else { continue };
-            let Some(switch) = switches_on(function) else { continue };
-            if is_mentioned(project, name) || function.decorators().next().is_some() || name.starts_with("__") {
+            let Some(name) = function.definition_name() else {
+                continue;
+            };
+            let Some(switch) = switches_on(function) else {
+                continue;
+            };
+            if is_mentioned(project, name) || function.decorators().next().is_some() || name.starts_with("__")
+            {
                 continue;
             }
-            let span = function.as_function().map_or(function.span(), |function| function.name);
+            let span = function
+                .as_function()
+                .map_or(function.span(), |function| function.name);
             report
                 .in_source(
                     &function.in_module().source,
@@ -100,17 +109,20 @@ fn is_mentioned(project: &Project, name: &str) -> bool {
     project.module_ids().any(|module| {
         // Most files do not even contain the letters.
         project.module(module).source.text.contains(name)
-            && project.code(module, NodeId(0)).subtree().any(|code| match code.kind() {
-                Kind::Name => code.text() == name,
-                Kind::Attribute { name: attribute, .. } => code.slice(*attribute) == name,
-                Kind::Text(text) => &**text == name,
-                // Imported and then not called is still not called, but a package's `__init__` exports.
-                Kind::ImportFrom { names, .. } => {
-                    let is_package = code.in_module().source.path.ends_with("__init__.py");
-                    is_package && names.iter().any(|(imported, _)| &**imported == name)
-                }
-                _ => false,
-            })
+            && project
+                .code(module, NodeId(0))
+                .subtree()
+                .any(|code| match code.kind() {
+                    Kind::Name => code.text() == name,
+                    Kind::Attribute { name: attribute, .. } => code.slice(*attribute) == name,
+                    Kind::Text(text) => &**text == name,
+                    // Imported and then not called is still not called, but a package's `__init__` exports.
+                    Kind::ImportFrom { names, .. } => {
+                        let is_package = code.in_module().source.path.ends_with("__init__.py");
+                        is_package && names.iter().any(|(imported, _)| &**imported == name)
+                    }
+                    _ => false,
+                })
     })
 }
 

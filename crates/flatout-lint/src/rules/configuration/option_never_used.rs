@@ -41,28 +41,58 @@ pub const CHECK: Check = Check::Project(check);
 
 /// Options about speed; others are told for information.
 const SPEED_WORDS: [&str; 16] = [
-    "amp", "fp16", "bf16", "half", "precision", "compile", "workers", "pin", "prefetch", "batch", "accumulation", "channels", "benchmark",
-    "fused", "cache", "tf32",
+    "amp",
+    "fp16",
+    "bf16",
+    "half",
+    "precision",
+    "compile",
+    "workers",
+    "pin",
+    "prefetch",
+    "batch",
+    "accumulation",
+    "channels",
+    "benchmark",
+    "fused",
+    "cache",
+    "tf32",
 ];
 
 fn check(project: &Project, report: &mut Report<'_>) {
     if project.options().is_empty() {
         return;
     }
-    let whole: Vec<ModuleId> = project.module_ids().filter(|module| hands_on_whole(project, *module)).collect();
+    let whole: Vec<ModuleId> = project
+        .module_ids()
+        .filter(|module| hands_on_whole(project, *module))
+        .collect();
     for option in project.options() {
         let call = project.code(option.module, option.id);
         let kind = call.keyword("action").and_then(Code::as_text);
-        let acts = matches!(kind, Some("help" | "version")) || call.keyword("action").is_some_and(|action| action.as_text().is_none());
+        let acts = matches!(kind, Some("help" | "version"))
+            || call
+                .keyword("action")
+                .is_some_and(|action| action.as_text().is_none());
         let positional = !option.flag.starts_with('-');
-        if acts || positional || option.name.len() < 3 || !parses_here(project, option.module) || project.mentions().has(&option.name) {
+        if acts
+            || positional
+            || option.name.len() < 3
+            || !parses_here(project, option.module)
+            || project.mentions().has(&option.name)
+        {
             continue;
         }
-        if project.program(option.module).iter().any(|module| whole.contains(module)) {
+        if project
+            .program(option.module)
+            .iter()
+            .any(|module| whole.contains(module))
+        {
             continue;
         }
         let flag = &option.flag;
-        let about_speed = crate::words(&option.name).any(|word| SPEED_WORDS.contains(&word.to_ascii_lowercase().as_str()));
+        let about_speed =
+            crate::words(&option.name).any(|word| SPEED_WORDS.contains(&word.to_ascii_lowercase().as_str()));
         report
             .at(call, message!(en: "`{flag}` is parsed, and nothing ever reads it", zh: "`{flag}` 会被解析，但没有任何代码读取"))
             .severity(if about_speed { SEVERITY } else { Severity::Information })
@@ -81,16 +111,41 @@ fn parses_here(project: &Project, module: ModuleId) -> bool {
 fn hands_on_whole(project: &Project, module: ModuleId) -> bool {
     let is_arguments = |code: Code<'_>| {
         let name = code.as_attribute().map_or(code.text(), |(_, name)| name);
-        matches!(name, "args" | "opt" | "opts" | "options" | "config" | "cfg" | "hparams" | "params" | "flags" | "FLAGS" | "arguments")
+        matches!(
+            name,
+            "args"
+                | "opt"
+                | "opts"
+                | "options"
+                | "config"
+                | "cfg"
+                | "hparams"
+                | "params"
+                | "flags"
+                | "FLAGS"
+                | "arguments"
+        )
     };
     project.calls(module).any(|call| {
-        let harmless = call.call_name().is_some_and(|name| matches!(name, "print" | "str" | "repr" | "getattr" | "hasattr" | "len"))
-            || call.method_call().is_some_and(|(_, method)| matches!(method, "info" | "debug" | "warning"));
+        let harmless = call
+            .call_name()
+            .is_some_and(|name| matches!(name, "print" | "str" | "repr" | "getattr" | "hasattr" | "len"))
+            || call
+                .method_call()
+                .is_some_and(|(_, method)| matches!(method, "info" | "debug" | "warning"));
         let known = call.target().is_some();
-        let Some(arguments) = call.arguments() else { return false };
-        let mut passed = arguments.positional.iter().chain(arguments.keywords.iter().map(|(_, id)| id));
+        let Some(arguments) = call.arguments() else {
+            return false;
+        };
+        let mut passed = arguments
+            .positional
+            .iter()
+            .chain(arguments.keywords.iter().map(|(_, id)| id));
         let vars = call.call_name() == Some("vars");
-        let unpacks = arguments.keywords.iter().any(|(name, id)| name.is_none() && call.at(*id).text().contains("vars"));
+        let unpacks = arguments
+            .keywords
+            .iter()
+            .any(|(name, id)| name.is_none() && call.at(*id).text().contains("vars"));
         !harmless && (unpacks || passed.any(|id| is_arguments(call.at(*id))) && (vars || !known))
     }) || project.module(module).source.text.contains("__dict__")
 }
@@ -111,14 +166,20 @@ mod tests {
     #[test]
     fn quiet() {
         assert!(findings_of(ID, &[("train.py", &format!("{FIRES}loader(args.num_workers)\n"))]).is_empty());
-        let files = [("train.py", FIRES), ("other.py", "def f(args):\n    return args.num_workers\n")];
+        let files = [
+            ("train.py", FIRES),
+            ("other.py", "def f(args):\n    return args.num_workers\n"),
+        ];
         assert!(findings_of(ID, &files).is_empty());
     }
 
     #[test]
     fn look_alike() {
         for line in ["config = vars(args)", "train(**vars(args))", "library.run(args)"] {
-            assert!(findings_of(ID, &[("train.py", &format!("{FIRES}{line}\n"))]).is_empty(), "{line}");
+            assert!(
+                findings_of(ID, &[("train.py", &format!("{FIRES}{line}\n"))]).is_empty(),
+                "{line}"
+            );
         }
     }
 }

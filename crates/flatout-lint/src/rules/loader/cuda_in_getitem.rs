@@ -41,7 +41,9 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for method in dataset_getitems(project, module) {
-        let mut moves = method.calls_inside().filter(|call| moves_to_device(*call).is_some());
+        let mut moves = method
+            .calls_inside()
+            .filter(|call| moves_to_device(*call).is_some());
         let Some(call) = moves.next() else { continue };
         if !project.uses_cuda(module) {
             continue;

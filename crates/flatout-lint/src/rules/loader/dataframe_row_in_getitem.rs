@@ -41,7 +41,9 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for method in dataset_getitems(project, module) {
-        let Some(access) = method.subtree().find(|code| is_row_access(*code)) else { continue };
+        let Some(access) = method.subtree().find(|code| is_row_access(*code)) else {
+            continue;
+        };
         let text = access.brief();
         let found = report.at(
             access,
@@ -62,7 +64,10 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 
 fn is_row_access(code: Code<'_>) -> bool {
     match code.kind() {
-        Kind::Subscript { value, .. } => code.at(*value).as_attribute().is_some_and(|(_, name)| matches!(name, "iloc" | "loc")),
+        Kind::Subscript { value, .. } => code
+            .at(*value)
+            .as_attribute()
+            .is_some_and(|(_, name)| matches!(name, "iloc" | "loc")),
         Kind::Call { .. } => code.is_method("iterrows"),
         _ => false,
     }
@@ -72,7 +77,10 @@ fn reads_a_file(method: Code<'_>) -> bool {
     method.calls_inside().any(|call| {
         call.call_name().is_some_and(|name| {
             let last = name.rsplit('.').next().unwrap_or("");
-            matches!(last, "open" | "imread" | "read_image" | "load" | "imdecode" | "decode_image" | "decode_jpeg")
+            matches!(
+                last,
+                "open" | "imread" | "read_image" | "load" | "imdecode" | "decode_image" | "decode_jpeg"
+            )
         })
     })
 }
@@ -99,7 +107,13 @@ mod tests {
     fn look_alike() {
         let once = FIRES.replace("__getitem__(self, index)", "__init__(self, index)");
         assert!(findings_of(ID, &[("data.py", &once)]).is_empty());
-        let image = FIRES.replace("        return", "        image = Image.open(row.path)\n        return");
-        assert_eq!(findings_of(ID, &[("data.py", &image)])[0].finding.severity, Severity::Information);
+        let image = FIRES.replace(
+            "        return",
+            "        image = Image.open(row.path)\n        return",
+        );
+        assert_eq!(
+            findings_of(ID, &[("data.py", &image)])[0].finding.severity,
+            Severity::Information
+        );
     }
 }

@@ -41,11 +41,22 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for method in dataset_getitems(project, module) {
-        let Some(class) = method.class_around() else { continue };
-        let Some(init) = class.method("__init__").filter(|init| init.module == module) else { continue };
+        let Some(class) = method.class_around() else {
+            continue;
+        };
+        let Some(init) = class.method("__init__").filter(|init| init.module == module) else {
+            continue;
+        };
         for statement in init.subtree() {
-            let Kind::Assign { targets, value } = statement.kind() else { continue };
-            let Some((owner, name)) = targets.first().and_then(|target| statement.at(*target).as_attribute()) else { continue };
+            let Kind::Assign { targets, value } = statement.kind() else {
+                continue;
+            };
+            let Some((owner, name)) = targets
+                .first()
+                .and_then(|target| statement.at(*target).as_attribute())
+            else {
+                continue;
+            };
             if !owner.is_self() || !is_tensor_list(statement.at(*value)) || !indexes(method, name) {
                 continue;
             }
@@ -67,8 +78,12 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 
 /// `[torch.tensor(row) for row in rows]`
 fn is_tensor_list(code: Code<'_>) -> bool {
-    let Kind::Comprehension { elements, .. } = code.kind() else { return false };
-    let [element] = elements.as_slice() else { return false };
+    let Kind::Comprehension { elements, .. } = code.kind() else {
+        return false;
+    };
+    let [element] = elements.as_slice() else {
+        return false;
+    };
     code.text().starts_with('[')
         && code.at(*element).calls_one_of(&[
             "torch.tensor",
@@ -108,7 +123,10 @@ mod tests {
 
     #[test]
     fn look_alike() {
-        let stacked = FIRES.replace("[torch.tensor(row) for row in rows]", "torch.stack([torch.tensor(row) for row in rows])");
+        let stacked = FIRES.replace(
+            "[torch.tensor(row) for row in rows]",
+            "torch.stack([torch.tensor(row) for row in rows])",
+        );
         assert!(findings_of(ID, &[("data.py", &stacked)]).is_empty());
         let loaded = FIRES.replace("torch.tensor(row)", "load(row)");
         assert!(findings_of(ID, &[("data.py", &loaded)]).is_empty());

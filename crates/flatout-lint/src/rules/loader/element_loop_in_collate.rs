@@ -41,11 +41,18 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for call in loader_calls(project, module) {
-        let Some(function) = call.keyword("collate_fn").and_then(Code::definition) else { continue };
+        let Some(function) = call.keyword("collate_fn").and_then(Code::definition) else {
+            continue;
+        };
         if function.as_function().is_none() {
             continue;
         }
-        let Some(place) = function.runs().find(|code| assigns_element(*code) && loop_depth(*code) >= 2) else { continue };
+        let Some(place) = function
+            .runs()
+            .find(|code| assigns_element(*code) && loop_depth(*code) >= 2)
+        else {
+            continue;
+        };
         let text = place.brief();
         report
             .at(
@@ -65,9 +72,15 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 
 /// `out[i, j] = value` or `out[i][j] = value`, with plain indices.
 fn assigns_element(code: Code<'_>) -> bool {
-    let Kind::Assign { targets, .. } = code.kind() else { return false };
-    let [target] = targets.as_slice() else { return false };
-    let Kind::Subscript { value, index } = code.at(*target).kind() else { return false };
+    let Kind::Assign { targets, .. } = code.kind() else {
+        return false;
+    };
+    let [target] = targets.as_slice() else {
+        return false;
+    };
+    let Kind::Subscript { value, index } = code.at(*target).kind() else {
+        return false;
+    };
     let plain = |code: Code<'_>| matches!(code.kind(), Kind::Name);
     match code.at(*index).kind() {
         Kind::Sequence(items) => items.len() >= 2 && items.iter().all(|item| plain(code.at(*item))),
@@ -80,7 +93,10 @@ fn assigns_element(code: Code<'_>) -> bool {
 }
 
 fn loop_depth(code: Code<'_>) -> usize {
-    code.ancestors().take_while(|above| above.as_function().is_none()).filter(|above| above.is_loop()).count()
+    code.ancestors()
+        .take_while(|above| above.as_function().is_none())
+        .filter(|above| above.is_loop())
+        .count()
 }
 
 #[cfg(test)]
@@ -98,7 +114,10 @@ mod tests {
 
     #[test]
     fn quiet() {
-        let rows = FIRES.replace("        for j, value in enumerate(row):\n            out[i, j] = value\n", "        out[i, :len(row)] = row\n");
+        let rows = FIRES.replace(
+            "        for j, value in enumerate(row):\n            out[i, j] = value\n",
+            "        out[i, :len(row)] = row\n",
+        );
         assert!(findings_of(ID, &[("data.py", &rows)]).is_empty());
     }
 

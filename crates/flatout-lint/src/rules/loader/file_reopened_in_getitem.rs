@@ -81,7 +81,13 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 /// Names that the method binds, its parameters too, or calls and subscripts whose result may change.
 fn depends_on_sample(path: Code<'_>, method: Code<'_>) -> bool {
     path.subtree().any(|code| match code.kind() {
-        Kind::Name => !code.is_self() && code.bindings(code.text()).iter().any(|one| one.scope == method.id),
+        Kind::Name => {
+            !code.is_self()
+                && code
+                    .bindings(code.text())
+                    .iter()
+                    .any(|one| one.scope == method.id)
+        }
         Kind::Subscript { .. } => true,
         Kind::Call { .. } => !code.call_name().is_some_and(|name| name.starts_with("os.path.")),
         _ => false,
@@ -90,7 +96,9 @@ fn depends_on_sample(path: Code<'_>, method: Code<'_>) -> bool {
 
 /// `if self.file is None:`
 fn is_first_time_only(call: Code<'_>, method: Code<'_>) -> bool {
-    call.ancestors().take_while(|above| *above != method).any(|above| matches!(above.kind(), Kind::If(_)))
+    call.ancestors()
+        .take_while(|above| *above != method)
+        .any(|above| matches!(above.kind(), Kind::If(_)))
 }
 
 #[cfg(test)]
@@ -106,7 +114,13 @@ mod tests {
 
     #[test]
     fn quiet() {
-        assert!(findings_of(ID, &[("data.py", &FIRES.replace("np.load(self.path)", "self.data"))]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("data.py", &FIRES.replace("np.load(self.path)", "self.data"))]
+            )
+            .is_empty()
+        );
         let lazy = FIRES.replace("        data = np.load(self.path)", "        if self.data is None:\n            self.data = np.load(self.path)\n        data = self.data");
         assert!(findings_of(ID, &[("data.py", &lazy)]).is_empty());
     }
@@ -114,8 +128,19 @@ mod tests {
     #[test]
     fn look_alike() {
         // A file of its own for each sample.
-        for path in ["self.paths[index]", "os.path.join(self.root, str(index))", "f'{self.root}/{index}.npy'"] {
-            assert!(findings_of(ID, &[("data.py", &FIRES.replace("self.path)", &format!("{path})")))]).is_empty(), "{path}");
+        for path in [
+            "self.paths[index]",
+            "os.path.join(self.root, str(index))",
+            "f'{self.root}/{index}.npy'",
+        ] {
+            assert!(
+                findings_of(
+                    ID,
+                    &[("data.py", &FIRES.replace("self.path)", &format!("{path})")))]
+                )
+                .is_empty(),
+                "{path}"
+            );
         }
         let mapped = FIRES.replace("np.load(self.path)", "np.load(self.path, mmap_mode='r')");
         assert!(findings_of(ID, &[("data.py", &mapped)]).is_empty());

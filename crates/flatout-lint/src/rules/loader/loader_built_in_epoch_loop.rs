@@ -40,7 +40,9 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for call in loader_calls(project, module) {
-        let Some(around) = call.loop_around(LoopRole::Epoch) else { continue };
+        let Some(around) = call.loop_around(LoopRole::Epoch) else {
+            continue;
+        };
         // Folds and tasks have their own data; epochs do not.
         if !counts_epochs(around) || depends_on_loop(call, around) {
             continue;
@@ -58,7 +60,9 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 }
 
 fn counts_epochs(code: Code<'_>) -> bool {
-    let Kind::For { target, iterator, .. } = code.kind() else { return false };
+    let Kind::For { target, iterator, .. } = code.kind() else {
+        return false;
+    };
     [*target, *iterator].into_iter().any(|id| {
         let text = code.at(id).text().to_ascii_lowercase();
         text.contains("epoch")
@@ -69,7 +73,9 @@ fn counts_epochs(code: Code<'_>) -> bool {
 fn depends_on_loop(call: Code<'_>, around: Code<'_>) -> bool {
     let names = call.subtree().filter(|code| matches!(code.kind(), Kind::Name));
     names.into_iter().any(|name| {
-        name.own_bindings().iter().any(|one| around.tree().contains(around.id, one.at) && one.at != call.statement().id)
+        name.own_bindings()
+            .iter()
+            .any(|one| around.tree().contains(around.id, one.at) && one.at != call.statement().id)
     })
 }
 

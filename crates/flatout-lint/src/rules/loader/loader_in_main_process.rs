@@ -41,7 +41,12 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for call in loader_calls(project, module) {
-        if call.splats() || in_memory(call) || indexes_only(project, module) || !project.uses_cuda(module) || !trains(project, module) {
+        if call.splats()
+            || in_memory(call)
+            || indexes_only(project, module)
+            || !project.uses_cuda(module)
+            || !trains(project, module)
+        {
             continue;
         }
         let workers = call.argument("num_workers", 5);
@@ -69,7 +74,10 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 }
 
 fn trains(project: &Project, module: ModuleId) -> bool {
-    project.program(module).iter().any(|other| project.flow().trains(project, *other))
+    project
+        .program(module)
+        .iter()
+        .any(|other| project.flow().trains(project, *other))
 }
 
 /// Data that is already in memory gains nothing from workers.
@@ -77,29 +85,46 @@ fn in_memory(call: Code<'_>) -> bool {
     let data = call.positional(0).or_else(|| call.keyword("dataset"));
     data.is_some_and(|data| {
         let bound = data.own_bindings().iter().filter_map(|one| match one.bound {
-            Bound::Value { value, position: None } => Some(data.at(value)),
+            Bound::Value {
+                value,
+                position: None,
+            } => Some(data.at(value)),
             _ => None,
         });
         let mut made = bound.chain([data]);
-        made.any(|made| made.call_name().is_some_and(|name| name.ends_with(".TensorDataset")))
+        made.any(|made| {
+            made.call_name()
+                .is_some_and(|name| name.ends_with(".TensorDataset"))
+        })
     })
 }
 
 /// The program has data sets of its own, and all of them only index what they hold: workers would cost more than they save.
 fn indexes_only(project: &Project, module: ModuleId) -> bool {
-    let mut own = project.program(module).iter().flat_map(|module| dataset_getitems(project, *module)).peekable();
+    let mut own = project
+        .program(module)
+        .iter()
+        .flat_map(|module| dataset_getitems(project, *module))
+        .peekable();
     let some = own.peek().is_some();
-    let foreign = project.program_mentions(module, &["torchvision.datasets", "datasets.", "load_dataset", "ImageFolder"]);
+    let foreign = project.program_mentions(
+        module,
+        &["torchvision.datasets", "datasets.", "load_dataset", "ImageFolder"],
+    );
     some && !foreign && own.all(|method| method.calls_inside().next().is_none())
 }
 
 /// `test_loader = DataLoader(…)`: runs seldom.
 fn is_for_evaluation(call: Code<'_>) -> bool {
     let statement = call.statement();
-    let Kind::Assign { targets, .. } = statement.kind() else { return false };
+    let Kind::Assign { targets, .. } = statement.kind() else {
+        return false;
+    };
     targets.iter().any(|target| {
         let text = statement.at(*target).text().to_ascii_lowercase();
-        ["val", "test", "eval", "dev_"].iter().any(|word| text.contains(word))
+        ["val", "test", "eval", "dev_"]
+            .iter()
+            .any(|word| text.contains(word))
     })
 }
 
@@ -129,7 +154,9 @@ mod tests {
     fn look_alike() {
         let memory = FIRES.replace("Images()", "torch.utils.data.TensorDataset(x, y)");
         assert!(findings_of(ID, &[("train.py", &memory)]).is_empty());
-        let own = format!("{FIRES}class Images(torch.utils.data.Dataset):\n    def __getitem__(self, i):\n        return self.x[i]\n");
+        let own = format!(
+            "{FIRES}class Images(torch.utils.data.Dataset):\n    def __getitem__(self, i):\n        return self.x[i]\n"
+        );
         assert!(findings_of(ID, &[("train.py", &own)]).is_empty());
         let splat = FIRES.replace("shuffle=True", "**options");
         assert!(findings_of(ID, &[("train.py", &splat)]).is_empty());

@@ -47,21 +47,38 @@ const MOST_WORKERS: u32 = 16;
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     let most = project.facts.cpus.unwrap_or(MOST_WORKERS);
     for call in loader_calls(project, module) {
-        let Some(workers) = call.argument("num_workers", 5) else { continue };
+        let Some(workers) = call.argument("num_workers", 5) else {
+            continue;
+        };
         for known in &workers.values().list {
-            let Value::Integer(count) = known.value else { continue };
+            let Value::Integer(count) = known.value else {
+                continue;
+            };
             if count <= i64::from(most) {
                 continue;
             }
             let limit = match project.facts.cpus {
                 Some(cpus) => message!(en: "{cpus} CPUs", zh: "{cpus} 个 CPU"),
-                None => message!(en: "{most}, above which no gain is known", zh: "{most}（没有超过此数仍有收益的先例）"),
+                None => {
+                    message!(en: "{most}, above which no gain is known", zh: "{most}（没有超过此数仍有收益的先例）")
+                }
             };
             let found = report.at_known(
                 known,
-                Message { en: format!("{count} workers for one DataLoader, against {limit_en}", limit_en = limit.en), zh: format!("一个 DataLoader 用了 {count} 个 worker，上限为 {limit_zh}", limit_zh = limit.zh) },
+                Message {
+                    en: format!(
+                        "{count} workers for one DataLoader, against {limit_en}",
+                        limit_en = limit.en
+                    ),
+                    zh: format!(
+                        "一个 DataLoader 用了 {count} 个 worker，上限为 {limit_zh}",
+                        limit_zh = limit.zh
+                    ),
+                },
             );
-            if matches!(known.origin, Origin::Config { .. }) || !matches!(known.origin, Origin::Code(code) if call.contains(code)) {
+            if matches!(known.origin, Origin::Config { .. })
+                || !matches!(known.origin, Origin::Code(code) if call.contains(code))
+            {
                 found.see(call.place());
             }
             found.advice(message!(
@@ -79,7 +96,10 @@ mod tests {
     #[test]
     fn fires() {
         let code = "from torch.utils.data import DataLoader as DL\nloader = DL(data, num_workers=config['train']['num_workers'])\n";
-        let found = findings_of(ID, &[("config.yaml", "train:\n  num_workers: 28\n"), ("train.py", code)]);
+        let found = findings_of(
+            ID,
+            &[("config.yaml", "train:\n  num_workers: 28\n"), ("train.py", code)],
+        );
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].place().file.to_str(), Some("config.yaml"));
         let option = "import argparse, torch\np = argparse.ArgumentParser()\np.add_argument('--num-workers', type=int, default=40)\nargs = p.parse_args()\nloader = torch.utils.data.DataLoader(d, num_workers=args.num_workers)\n";
@@ -94,7 +114,8 @@ mod tests {
 
     #[test]
     fn look_alike() {
-        let code = "from mine import DataLoader\nloader = DataLoader(data, num_workers=64)\nserve(num_workers=64)\n";
+        let code =
+            "from mine import DataLoader\nloader = DataLoader(data, num_workers=64)\nserve(num_workers=64)\n";
         assert!(findings_of(ID, &[("train.py", code)]).is_empty());
     }
 }

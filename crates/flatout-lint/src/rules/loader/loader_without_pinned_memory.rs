@@ -45,7 +45,8 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         if pins_memory(call) != Some(false) || gives_one_batch(call) {
             continue;
         }
-        let moves = *moves.get_or_insert_with(|| !transfers(project, module).is_empty() && project.uses_cuda(module));
+        let moves =
+            *moves.get_or_insert_with(|| !transfers(project, module).is_empty() && project.uses_cuda(module));
         if !moves {
             continue;
         }
@@ -58,8 +59,13 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         );
         let say = message!(en: "add `pin_memory=True`", zh: "加上 `pin_memory=True`");
         // A value that is followed from elsewhere is changed there, by a person.
-        let here = call.keyword("pin_memory").is_none_or(|value| value.as_boolean().is_some());
-        match call.set_keyword("pin_memory", "True").filter(|_| here && call.positional(7).is_none()) {
+        let here = call
+            .keyword("pin_memory")
+            .is_none_or(|value| value.as_boolean().is_some());
+        match call
+            .set_keyword("pin_memory", "True")
+            .filter(|_| here && call.positional(7).is_none())
+        {
             Some(edit) => found.safe_fix(vec![edit], say),
             None => found.advice(say),
         };
@@ -91,7 +97,12 @@ mod tests {
     #[test]
     fn look_alike() {
         // A look at one batch.
-        let look = FIRES.replace("for x, y in loader:", "first = DataLoader(data)\nx, y = next(iter(first))\nfor x, y in loader:").replace("num_workers=4", "pin_memory=True");
+        let look = FIRES
+            .replace(
+                "for x, y in loader:",
+                "first = DataLoader(data)\nx, y = next(iter(first))\nfor x, y in loader:",
+            )
+            .replace("num_workers=4", "pin_memory=True");
         assert!(findings_of(ID, &[("train.py", &look)]).is_empty());
         // Nothing of the batch is copied.
         let stays = FIRES.replace("x, y = x.to(device), y.to(device)", "x = x.to(torch.float32)");

@@ -44,12 +44,20 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     if loaders.is_empty() || !loaders.iter().all(|call| pins_memory(*call) == Some(false)) {
         return;
     }
-    if project.torch_calls(module).any(|call| call.is_method("pin_memory")) {
+    if project
+        .torch_calls(module)
+        .any(|call| call.is_method("pin_memory"))
+    {
         return;
     }
-    let mut copies = transfers(project, module).into_iter().filter(|(call, non_blocking)| {
-        *non_blocking && call.keyword("non_blocking").is_some_and(|value| value.as_boolean() == Some(true))
-    });
+    let mut copies = transfers(project, module)
+        .into_iter()
+        .filter(|(call, non_blocking)| {
+            *non_blocking
+                && call
+                    .keyword("non_blocking")
+                    .is_some_and(|value| value.as_boolean() == Some(true))
+        });
     // One is enough for a file: the cure is one word at the loader.
     if let Some((call, _)) = copies.next() {
         let text = call.brief();

@@ -66,7 +66,9 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         if !trains || gives_one_batch(call) || !project.uses_cuda(module) {
             continue;
         }
-        let Some(reader) = item_reader(project, module) else { continue };
+        let Some(reader) = item_reader(project, module) else {
+            continue;
+        };
         let found = report.at(
             call.callee().unwrap_or(call),
             message!(
@@ -76,7 +78,10 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         );
         found.see(reader.place());
         if let Some(edit) = call.set_keyword("prefetch_factor", "4") {
-            found.unsafe_fix(vec![edit], message!(en: "add `prefetch_factor=4`", zh: "加上 `prefetch_factor=4`"));
+            found.unsafe_fix(
+                vec![edit],
+                message!(en: "add `prefetch_factor=4`", zh: "加上 `prefetch_factor=4`"),
+            );
         }
     }
 }

@@ -57,7 +57,10 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             ),
         );
         if let Some(edit) = call.set_keyword("non_blocking", "True") {
-            found.safe_fix(vec![edit], message!(en: "add `non_blocking=True`", zh: "加上 `non_blocking=True`"));
+            found.safe_fix(
+                vec![edit],
+                message!(en: "add `non_blocking=True`", zh: "加上 `non_blocking=True`"),
+            );
         }
     }
 }
@@ -72,12 +75,16 @@ mod tests {
     fn fires() {
         assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 2);
         let fixed = edits_of(ID, FIRES);
-        assert!(fixed.contains("x.to(device, non_blocking=True)") && fixed.contains("y.cuda(non_blocking=True)"));
+        assert!(
+            fixed.contains("x.to(device, non_blocking=True)") && fixed.contains("y.cuda(non_blocking=True)")
+        );
     }
 
     #[test]
     fn quiet() {
-        let set = FIRES.replace("to(device)", "to(device, non_blocking=True)").replace("cuda()", "cuda(non_blocking=True)");
+        let set = FIRES
+            .replace("to(device)", "to(device, non_blocking=True)")
+            .replace("cuda()", "cuda(non_blocking=True)");
         assert!(findings_of(ID, &[("train.py", &set)]).is_empty());
         let unpinned = FIRES.replace("pin_memory=True", "num_workers=2");
         assert!(findings_of(ID, &[("train.py", &unpinned)]).is_empty());
@@ -86,7 +93,9 @@ mod tests {
     #[test]
     fn look_alike() {
         // Not the batch: a tensor made on the host, which may be written to again.
-        let other = FIRES.replace("x = x.to(device)", "z = buffer.to(device)").replace("    y = y.cuda()\n", "");
+        let other = FIRES
+            .replace("x = x.to(device)", "z = buffer.to(device)")
+            .replace("    y = y.cuda()\n", "");
         assert!(findings_of(ID, &[("train.py", &other)]).is_empty());
     }
 }

@@ -55,40 +55,61 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             ),
         );
         if let Some(edit) = call.set_keyword("persistent_workers", "True") {
-            found.unsafe_fix(vec![edit], message!(en: "add `persistent_workers=True`", zh: "加上 `persistent_workers=True`"));
+            found.unsafe_fix(
+                vec![edit],
+                message!(en: "add `persistent_workers=True`", zh: "加上 `persistent_workers=True`"),
+            );
         }
     }
 }
 
 /// Built, gone over once and dropped in one function: the next call builds another, whatever its workers do.
 fn used_up_here(call: Code<'_>) -> bool {
-    let Some(function) = call.function_around() else { return false };
+    let Some(function) = call.function_around() else {
+        return false;
+    };
     let statement = call.statement();
-    let Kind::Assign { targets, .. } = statement.kind() else { return false };
-    let [target] = targets.as_slice() else { return false };
+    let Kind::Assign { targets, .. } = statement.kind() else {
+        return false;
+    };
+    let [target] = targets.as_slice() else {
+        return false;
+    };
     let name = statement.at(*target).text();
     let mut loops = function.runs().filter(|code| code.is_loop());
     let over_it = loops.any(|code| {
-        let goes_over = code.iterator().is_some_and(|iterator| iterator.subtree().any(|part| part.as_name() == Some(name)));
+        let goes_over = code
+            .iterator()
+            .is_some_and(|iterator| iterator.subtree().any(|part| part.as_name() == Some(name)));
         goes_over && code.loop_around(LoopRole::Epoch).is_none()
     });
     let handed_on = function.calls_inside().any(|other| {
-        let arguments = other.arguments().map_or(&[][..], |arguments| arguments.positional.as_slice());
+        let arguments = other
+            .arguments()
+            .map_or(&[][..], |arguments| arguments.positional.as_slice());
         let named = arguments.iter().any(|id| other.at(*id).as_name() == Some(name));
-        named && !matches!(other.callee().and_then(Code::as_name), Some("len" | "enumerate" | "tqdm" | "iter"))
+        named
+            && !matches!(
+                other.callee().and_then(Code::as_name),
+                Some("len" | "enumerate" | "tqdm" | "iter")
+            )
     });
     over_it || (handed_on && called_in_epochs(call, function))
 }
 
 /// The function that builds the loader runs once an epoch.
 fn called_in_epochs(call: Code<'_>, function: Code<'_>) -> bool {
-    call.project.callers(function).any(|caller| caller.loop_around(LoopRole::Epoch).is_some())
+    call.project
+        .callers(function)
+        .any(|caller| caller.loop_around(LoopRole::Epoch).is_some())
 }
 
 /// A loop over epochs in the program.
 fn has_epochs(project: &Project, module: ModuleId) -> bool {
     let program = project.program(module).iter();
-    program.into_iter().any(|module| !project.flow().loops(project, *module, LoopRole::Epoch).is_empty())
+    program
+        .into_iter()
+        .any(|module| !project.flow().loops(project, *module, LoopRole::Epoch).is_empty())
 }
 
 #[cfg(test)]
@@ -114,7 +135,9 @@ mod tests {
     fn look_alike() {
         let one_pass = "import torch\nloader = torch.utils.data.DataLoader(data, num_workers=4)\nfor x in loader:\n    model(x).backward()\n";
         assert!(findings_of(ID, &[("train.py", one_pass)]).is_empty());
-        let counting = FIRES.replace("loader = ", "def mean(data):\n    once = ").replace("for epoch", "    for x in once:\n        add(x)\nfor epoch");
+        let counting = FIRES
+            .replace("loader = ", "def mean(data):\n    once = ")
+            .replace("for epoch", "    for x in once:\n        add(x)\nfor epoch");
         assert!(findings_of(ID, &[("train.py", &counting)]).is_empty());
     }
 }

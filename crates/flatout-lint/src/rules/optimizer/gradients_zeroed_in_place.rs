@@ -44,7 +44,12 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         if !call.is_method("zero_grad") {
             continue;
         }
-        let Some(argument) = call.argument("set_to_none", 0).filter(|argument| argument.as_boolean() == Some(false)) else { continue };
+        let Some(argument) = call
+            .argument("set_to_none", 0)
+            .filter(|argument| argument.as_boolean() == Some(false))
+        else {
+            continue;
+        };
         // Gradients that are added to by hand must be there.
         if project.program_mentions(module, &["CUDAGraph", "cuda.graph", ".grad +=", ".grad.add_"]) {
             continue;
@@ -57,7 +62,10 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
                     zh: "每一步都把梯度填零，而不是直接丢弃"
                 ),
             )
-            .unsafe_fix(vec![argument.replace("True")], message!(en: "use `set_to_none=True`, the default", zh: "使用默认的 `set_to_none=True`"));
+            .unsafe_fix(
+                vec![argument.replace("True")],
+                message!(en: "use `set_to_none=True`, the default", zh: "使用默认的 `set_to_none=True`"),
+            );
     }
 }
 
@@ -74,12 +82,36 @@ mod tests {
 
     #[test]
     fn quiet() {
-        assert!(findings_of(ID, &[("train.py", "import torch\noptimizer.zero_grad()\noptimizer.zero_grad(set_to_none=True)\n")]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[(
+                    "train.py",
+                    "import torch\noptimizer.zero_grad()\noptimizer.zero_grad(set_to_none=True)\n"
+                )]
+            )
+            .is_empty()
+        );
     }
 
     #[test]
     fn look_alike() {
-        assert!(findings_of(ID, &[("train.py", "import torch\nbuffer.reset(set_to_none=False)\n")]).is_empty());
-        assert!(findings_of(ID, &[("train.py", "import torch\ng = torch.cuda.CUDAGraph()\noptimizer.zero_grad(set_to_none=False)\n")]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("train.py", "import torch\nbuffer.reset(set_to_none=False)\n")]
+            )
+            .is_empty()
+        );
+        assert!(
+            findings_of(
+                ID,
+                &[(
+                    "train.py",
+                    "import torch\ng = torch.cuda.CUDAGraph()\noptimizer.zero_grad(set_to_none=False)\n"
+                )]
+            )
+            .is_empty()
+        );
     }
 }

@@ -63,7 +63,10 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             message!(en: "`{name}` without `fused=True`: the update takes several kernels instead of one", zh: "`{name}` 没有 `fused=True`：参数更新要启动多个 kernel 而不是一个"),
         );
         match call.set_keyword("fused", "True") {
-            Some(edit) => found.unsafe_fix(vec![edit], message!(en: "add `fused=True`", zh: "加上 `fused=True`")),
+            Some(edit) => found.unsafe_fix(
+                vec![edit],
+                message!(en: "add `fused=True`", zh: "加上 `fused=True`"),
+            ),
             None => found.advice(message!(en: "add `fused=True`", zh: "加上 `fused=True`")),
         };
     }
@@ -79,7 +82,8 @@ mod tests {
         assert_eq!(findings_of(ID, &[("train.py", code)]).len(), 1);
         let expected = "from torch.optim import AdamW\nmodel.cuda()\nopt = AdamW(\n    model.parameters(),\n    lr=1e-3,\n    fused=True,  # tuned\n)\n";
         assert_eq!(edits_of(ID, code), expected);
-        let line = "import torch.optim as optim\nmodel.cuda()\nopt = optim.SGD((model.parameters()), lr=(0.1))\n";
+        let line =
+            "import torch.optim as optim\nmodel.cuda()\nopt = optim.SGD((model.parameters()), lr=(0.1))\n";
         assert!(edits_of(ID, line).contains("lr=(0.1), fused=True)"));
         assert_eq!(findings_of(ID, &[("train.py", line)]).len(), 1);
     }

@@ -39,15 +39,22 @@ pub const ID: &str = "autocast-around-backward";
 pub const SEVERITY: Severity = Severity::Information;
 pub const CHECK: Check = Check::Module(check);
 
-pub(crate) const AUTOCAST: [&str; 4] =
-    ["torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.amp.autocast_mode.autocast"];
+pub(crate) const AUTOCAST: [&str; 4] = [
+    "torch.autocast",
+    "torch.amp.autocast",
+    "torch.cuda.amp.autocast",
+    "torch.amp.autocast_mode.autocast",
+];
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for call in project.torch_calls(module) {
         if !call.is_method("backward") {
             continue;
         }
-        let around = call.ancestors().take_while(|above| above.as_function().is_none()).find(|above| is_autocast(*above));
+        let around = call
+            .ancestors()
+            .take_while(|above| above.as_function().is_none())
+            .find(|above| is_autocast(*above));
         if let Some(around) = around {
             report
                 .at(
@@ -62,7 +69,9 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 
 fn is_autocast(code: Code<'_>) -> bool {
     match code.kind() {
-        Kind::With { items, .. } => items.iter().any(|(context, _)| code.at(*context).calls_one_of(&AUTOCAST)),
+        Kind::With { items, .. } => items
+            .iter()
+            .any(|(context, _)| code.at(*context).calls_one_of(&AUTOCAST)),
         _ => false,
     }
 }

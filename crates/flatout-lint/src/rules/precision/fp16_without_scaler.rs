@@ -39,7 +39,15 @@ pub const ID: &str = "fp16-without-scaler";
 pub const SEVERITY: Severity = Severity::Warning;
 pub const CHECK: Check = Check::Module(check);
 
-const SCALES: [&str; 7] = ["GradScaler", "Scaler(", "deepspeed", "Accelerator", "apex", "Fabric", "scaler"];
+const SCALES: [&str; 7] = [
+    "GradScaler",
+    "Scaler(",
+    "deepspeed",
+    "Accelerator",
+    "apex",
+    "Fabric",
+    "scaler",
+];
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for (call, hot) in cuda_hot_calls(project, module) {
@@ -57,8 +65,14 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             ),
         );
         let say = message!(en: "use `dtype=torch.bfloat16`, which needs no scaler", zh: "改用 `dtype=torch.bfloat16`，无需 scaler");
-        let torch_is_here = call.bindings("torch").iter().any(|one| matches!(&one.bound, Bound::Import(path) if &**path == "torch"));
-        match call.set_keyword("dtype", "torch.bfloat16").filter(|_| torch_is_here && call.positional(1).is_none()) {
+        let torch_is_here = call
+            .bindings("torch")
+            .iter()
+            .any(|one| matches!(&one.bound, Bound::Import(path) if &**path == "torch"));
+        match call
+            .set_keyword("dtype", "torch.bfloat16")
+            .filter(|_| torch_is_here && call.positional(1).is_none())
+        {
             Some(edit) => found.unsafe_fix(vec![edit], say),
             None => found.advice(say),
         };
@@ -71,10 +85,18 @@ pub(crate) fn is_fp16(call: Code<'_>) -> bool {
         return false;
     }
     let device = call.argument("device_type", 0).and_then(Code::as_text);
-    let on_cuda = call.calls("torch.cuda.amp.autocast") || device.is_some_and(|device| device.starts_with("cuda"));
-    let disabled = call.keyword("enabled").is_some_and(|enabled| enabled.as_boolean() != Some(true));
+    let on_cuda =
+        call.calls("torch.cuda.amp.autocast") || device.is_some_and(|device| device.starts_with("cuda"));
+    let disabled = call
+        .keyword("enabled")
+        .is_some_and(|enabled| enabled.as_boolean() != Some(true));
     match call.keyword("dtype").or_else(|| call.positional(1)) {
-        Some(dtype) => dtype.qualified().is_some_and(|name| matches!(name.as_str(), "torch.float16" | "torch.half")) && !disabled,
+        Some(dtype) => {
+            dtype
+                .qualified()
+                .is_some_and(|name| matches!(name.as_str(), "torch.float16" | "torch.half"))
+                && !disabled
+        }
         None => on_cuda && !disabled && call.positional(2).is_none(),
     }
 }

@@ -56,11 +56,20 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             message!(en: "`{old}` is deprecated", zh: "`{old}` 已弃用"),
         );
         let say = message!(en: "write `{new}(\"cuda\", …)`", zh: "改写为 `{new}(\"cuda\", …)`");
-        let Some(arguments) = call.arguments() else { continue };
+        let Some(arguments) = call.arguments() else {
+            continue;
+        };
         // Positions differ between the two, so positional arguments are left to a person.
         if old.starts_with("torch.") && arguments.positional.is_empty() {
-            let open = crate::python::Span { start: arguments.span.start + 1, end: arguments.span.start + 1 };
-            let first = if arguments.keywords.is_empty() { "\"cuda\"" } else { "\"cuda\", " };
+            let open = crate::python::Span {
+                start: arguments.span.start + 1,
+                end: arguments.span.start + 1,
+            };
+            let first = if arguments.keywords.is_empty() {
+                "\"cuda\""
+            } else {
+                "\"cuda\", "
+            };
             found.safe_fix(vec![callee.replace(new), call.edit(open, first)], say);
         } else {
             found.advice(say);

@@ -40,14 +40,21 @@ pub const ID: &str = "scaler-with-bf16";
 pub const SEVERITY: Severity = Severity::Warning;
 pub const CHECK: Check = Check::Module(check);
 
-const SCALERS: [&str; 3] = ["torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.cuda.amp.grad_scaler.GradScaler"];
+const SCALERS: [&str; 3] = [
+    "torch.cuda.amp.GradScaler",
+    "torch.amp.GradScaler",
+    "torch.cuda.amp.grad_scaler.GradScaler",
+];
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for call in project.torch_calls(module) {
         if !call.calls_one_of(&SCALERS) || call.keyword("enabled").is_some() || call.splats() {
             continue;
         }
-        let casts: Vec<Code<'_>> = project.program_calls(module).filter(|other| other.calls_one_of(&AUTOCAST)).collect();
+        let casts: Vec<Code<'_>> = project
+            .program_calls(module)
+            .filter(|other| other.calls_one_of(&AUTOCAST))
+            .collect();
         if casts.is_empty() || !casts.iter().all(|cast| is_bf16(*cast)) {
             continue;
         }
@@ -86,12 +93,27 @@ mod tests {
     #[test]
     fn quiet() {
         assert!(findings_of(ID, &[("train.py", &FIRES.replace("bfloat16", "float16"))]).is_empty());
-        assert!(findings_of(ID, &[("train.py", &FIRES.replace("('cuda')\nfor", "('cuda', enabled=fp16)\nfor"))]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[(
+                    "train.py",
+                    &FIRES.replace("('cuda')\nfor", "('cuda', enabled=fp16)\nfor")
+                )]
+            )
+            .is_empty()
+        );
     }
 
     #[test]
     fn look_alike() {
         // The type is an option: fp16 runs need the scaler.
-        assert!(findings_of(ID, &[("train.py", &FIRES.replace("torch.bfloat16", "args.dtype"))]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("train.py", &FIRES.replace("torch.bfloat16", "args.dtype"))]
+            )
+            .is_empty()
+        );
     }
 }

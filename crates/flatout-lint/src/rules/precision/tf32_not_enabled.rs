@@ -39,12 +39,24 @@ pub const SEVERITY: Severity = Severity::Information;
 pub const CHECK: Check = Check::Module(check);
 
 const DECIDED: [&str; 12] = [
-    "set_float32_matmul_precision", "allow_tf32", "fp32_precision", "autocast", "bfloat16", "float16", "bf16", "fp16", "GradScaler", "deepspeed",
-    "Accelerator", "Fabric",
+    "set_float32_matmul_precision",
+    "allow_tf32",
+    "fp32_precision",
+    "autocast",
+    "bfloat16",
+    "float16",
+    "bf16",
+    "fp16",
+    "GradScaler",
+    "deepspeed",
+    "Accelerator",
+    "Fabric",
 ];
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
-    let Some(code) = cuda_step_loop(project, module) else { return };
+    let Some(code) = cuda_step_loop(project, module) else {
+        return;
+    };
     if project.program_mentions(module, &DECIDED) {
         return;
     }
@@ -77,7 +89,10 @@ mod tests {
 
     #[test]
     fn quiet() {
-        for line in ["torch.set_float32_matmul_precision('high')", "torch.backends.cuda.matmul.allow_tf32 = True"] {
+        for line in [
+            "torch.set_float32_matmul_precision('high')",
+            "torch.backends.cuda.matmul.allow_tf32 = True",
+        ] {
             assert!(findings_of(ID, &[("train.py", &format!("{FIRES}{line}\n"))]).is_empty());
         }
     }

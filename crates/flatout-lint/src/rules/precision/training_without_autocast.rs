@@ -40,12 +40,26 @@ pub const CHECK: Check = Check::Module(check);
 
 /// Any of these and somebody has thought of it.
 const LOWER_PRECISION: [&str; 14] = [
-    "autocast", "bfloat16", "float16", "bf16", "fp16", ".half(", "GradScaler", "apex", "deepspeed", "Accelerator", "Fabric", "mixed_precision",
-    "precision=", "16-mixed",
+    "autocast",
+    "bfloat16",
+    "float16",
+    "bf16",
+    "fp16",
+    ".half(",
+    "GradScaler",
+    "apex",
+    "deepspeed",
+    "Accelerator",
+    "Fabric",
+    "mixed_precision",
+    "precision=",
+    "16-mixed",
 ];
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
-    let Some(code) = cuda_step_loop(project, module) else { return };
+    let Some(code) = cuda_step_loop(project, module) else {
+        return;
+    };
     if project.program_mentions(module, &LOWER_PRECISION) {
         return;
     }
@@ -80,7 +94,10 @@ mod tests {
 
     #[test]
     fn quiet() {
-        let cast = FIRES.replace("        model(x)", "        with torch.autocast('cuda'):\n            out = model(x)\n        out");
+        let cast = FIRES.replace(
+            "        model(x)",
+            "        with torch.autocast('cuda'):\n            out = model(x)\n        out",
+        );
         assert!(findings_of(ID, &[("train.py", &cast)]).is_empty());
         assert!(findings_of(ID, &[("train.py", &FIRES.replace("'cuda'", "'cpu'"))]).is_empty());
     }
@@ -88,7 +105,16 @@ mod tests {
     #[test]
     fn look_alike() {
         // Another file of the same program does it.
-        let files = [("train.py", &*FIRES.replace("import torch", "import torch\nimport setup_model")), ("setup_model.py", "import torch\nmodel = model.to(torch.bfloat16)\n")];
+        let files = [
+            (
+                "train.py",
+                &*FIRES.replace("import torch", "import torch\nimport setup_model"),
+            ),
+            (
+                "setup_model.py",
+                "import torch\nmodel = model.to(torch.bfloat16)\n",
+            ),
+        ];
         assert!(findings_of(ID, &files).is_empty());
     }
 }

@@ -74,7 +74,10 @@ mod tests {
 
     #[test]
     fn fires() {
-        let files = [("old.py", "import torch\nprint 'x'\n"), ("config.yaml", "a: [1,\nb: {\n")];
+        let files = [
+            ("old.py", "import torch\nprint 'x'\n"),
+            ("config.yaml", "a: [1,\nb: {\n"),
+        ];
         let found = findings_of(ID, &files);
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].place().line, 2);
@@ -82,7 +85,16 @@ mod tests {
 
     #[test]
     fn quiet() {
-        assert!(findings_of(ID, &[("a.py", "\tx = 1\r\n".trim_start()), ("c.yaml", "a: &x 1\nb: *x\n")]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[
+                    ("a.py", "\tx = 1\r\n".trim_start()),
+                    ("c.yaml", "a: &x 1\nb: *x\n")
+                ]
+            )
+            .is_empty()
+        );
     }
 
     #[test]

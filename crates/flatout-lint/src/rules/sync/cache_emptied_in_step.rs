@@ -50,7 +50,10 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             Hot::Evaluation => message!(en: "for every batch evaluated", zh: "在评估的每个 batch"),
         };
         let title = flatout_core::Message {
-            en: format!("the GPU's memory cache is thrown away {} and allocated anew", every.en),
+            en: format!(
+                "the GPU's memory cache is thrown away {} and allocated anew",
+                every.en
+            ),
             zh: format!("{}都清空显存缓存，随后又重新分配", every.zh),
         };
         let found = report.at(call, title);
@@ -87,7 +90,10 @@ mod tests {
 
     #[test]
     fn look_alike() {
-        let on_failure = FIRES.replace("    loss.backward()\n    torch.cuda.empty_cache()", "    try:\n        loss.backward()\n    except RuntimeError:\n        torch.cuda.empty_cache()");
+        let on_failure = FIRES.replace(
+            "    loss.backward()\n    torch.cuda.empty_cache()",
+            "    try:\n        loss.backward()\n    except RuntimeError:\n        torch.cuda.empty_cache()",
+        );
         assert!(findings_of(ID, &[("train.py", &on_failure)]).is_empty());
     }
 }

@@ -40,7 +40,9 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for (call, hot) in cuda_hot_calls(project, module) {
-        let is_metric = call.call_name().is_some_and(|name| name.starts_with("sklearn.metrics.") || name.starts_with("scipy.stats."));
+        let is_metric = call
+            .call_name()
+            .is_some_and(|name| name.starts_with("sklearn.metrics.") || name.starts_with("scipy.stats."));
         if hot != Hot::Step || !is_metric {
             continue;
         }

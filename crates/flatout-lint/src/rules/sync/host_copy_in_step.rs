@@ -40,7 +40,9 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for (call, hot) in cuda_hot_calls(project, module) {
-        let Some((receiver, method)) = call.method_call() else { continue };
+        let Some((receiver, method)) = call.method_call() else {
+            continue;
+        };
         if hot != Hot::Step || !copies(call, receiver, method) || is_inner(call) {
             continue;
         }
@@ -61,7 +63,12 @@ pub(crate) fn copies(call: Code<'_>, receiver: Code<'_>, method: &str) -> bool {
     let from_device = |code: Code<'_>| !from_host(code);
     match method {
         // Modules and whole state dictionaries have `.cpu()` too; only values count.
-        "cpu" => call.argument_count() == 0 && receiver.definition().is_none() && from_device(receiver) && !is_module(receiver),
+        "cpu" => {
+            call.argument_count() == 0
+                && receiver.definition().is_none()
+                && from_device(receiver)
+                && !is_module(receiver)
+        }
         // On NumPy's own arrays and pandas objects these methods are harmless.
         "numpy" | "tolist" => receiver.is_device_tensor() || ends_on_host(receiver),
         _ => false,
@@ -83,19 +90,34 @@ fn ends_on_host(code: Code<'_>) -> bool {
 
 fn is_module(code: Code<'_>) -> bool {
     // `x.cpu().parameters()`
-    let used = code.parent().and_then(|attribute| attribute.parent()).and_then(Code::parent);
+    let used = code
+        .parent()
+        .and_then(|attribute| attribute.parent())
+        .and_then(Code::parent);
     let asked = used.and_then(Code::as_attribute).map(|(_, name)| name);
-    if matches!(asked, Some("parameters" | "state_dict" | "eval" | "named_parameters")) {
+    if matches!(
+        asked,
+        Some("parameters" | "state_dict" | "eval" | "named_parameters")
+    ) {
         return true;
     }
     let text = code.text();
-    ["model", "net", "module", "state_dict"].iter().any(|word| text.rsplit('.').next().is_some_and(|last| last.starts_with(word)))
+    ["model", "net", "module", "state_dict"]
+        .iter()
+        .any(|word| text.rsplit('.').next().is_some_and(|last| last.starts_with(word)))
 }
 
 /// The `.cpu()` of `x.cpu().numpy()`: told once, at the outer call.
 pub(crate) fn is_inner(call: Code<'_>) -> bool {
-    let Some(attribute) = call.parent().filter(|parent| parent.as_attribute().is_some()) else { return false };
-    let Some(outer) = attribute.parent().filter(|outer| outer.callee() == Some(attribute)) else { return false };
+    let Some(attribute) = call.parent().filter(|parent| parent.as_attribute().is_some()) else {
+        return false;
+    };
+    let Some(outer) = attribute
+        .parent()
+        .filter(|outer| outer.callee() == Some(attribute))
+    else {
+        return false;
+    };
     match outer.method_call() {
         Some((_, "numpy" | "tolist" | "item")) => true,
         Some((_, "detach" | "float" | "squeeze" | "view" | "reshape" | "flatten")) => is_inner(outer),
@@ -131,6 +153,16 @@ mod tests {
         // Gradients looked at for a plot, in a program that trains elsewhere.
         let plot = "import torch\ndef look(model, x):\n    out = model(x)\n    out.sum().backward()\n    plot(out.cpu().numpy())\nfor x in ranges:\n    look(model.cuda(), x)\nfor x in loader:\n    model(x).backward()\n    optimizer.step()\n";
         assert!(findings_of(ID, &[("train.py", plot)]).is_empty());
-        assert_eq!(findings_of(ID, &[("train.py", &plot.replace("    plot(", "    optimizer.step()\n    plot("))]).len(), 1);
+        assert_eq!(
+            findings_of(
+                ID,
+                &[(
+                    "train.py",
+                    &plot.replace("    plot(", "    optimizer.step()\n    plot(")
+                )]
+            )
+            .len(),
+            1
+        );
     }
 }

@@ -42,7 +42,9 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for (call, hot) in cuda_hot_calls(project, module) {
-        let Some((receiver, "item")) = call.method_call() else { continue };
+        let Some((receiver, "item")) = call.method_call() else {
+            continue;
+        };
         if hot != Hot::Step || call.argument_count() != 0 || from_host(receiver) {
             continue;
         }
@@ -72,12 +74,27 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 /// `total += loss.item()`, maybe times a batch size: then `.detach()` serves as well.
 fn accumulated(call: Code<'_>) -> Option<flatout_core::Edit> {
     let mut above = call.parent()?;
-    while matches!(above.kind(), Kind::Binary { operator: Operator::Multiply | Operator::Divide, .. }) {
+    while matches!(
+        above.kind(),
+        Kind::Binary {
+            operator: Operator::Multiply | Operator::Divide,
+            ..
+        }
+    ) {
         above = above.parent()?;
     }
-    let Kind::AugmentedAssign { operator: Operator::Add, target, .. } = above.kind() else { return None };
+    let Kind::AugmentedAssign {
+        operator: Operator::Add,
+        target,
+        ..
+    } = above.kind()
+    else {
+        return None;
+    };
     matches!(above.at(*target).kind(), Kind::Name).then_some(())?;
-    let Kind::Attribute { name, .. } = call.callee()?.kind() else { return None };
+    let Kind::Attribute { name, .. } = call.callee()?.kind() else {
+        return None;
+    };
     Some(call.edit(*name, "detach"))
 }
 
@@ -103,7 +120,10 @@ mod tests {
 
     #[test]
     fn quiet() {
-        let interval = FIRES.replace("        total += loss.item() * x.size(0)\n", "        if step % 50 == 0:\n            print(loss.item())\n");
+        let interval = FIRES.replace(
+            "        total += loss.item() * x.size(0)\n",
+            "        if step % 50 == 0:\n            print(loss.item())\n",
+        );
         assert!(findings_of(ID, &[("train.py", &interval)]).is_empty());
         let epoch = FIRES.replace("        total += loss.item()", "    total += loss.item()");
         assert!(findings_of(ID, &[("train.py", &epoch)]).is_empty());
@@ -115,7 +135,9 @@ mod tests {
     fn look_alike() {
         let other = FIRES.replace("loss.item() * x.size(0)", "len(list(state.items()))");
         assert!(findings_of(ID, &[("train.py", &other)]).is_empty());
-        let numpy = FIRES.replace("import torch", "import torch\nimport numpy as np").replace("loss.item()", "np.mean(x_host).item()");
+        let numpy = FIRES
+            .replace("import torch", "import torch\nimport numpy as np")
+            .replace("loss.item()", "np.mean(x_host).item()");
         assert!(findings_of(ID, &[("train.py", &numpy)]).is_empty());
     }
 }

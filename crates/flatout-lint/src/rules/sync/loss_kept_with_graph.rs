@@ -47,8 +47,16 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             .filter_map(|(receiver, _)| receiver.as_name())
             .collect();
         for code in around.runs() {
-            let Some(loss) = kept(code).filter(|loss| loss.as_name().is_some_and(|name| losses.contains(&name))) else { continue };
-            if is_summed_loss(code, &losses) || code.hot() != Some(Hot::Step) || made_in(code, around) || is_detached(loss) {
+            let Some(loss) =
+                kept(code).filter(|loss| loss.as_name().is_some_and(|name| losses.contains(&name)))
+            else {
+                continue;
+            };
+            if is_summed_loss(code, &losses)
+                || code.hot() != Some(Hot::Step)
+                || made_in(code, around)
+                || is_detached(loss)
+            {
                 continue;
             }
             let name = loss.text();
@@ -71,9 +79,11 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 /// The value that `total += value` or `list.append(value)` keeps.
 fn kept(code: Code<'_>) -> Option<Code<'_>> {
     match code.kind() {
-        Kind::AugmentedAssign { operator: Operator::Add, value, target } => {
-            matches!(code.at(*target).kind(), Kind::Name).then(|| code.at(*value))
-        }
+        Kind::AugmentedAssign {
+            operator: Operator::Add,
+            value,
+            target,
+        } => matches!(code.at(*target).kind(), Kind::Name).then(|| code.at(*value)),
         Kind::Call { .. } if code.is_method("append") => code.positional(0),
         _ => None,
     }
@@ -82,7 +92,10 @@ fn kept(code: Code<'_>) -> Option<Code<'_>> {
 /// `loss += part` where `loss.backward()` follows.
 fn is_summed_loss(code: Code<'_>, losses: &[&str]) -> bool {
     match code.kind() {
-        Kind::AugmentedAssign { target, .. } => code.at(*target).as_name().is_some_and(|name| losses.contains(&name)),
+        Kind::AugmentedAssign { target, .. } => code
+            .at(*target)
+            .as_name()
+            .is_some_and(|name| losses.contains(&name)),
         _ => code.method_call().and_then(|(list, _)| list.as_name()).is_none(),
     }
 }
@@ -98,14 +111,19 @@ fn made_in(code: Code<'_>, around: Code<'_>) -> bool {
     };
     let bindings = target.own_bindings();
     let begins = |one: &crate::python::Binding| matches!(one.bound, Bound::Value { .. });
-    bindings.iter().any(|one| begins(one) && around.tree().contains(around.id, one.at))
+    bindings
+        .iter()
+        .any(|one| begins(one) && around.tree().contains(around.id, one.at))
         || !bindings.iter().any(begins)
 }
 
 /// The name was detached or turned into a number before it is kept.
 fn is_detached(loss: Code<'_>) -> bool {
     loss.own_bindings().iter().any(|one| match one.bound {
-        Bound::Value { value, .. } => loss.at(value).method_call().is_some_and(|(_, method)| matches!(method, "item" | "detach")),
+        Bound::Value { value, .. } => loss
+            .at(value)
+            .method_call()
+            .is_some_and(|(_, method)| matches!(method, "item" | "detach")),
         _ => false,
     })
 }
@@ -120,14 +138,22 @@ mod tests {
     fn fires() {
         assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
         assert!(edits_of(ID, FIRES).contains("total += loss.detach()"));
-        let list = FIRES.replace("total += loss", "kept.append(loss)").replace("total = 0", "kept = []");
+        let list = FIRES
+            .replace("total += loss", "kept.append(loss)")
+            .replace("total = 0", "kept = []");
         assert_eq!(findings_of(ID, &[("train.py", &list)]).len(), 1);
     }
 
     #[test]
     fn quiet() {
         for value in ["loss.item()", "loss.detach()", "float(loss)"] {
-            assert!(findings_of(ID, &[("train.py", &FIRES.replace("+= loss", &format!("+= {value}")))]).is_empty());
+            assert!(
+                findings_of(
+                    ID,
+                    &[("train.py", &FIRES.replace("+= loss", &format!("+= {value}")))]
+                )
+                .is_empty()
+            );
         }
     }
 
@@ -135,7 +161,9 @@ mod tests {
     fn look_alike() {
         let summed = "import torch\nfor x in loader:\n    loss = 0\n    for part in heads:\n        loss += part(x)\n    loss.backward()\n";
         assert!(findings_of(ID, &[("train.py", summed)]).is_empty());
-        let each_step = FIRES.replace("    loss = model(x)", "    total = 0\n    loss = model(x)").replace("total = 0\nfor", "for");
+        let each_step = FIRES
+            .replace("    loss = model(x)", "    total = 0\n    loss = model(x)")
+            .replace("total = 0\nfor", "for");
         assert!(findings_of(ID, &[("train.py", &each_step)]).is_empty());
     }
 }

@@ -40,11 +40,16 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for (call, hot) in cuda_hot_calls(project, module) {
-        let converts = call.callee().and_then(Code::as_name).is_some_and(|name| matches!(name, "float" | "int" | "bool"));
+        let converts = call
+            .callee()
+            .and_then(Code::as_name)
+            .is_some_and(|name| matches!(name, "float" | "int" | "bool"));
         if hot != Hot::Step || !converts || call.argument_count() != 1 {
             continue;
         }
-        let Some(argument) = call.positional(0).filter(|argument| argument.is_device_tensor()) else { continue };
+        let Some(argument) = call.positional(0).filter(|argument| argument.is_device_tensor()) else {
+            continue;
+        };
         let text = call.brief();
         let found = report.at(
             call,
@@ -52,7 +57,13 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         );
         tell_hot(found, call);
         let added = call.parent().is_some_and(|parent| {
-            matches!(parent.kind(), Kind::AugmentedAssign { operator: Operator::Add, .. })
+            matches!(
+                parent.kind(),
+                Kind::AugmentedAssign {
+                    operator: Operator::Add,
+                    ..
+                }
+            )
         });
         let say = message!(en: "keep `.detach()` and convert only when it is shown", zh: "保留 `.detach()`，需要显示时再转换");
         if added && matches!(argument.kind(), Kind::Name) {
@@ -78,14 +89,32 @@ mod tests {
 
     #[test]
     fn quiet() {
-        assert!(findings_of(ID, &[("train.py", &FIRES.replace("float(loss)", "loss.detach()"))]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("train.py", &FIRES.replace("float(loss)", "loss.detach()"))]
+            )
+            .is_empty()
+        );
         let interval = FIRES.replace("    total +=", "    if i % 10 == 0: total +=");
         assert!(findings_of(ID, &[("train.py", &interval)]).is_empty());
     }
 
     #[test]
     fn look_alike() {
-        assert!(findings_of(ID, &[("train.py", &FIRES.replace("float(loss)", "float(len(x))"))]).is_empty());
-        assert!(findings_of(ID, &[("train.py", &FIRES.replace("float(loss)", "int(row['count'])"))]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("train.py", &FIRES.replace("float(loss)", "float(len(x))"))]
+            )
+            .is_empty()
+        );
+        assert!(
+            findings_of(
+                ID,
+                &[("train.py", &FIRES.replace("float(loss)", "int(row['count'])"))]
+            )
+            .is_empty()
+        );
     }
 }

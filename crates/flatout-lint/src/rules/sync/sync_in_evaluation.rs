@@ -42,8 +42,12 @@ pub const CHECK: Check = Check::Module(check);
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     let mut told: Vec<NodeId> = Vec::new();
     for (call, hot) in cuda_hot_calls(project, module) {
-        let Some((receiver, method)) = call.method_call() else { continue };
-        let Some(around) = call.loop_around(LoopRole::Evaluation) else { continue };
+        let Some((receiver, method)) = call.method_call() else {
+            continue;
+        };
+        let Some(around) = call.loop_around(LoopRole::Evaluation) else {
+            continue;
+        };
         let syncs = match method {
             "item" => call.argument_count() == 0 && !from_host(receiver),
             _ => copies(call, receiver, method) && !is_inner(call),
@@ -79,7 +83,9 @@ mod tests {
 
     #[test]
     fn quiet() {
-        let device = FIRES.replace(".item()", "").replace("return correct", "return correct.item()");
+        let device = FIRES
+            .replace(".item()", "")
+            .replace("return correct", "return correct.item()");
         assert!(findings_of(ID, &[("evaluate.py", &device)]).is_empty());
     }
 

@@ -40,7 +40,9 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for (call, hot) in project.hot_calls(module) {
-        if hot != Hot::Step || !call.calls_one_of(&["torch.cuda.synchronize", "torch.cuda.current_stream.synchronize"]) {
+        if hot != Hot::Step
+            || !call.calls_one_of(&["torch.cuda.synchronize", "torch.cuda.current_stream.synchronize"])
+        {
             continue;
         }
         let found = report.at(
@@ -78,7 +80,10 @@ mod tests {
     #[test]
     fn fires() {
         assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
-        assert_eq!(edits_of(ID, FIRES), FIRES.replace("    torch.cuda.synchronize()\n", ""));
+        assert_eq!(
+            edits_of(ID, FIRES),
+            FIRES.replace("    torch.cuda.synchronize()\n", "")
+        );
     }
 
     #[test]
@@ -89,7 +94,10 @@ mod tests {
 
     #[test]
     fn look_alike() {
-        let profiling = FIRES.replace("    torch.cuda.synchronize()", "    if args.profile:\n        torch.cuda.synchronize()");
+        let profiling = FIRES.replace(
+            "    torch.cuda.synchronize()",
+            "    if args.profile:\n        torch.cuda.synchronize()",
+        );
         assert!(findings_of(ID, &[("train.py", &profiling)]).is_empty());
         let other = FIRES.replace("torch.cuda.synchronize()", "barrier.synchronize()");
         assert!(findings_of(ID, &[("train.py", &other)]).is_empty());

@@ -43,9 +43,17 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         if hot != Hot::Step || !prints(call) {
             continue;
         }
-        let Some(arguments) = call.arguments() else { continue };
-        let mut shown = arguments.positional.iter().map(|id| call.at(*id)).flat_map(shown_values);
-        let Some(tensor) = shown.find(|value| value.is_device_tensor()) else { continue };
+        let Some(arguments) = call.arguments() else {
+            continue;
+        };
+        let mut shown = arguments
+            .positional
+            .iter()
+            .map(|id| call.at(*id))
+            .flat_map(shown_values);
+        let Some(tensor) = shown.find(|value| value.is_device_tensor()) else {
+            continue;
+        };
         let text = tensor.brief();
         let found = report.at(
             call,
@@ -57,7 +65,10 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 }
 
 fn prints(call: Code<'_>) -> bool {
-    let by_print = call.callee().is_some_and(|callee| callee.as_name() == Some("print")) && call.bindings("print").is_empty();
+    let by_print = call
+        .callee()
+        .is_some_and(|callee| callee.as_name() == Some("print"))
+        && call.bindings("print").is_empty();
     let by_logger = call.method_call().is_some_and(|(receiver, method)| {
         matches!(method, "info" | "debug" | "warning") && receiver.text().to_ascii_lowercase().contains("log")
     });
@@ -67,7 +78,11 @@ fn prints(call: Code<'_>) -> bool {
 /// The argument itself, or the values of an f-string.
 fn shown_values(code: Code<'_>) -> Vec<Code<'_>> {
     match code.kind() {
-        Kind::Formatted => code.subtree().skip(1).filter(|inner| inner.parent() == Some(code)).collect(),
+        Kind::Formatted => code
+            .subtree()
+            .skip(1)
+            .filter(|inner| inner.parent() == Some(code))
+            .collect(),
         _ => vec![code],
     }
 }
@@ -81,7 +96,14 @@ mod tests {
     #[test]
     fn fires() {
         assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
-        assert_eq!(findings_of(ID, &[("train.py", &FIRES.replace("f'loss {loss:.3f}'", "'loss', loss"))]).len(), 1);
+        assert_eq!(
+            findings_of(
+                ID,
+                &[("train.py", &FIRES.replace("f'loss {loss:.3f}'", "'loss', loss"))]
+            )
+            .len(),
+            1
+        );
     }
 
     #[test]

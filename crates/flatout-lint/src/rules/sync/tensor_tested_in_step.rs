@@ -61,7 +61,10 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 
 fn tests(code: Code<'_>) -> Vec<Code<'_>> {
     match code.kind() {
-        Kind::If(clauses) => clauses.iter().filter_map(|(test, _)| test.map(|test| code.at(test))).collect(),
+        Kind::If(clauses) => clauses
+            .iter()
+            .filter_map(|(test, _)| test.map(|test| code.at(test)))
+            .collect(),
         _ => Vec::new(),
     }
 }
@@ -70,9 +73,20 @@ fn is_tensor_test(test: Code<'_>) -> bool {
     match test.kind() {
         Kind::Not(inner) => is_tensor_test(test.at(*inner)),
         Kind::Logical(parts) => parts.iter().any(|part| is_tensor_test(test.at(*part))),
-        Kind::Compare { left, operators, comparators } => {
-            let by_value = operators.iter().all(|one| !matches!(one, Operator::Is | Operator::IsNot | Operator::In | Operator::NotIn));
-            let none = comparators.iter().any(|id| matches!(test.at(*id).kind(), Kind::None));
+        Kind::Compare {
+            left,
+            operators,
+            comparators,
+        } => {
+            let by_value = operators.iter().all(|one| {
+                !matches!(
+                    one,
+                    Operator::Is | Operator::IsNot | Operator::In | Operator::NotIn
+                )
+            });
+            let none = comparators
+                .iter()
+                .any(|id| matches!(test.at(*id).kind(), Kind::None));
             by_value && !none && test.at(*left).is_device_tensor()
         }
         Kind::Call { .. } => test.is_device_tensor(),
@@ -102,18 +116,39 @@ mod tests {
     #[test]
     fn fires() {
         assert_eq!(findings_of(ID, &[("train.py", FIRES)]).len(), 1);
-        assert_eq!(findings_of(ID, &[("train.py", &FIRES.replace("torch.isnan(loss)", "loss > 10"))]).len(), 1);
+        assert_eq!(
+            findings_of(
+                ID,
+                &[("train.py", &FIRES.replace("torch.isnan(loss)", "loss > 10"))]
+            )
+            .len(),
+            1
+        );
     }
 
     #[test]
     fn quiet() {
-        assert!(findings_of(ID, &[("train.py", &FIRES.replace("torch.isnan(loss)", "epoch > 10"))]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("train.py", &FIRES.replace("torch.isnan(loss)", "epoch > 10"))]
+            )
+            .is_empty()
+        );
     }
 
     #[test]
     fn look_alike() {
-        for test in ["loss is None", "torch.is_tensor(loss)", "loss.dim() > 1", "torch.cuda.is_available()"] {
-            assert!(findings_of(ID, &[("train.py", &FIRES.replace("torch.isnan(loss)", test))]).is_empty(), "{test}");
+        for test in [
+            "loss is None",
+            "torch.is_tensor(loss)",
+            "loss.dim() > 1",
+            "torch.cuda.is_available()",
+        ] {
+            assert!(
+                findings_of(ID, &[("train.py", &FIRES.replace("torch.isnan(loss)", test))]).is_empty(),
+                "{test}"
+            );
         }
     }
 }

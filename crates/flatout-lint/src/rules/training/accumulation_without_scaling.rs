@@ -40,10 +40,21 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for around in project.flow().loops(project, module, LoopRole::Step) {
-        let Some(backward) = around.calls_inside().find(|call| is_plain_backward(*call)) else { continue };
-        let steps = around.calls_inside().filter(|call| call.is_method("step") && !call.text().contains("scheduler"));
-        let Some(count) = steps.into_iter().find_map(|call| accumulation_around(call, around)) else { continue };
-        if divides(around.body_around(), count) || project.program_mentions(module, &["Accelerator", "deepspeed"]) {
+        let Some(backward) = around.calls_inside().find(|call| is_plain_backward(*call)) else {
+            continue;
+        };
+        let steps = around
+            .calls_inside()
+            .filter(|call| call.is_method("step") && !call.text().contains("scheduler"));
+        let Some(count) = steps
+            .into_iter()
+            .find_map(|call| accumulation_around(call, around))
+        else {
+            continue;
+        };
+        if divides(around.body_around(), count)
+            || project.program_mentions(module, &["Accelerator", "deepspeed"])
+        {
             continue;
         }
         let text = backward.brief();
@@ -67,17 +78,31 @@ fn is_plain_backward(call: Code<'_>) -> bool {
 
 /// The `accumulation` of `if (step + 1) % accumulation == 0:` around the optimizer's step.
 fn accumulation_around<'p>(call: Code<'p>, around: Code<'p>) -> Option<&'p str> {
-    call.ancestors().take_while(|above| *above != around).find_map(|above| {
-        let Kind::If(clauses) = above.kind() else { return None };
-        let tests = clauses.iter().filter_map(|(test, _)| *test);
-        tests.flat_map(|test| above.at(test).subtree()).find_map(|code| match code.kind() {
-            Kind::Binary { operator: Operator::Modulo, right, .. } => {
-                let right = code.at(*right);
-                right.text().to_ascii_lowercase().contains("accum").then(|| right.text())
-            }
-            _ => None,
+    call.ancestors()
+        .take_while(|above| *above != around)
+        .find_map(|above| {
+            let Kind::If(clauses) = above.kind() else {
+                return None;
+            };
+            let tests = clauses.iter().filter_map(|(test, _)| *test);
+            tests
+                .flat_map(|test| above.at(test).subtree())
+                .find_map(|code| match code.kind() {
+                    Kind::Binary {
+                        operator: Operator::Modulo,
+                        right,
+                        ..
+                    } => {
+                        let right = code.at(*right);
+                        right
+                            .text()
+                            .to_ascii_lowercase()
+                            .contains("accum")
+                            .then(|| right.text())
+                    }
+                    _ => None,
+                })
         })
-    })
 }
 
 /// Something is divided (or multiplied by a fraction) in the function, by a name about accumulation.
@@ -87,8 +112,16 @@ fn divides(body: Code<'_>, count: &str) -> bool {
         text.contains(count) || text.to_ascii_lowercase().contains("accum")
     };
     body.subtree().any(|code| match code.kind() {
-        Kind::Binary { operator: Operator::Divide | Operator::Multiply, right, .. } => about(code.at(*right)),
-        Kind::AugmentedAssign { operator: Operator::Divide | Operator::Multiply, value, .. } => about(code.at(*value)),
+        Kind::Binary {
+            operator: Operator::Divide | Operator::Multiply,
+            right,
+            ..
+        } => about(code.at(*right)),
+        Kind::AugmentedAssign {
+            operator: Operator::Divide | Operator::Multiply,
+            value,
+            ..
+        } => about(code.at(*value)),
         _ => false,
     })
 }
@@ -108,7 +141,10 @@ mod tests {
 
     #[test]
     fn quiet() {
-        for line in ["    loss = model(x) / accum_steps", "    loss = model(x)\n    loss /= accum_steps"] {
+        for line in [
+            "    loss = model(x) / accum_steps",
+            "    loss = model(x)\n    loss /= accum_steps",
+        ] {
             assert!(findings_of(ID, &[("train.py", &FIRES.replace("    loss = model(x)", line))]).is_empty());
         }
     }

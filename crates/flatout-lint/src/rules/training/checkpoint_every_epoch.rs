@@ -40,8 +40,13 @@ pub const SEVERITY: Severity = Severity::Information;
 pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
-    for call in project.torch_calls(module).filter(|call| call.calls("torch.save")) {
-        let Some(epochs) = many_epochs_of(call) else { continue };
+    for call in project
+        .torch_calls(module)
+        .filter(|call| call.calls("torch.save"))
+    {
+        let Some(epochs) = many_epochs_of(call) else {
+            continue;
+        };
         report
             .at(
                 call,
@@ -82,6 +87,12 @@ mod tests {
         let best = FIRES.replace("    torch.save", "    if score > best: torch.save");
         assert!(findings_of(ID, &[("train.py", &best)]).is_empty());
         // After the training, once.
-        assert!(findings_of(ID, &[("train.py", &FIRES.replace("    torch.save", "torch.save"))]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("train.py", &FIRES.replace("    torch.save", "torch.save"))]
+            )
+            .is_empty()
+        );
     }
 }

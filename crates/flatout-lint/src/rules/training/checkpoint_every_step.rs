@@ -44,12 +44,18 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             continue;
         }
         // Batches come from a loader; a loop over anything else may be a loop over epochs.
-        let over_loader = call.loop_around(LoopRole::Step).and_then(Code::iterator).is_some_and(Code::is_loader);
+        let over_loader = call
+            .loop_around(LoopRole::Step)
+            .and_then(Code::iterator)
+            .is_some_and(Code::is_loader);
         if !over_loader {
             continue;
         }
         report
-            .at(call, message!(en: "a checkpoint is written at every step", zh: "每一步都写一次检查点"))
+            .at(
+                call,
+                message!(en: "a checkpoint is written at every step", zh: "每一步都写一次检查点"),
+            )
             .advice(message!(
                 en: "save every so many steps, or once an epoch",
                 zh: "每隔若干步或每个 epoch 保存一次"
@@ -79,7 +85,13 @@ mod tests {
     fn quiet() {
         let interval = FIRES.replace("    torch.save", "    if step % 1000 == 0: torch.save");
         assert!(findings_of(ID, &[("train.py", &interval)]).is_empty());
-        assert!(findings_of(ID, &[("train.py", &FIRES.replace("    torch.save", "torch.save"))]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[("train.py", &FIRES.replace("    torch.save", "torch.save"))]
+            )
+            .is_empty()
+        );
     }
 
     #[test]

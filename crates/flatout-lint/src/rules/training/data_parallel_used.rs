@@ -77,7 +77,8 @@ mod tests {
 
     #[test]
     fn look_alike() {
-        let code = "import torch.nn as nn\nplain = model.module if isinstance(model, nn.DataParallel) else model\n";
+        let code =
+            "import torch.nn as nn\nplain = model.module if isinstance(model, nn.DataParallel) else model\n";
         assert!(findings_of(ID, &[("train.py", code)]).is_empty());
     }
 }

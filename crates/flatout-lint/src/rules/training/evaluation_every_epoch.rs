@@ -41,11 +41,15 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for call in project.torch_calls(module) {
-        let Some(function) = call.target().filter(|target| target.as_function().is_some()) else { continue };
+        let Some(function) = call.target().filter(|target| target.as_function().is_some()) else {
+            continue;
+        };
         if !project.flow().evaluates(function) || is_needed(call) {
             continue;
         }
-        let Some(epochs) = many_epochs_of(call) else { continue };
+        let Some(epochs) = many_epochs_of(call) else {
+            continue;
+        };
         let text = call.callee().map_or("", Code::text);
         report
             .at(
@@ -65,12 +69,16 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 
 /// The score decides something at every epoch: `scheduler.step(score)`, early stopping.
 fn is_needed(call: Code<'_>) -> bool {
-    let Some(around) = epoch_of(call) else { return false };
+    let Some(around) = epoch_of(call) else {
+        return false;
+    };
     let stops = around.subtree().any(|code| matches!(code.kind(), Kind::Break));
     let plateau = around.calls_inside().any(|other| {
         other.is_method("step")
             && other.positional(0).is_some()
-            && other.method_call().is_some_and(|(receiver, _)| receiver.text().to_ascii_lowercase().contains("sched"))
+            && other
+                .method_call()
+                .is_some_and(|(receiver, _)| receiver.text().to_ascii_lowercase().contains("sched"))
     });
     stops || plateau
 }
@@ -86,13 +94,24 @@ mod tests {
         let found = findings_of(ID, &[("train.py", FIRES)]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].place().line, 8);
-        let counted = FIRES.replace("range(100)", "range(1, epochs + 1)").replace("for epoch", "epochs = 50\nfor epoch");
+        let counted = FIRES
+            .replace("range(100)", "range(1, epochs + 1)")
+            .replace("for epoch", "epochs = 50\nfor epoch");
         assert_eq!(findings_of(ID, &[("train.py", &counted)]).len(), 1);
     }
 
     #[test]
     fn quiet() {
-        assert!(findings_of(ID, &[("train.py", &FIRES.replace("    validate(", "    if epoch % 5 == 0: validate("))]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[(
+                    "train.py",
+                    &FIRES.replace("    validate(", "    if epoch % 5 == 0: validate(")
+                )]
+            )
+            .is_empty()
+        );
         assert!(findings_of(ID, &[("train.py", &FIRES.replace("range(100)", "range(5)"))]).is_empty());
         assert!(findings_of(ID, &[("train.py", &FIRES.replace("range(100)", "range(count)"))]).is_empty());
     }
@@ -100,7 +119,10 @@ mod tests {
     #[test]
     fn look_alike() {
         for needed in ["    if score > 3: break\n", "    scheduler.step(score)\n"] {
-            assert!(findings_of(ID, &[("train.py", &format!("{FIRES}{needed}"))]).is_empty(), "{needed}");
+            assert!(
+                findings_of(ID, &[("train.py", &format!("{FIRES}{needed}"))]).is_empty(),
+                "{needed}"
+            );
         }
     }
 }

@@ -40,11 +40,15 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for (call, hot) in project.hot_calls(module) {
-        let Some(function) = call.target().filter(|target| target.as_function().is_some()) else { continue };
+        let Some(function) = call.target().filter(|target| target.as_function().is_some()) else {
+            continue;
+        };
         if hot != Hot::Step || !project.flow().evaluates(function) || has_condition(call) {
             continue;
         }
-        let Some(around) = call.loop_around(LoopRole::Step) else { continue };
+        let Some(around) = call.loop_around(LoopRole::Step) else {
+            continue;
+        };
         if !around.iterator().is_some_and(Code::is_loader) {
             continue;
         }
@@ -57,7 +61,9 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 }
 
 fn has_condition(call: Code<'_>) -> bool {
-    call.ancestors().take_while(|above| !above.is_loop()).any(|above| matches!(above.kind(), Kind::If(_)))
+    call.ancestors()
+        .take_while(|above| !above.is_loop())
+        .any(|above| matches!(above.kind(), Kind::If(_)))
 }
 
 #[cfg(test)]
@@ -76,7 +82,16 @@ mod tests {
     #[test]
     fn quiet() {
         assert!(findings_of(ID, &[("train.py", &FIRES.replace("    validate(", "validate("))]).is_empty());
-        assert!(findings_of(ID, &[("train.py", &FIRES.replace("    validate(", "    if step % 500 == 0: validate("))]).is_empty());
+        assert!(
+            findings_of(
+                ID,
+                &[(
+                    "train.py",
+                    &FIRES.replace("    validate(", "    if step % 500 == 0: validate(")
+                )]
+            )
+            .is_empty()
+        );
     }
 
     #[test]

@@ -40,12 +40,16 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     for around in project.flow().loops(project, module, LoopRole::Evaluation) {
-        let Some(function) = around.function_around() else { continue };
+        let Some(function) = around.function_around() else {
+            continue;
+        };
         // `requires_grad`, `autograd.grad`, `set_grad_enabled`: somebody has thought of gradients.
         if around.without_gradients() || function.text().contains("grad") || !switches_to_eval(function) {
             continue;
         }
-        let guarded_call = |call: Code<'_>| call.without_gradients() || call.body_around().text().contains("set_grad_enabled");
+        let guarded_call = |call: Code<'_>| {
+            call.without_gradients() || call.body_around().text().contains("set_grad_enabled")
+        };
         let mut callers = project.callers(function).peekable();
         if callers.peek().is_some() && callers.any(guarded_call) {
             continue;
@@ -65,9 +69,16 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             ),
         );
         let say = message!(en: "put `@torch.no_grad()` on the function", zh: "在函数上加 `@torch.no_grad()`");
-        let torch_is_here = around.bindings("torch").iter().any(|one| matches!(&one.bound, Bound::Import(path) if &**path == "torch"));
+        let torch_is_here = around
+            .bindings("torch")
+            .iter()
+            .any(|one| matches!(&one.bound, Bound::Import(path) if &**path == "torch"));
         if torch_is_here && function.decorators().next().is_none() && !function.text().starts_with("async") {
-            let line_break = if function.in_module().source.text.contains("\r\n") { "\r\n" } else { "\n" };
+            let line_break = if function.in_module().source.text.contains("\r\n") {
+                "\r\n"
+            } else {
+                "\n"
+            };
             let decorator = format!("@torch.no_grad(){line_break}{}", function.indentation());
             found.unsafe_fix(vec![function.insert_before(decorator)], say);
         } else {
@@ -77,7 +88,9 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
 }
 
 fn switches_to_eval(function: Code<'_>) -> bool {
-    function.calls_inside().any(|call| call.is_method("eval") && call.argument_count() == 0)
+    function
+        .calls_inside()
+        .any(|call| call.is_method("eval") && call.argument_count() == 0)
 }
 
 /// Something that was switched to evaluation is called in the loop.
@@ -88,7 +101,10 @@ fn calls_model(around: Code<'_>) -> bool {
         .filter(|call| call.is_method("eval"))
         .filter_map(|call| call.method_call().map(|(model, _)| model.text()))
         .collect();
-    around.calls_inside().any(|call| call.callee().is_some_and(|callee| models.contains(&callee.text())))
+    around.calls_inside().any(|call| {
+        call.callee()
+            .is_some_and(|callee| models.contains(&callee.text()))
+    })
 }
 
 #[cfg(test)]

@@ -18,15 +18,23 @@ const SCHEMA: u32 = 1;
 /// One line when a trial begins, one when it has ended.
 pub fn progress(progress: &Progress, options: &Options, context: &Context) {
     match progress {
-        Progress::Begins { number, changes, predicted } => {
+        Progress::Begins {
+            number,
+            changes,
+            predicted,
+        } => {
             let most = options.most_trials;
             let what = if changes.is_empty() && *number > 1 {
                 // The start or the best, which the table tells.
-                context.say(&message!(en: "one of those before, once more", zh: "重复测量之前的一次")).to_owned()
+                context
+                    .say(&message!(en: "one of those before, once more", zh: "重复测量之前的一次"))
+                    .to_owned()
             } else {
                 what(changes, context)
             };
-            let expected = predicted.map(|gain| message!(en: ", expecting {gain:.2}×", zh: "，预期 {gain:.2}×")).unwrap_or_default();
+            let expected = predicted
+                .map(|gain| message!(en: ", expecting {gain:.2}×", zh: "，预期 {gain:.2}×"))
+                .unwrap_or_default();
             let expected = context.say(&expected);
             eprintln!("{}", context.say(&message!(en: "trial {number} of at most {most}: {what}{expected} …", zh: "试验 {number}（最多 {most}）：{what}{expected} ……")));
         }
@@ -39,33 +47,56 @@ pub fn progress(progress: &Progress, options: &Options, context: &Context) {
 
 fn what(changes: &Settings, context: &Context) -> String {
     if changes.is_empty() {
-        return context.say(&message!(en: "the program as it is", zh: "程序原样")).to_owned();
+        return context
+            .say(&message!(en: "the program as it is", zh: "程序原样"))
+            .to_owned();
     }
     changes.to_string().replace(',', ", ")
 }
 
 fn samples(row: &Row) -> bool {
-    row.measured.as_ref().is_none_or(|measured| measured.samples.is_some())
+    row.measured
+        .as_ref()
+        .is_none_or(|measured| measured.samples.is_some())
 }
 
 fn score(row: &Row, options: &Options, context: &Context) -> String {
-    let Some(score) = row.score else { return "–".into() };
+    let Some(score) = row.score else {
+        return "–".into();
+    };
     let unit = options.objective.unit(samples(row));
     format!("{} {}", interval(score), context.say(&unit))
 }
 
 /// `12.3k (11.9k–12.7k)`
 fn interval(rate: Rate) -> String {
-    format!("{} ({}–{})", units::count(rate.mean), units::count(rate.low), units::count(rate.high))
+    format!(
+        "{} ({}–{})",
+        units::count(rate.mean),
+        units::count(rate.low),
+        units::count(rate.high)
+    )
 }
 
 fn verdict(row: &Row, context: &Context) -> (String, Tone) {
     let (words, tone) = match &row.verdict {
         Verdict::Start => (message!(en: "the start", zh: "起点"), Tone::Name),
-        Verdict::Kept { gain } => (message!(en: "kept: {gain:.2}×", zh: "保留：{gain:.2}×"), Tone::Good),
-        Verdict::Smaller => (message!(en: "kept: a smaller batch, as fast within 3%", zh: "保留：更小的 batch，差距在 3% 以内"), Tone::Good),
+        Verdict::Kept { gain } => (
+            message!(en: "kept: {gain:.2}×", zh: "保留：{gain:.2}×"),
+            Tone::Good,
+        ),
+        Verdict::Smaller => (
+            message!(en: "kept: a smaller batch, as fast within 3%", zh: "保留：更小的 batch，差距在 3% 以内"),
+            Tone::Good,
+        ),
         Verdict::Repeated => (message!(en: "measured again", zh: "重复测量"), Tone::Quiet),
-        Verdict::Refused { why } => (Message { en: format!("refused: {}", why.en), zh: format!("放弃：{}", why.zh) }, Tone::Quiet),
+        Verdict::Refused { why } => (
+            Message {
+                en: format!("refused: {}", why.en),
+                zh: format!("放弃：{}", why.zh),
+            },
+            Tone::Quiet,
+        ),
         Verdict::OutOfMemory { .. } => (message!(en: "out of memory", zh: "内存不足"), Tone::Warning),
     };
     (width::printable(context.say(&words)), tone)
@@ -73,7 +104,9 @@ fn verdict(row: &Row, context: &Context) -> (String, Tone) {
 
 /// The table of trials, the result in every form, and what no setting can mend.
 pub fn text(found: &Found, options: &Options, route: &Route, patch: &Patch, context: &Context) -> String {
-    let paint = Paint { colour: context.colour_on_stdout() };
+    let paint = Paint {
+        colour: context.colour_on_stdout(),
+    };
     let mut text = table(found, options, context).render(paint);
     text += "\n";
     if found.interrupted {
@@ -90,18 +123,35 @@ pub fn text(found: &Found, options: &Options, route: &Route, patch: &Patch, cont
 
 /// Settings of the start that the program was given and did not take.
 fn not_in_force(found: &Found, context: &Context) -> String {
-    let start = found.rows.iter().find(|row| matches!(row.verdict, Verdict::Start));
-    let told = start.and_then(|row| row.measured.as_ref()).map(|measured| measured.not_in_force.as_slice());
+    let start = found
+        .rows
+        .iter()
+        .find(|row| matches!(row.verdict, Verdict::Start));
+    let told = start
+        .and_then(|row| row.measured.as_ref())
+        .map(|measured| measured.not_in_force.as_slice());
     let mut text = String::new();
     for (key, why) in told.unwrap_or_default() {
         let why = context.say(why);
-        let _ = writeln!(text, "{}", context.say(&message!(en: "not in force: {key} ({why})", zh: "未生效：{key}（{why}）")));
+        let _ = writeln!(
+            text,
+            "{}",
+            context.say(&message!(en: "not in force: {key} ({why})", zh: "未生效：{key}（{why}）"))
+        );
     }
     text
 }
 
 fn table(found: &Found, options: &Options, context: &Context) -> Table {
-    let mut table = Table::new(&[Align::Right, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Left]);
+    let mut table = Table::new(&[
+        Align::Right,
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Left,
+    ]);
     let unit = options.objective.unit(found.measured.samples.is_some());
     let heads = [
         Message::verbatim("#"),
@@ -118,12 +168,28 @@ fn table(found: &Found, options: &Options, context: &Context) -> Table {
         let number = row.number.to_string();
         let what = what(&row.changes, context);
         let score = row.score.map_or("–".into(), interval);
-        let unknown = || row.knob.as_ref().map_or(String::new(), |_| context.say(&message!(en: "not known", zh: "未知")).to_owned());
+        let unknown = || {
+            row.knob.as_ref().map_or(String::new(), |_| {
+                context.say(&message!(en: "not known", zh: "未知")).to_owned()
+            })
+        };
         let predicted = row.predicted.map_or_else(unknown, |gain| format!("{gain:.2}×"));
-        let memory = measured.and_then(|measured| measured.memory_bytes).map_or(String::new(), |bytes| units::bytes(bytes as f64));
-        let power = measured.and_then(|measured| measured.power_w).map_or(String::new(), |watts| format!("{watts:.0} W"));
+        let memory = measured
+            .and_then(|measured| measured.memory_bytes)
+            .map_or(String::new(), |bytes| units::bytes(bytes as f64));
+        let power = measured
+            .and_then(|measured| measured.power_w)
+            .map_or(String::new(), |watts| format!("{watts:.0} W"));
         let (words, tone) = verdict(row, context);
-        table.toned_row([(&number, None), (&what, None), (&score, None), (&predicted, None), (&memory, None), (&power, None), (&words, Some(tone))]);
+        table.toned_row([
+            (&number, None),
+            (&what, None),
+            (&score, None),
+            (&predicted, None),
+            (&memory, None),
+            (&power, None),
+            (&words, Some(tone)),
+        ]);
     }
     table
 }
@@ -131,7 +197,11 @@ fn table(found: &Found, options: &Options, context: &Context) -> Table {
 fn result(found: &Found, options: &Options, route: &Route, context: &Context) -> String {
     let trials = found.rows.len();
     let time = units::duration(found.seconds);
-    let mended = found.mended.as_ref().map(|settings| mended(settings, context)).unwrap_or_default();
+    let mended = found
+        .mended
+        .as_ref()
+        .map(|settings| mended(settings, context))
+        .unwrap_or_default();
     if !found.changed {
         let words = message!(
             en: "Keep your settings: nothing tried was measurably better (trials: {trials}, in {time}).",
@@ -142,7 +212,10 @@ fn result(found: &Found, options: &Options, route: &Route, context: &Context) ->
     let gain = found.gain();
     let (mean, low, high) = (gain.mean, gain.low, gain.high);
     let unit = options.objective.unit(found.measured.samples.is_some());
-    let (before, after) = (units::count(found.start_score.mean), units::count(found.score.mean));
+    let (before, after) = (
+        units::count(found.start_score.mean),
+        units::count(found.score.mean),
+    );
     // A start whose interval holds nothing at all says how much it is at least, not at most.
     let words = if found.start_score.low > 0.0 {
         message!(
@@ -155,7 +228,9 @@ fn result(found: &Found, options: &Options, route: &Route, context: &Context) ->
             zh: "{mean:.2}×（至少 {low:.2}）：{before} → {after}"
         )
     };
-    let predicted = found.predicted().map_or("–".into(), |predicted| format!("{predicted:.2}×"));
+    let predicted = found
+        .predicted()
+        .map_or("–".into(), |predicted| format!("{predicted:.2}×"));
     let more = message!(en: "; predicted {predicted}; {trials} trials in {time}", zh: "；预测 {predicted}；{time} 内 {trials} 次试验");
     let mut text = mended;
     if found.mended.as_ref() == Some(&found.settings) {
@@ -166,17 +241,35 @@ fn result(found: &Found, options: &Options, route: &Route, context: &Context) ->
         );
         let _ = writeln!(text, "{}", context.say(&words));
     } else {
-        let _ = writeln!(text, "{} {}{}", context.say(&words), context.say(&unit), context.say(&more));
+        let _ = writeln!(
+            text,
+            "{} {}{}",
+            context.say(&words),
+            context.say(&unit),
+            context.say(&more)
+        );
     }
     let changes = found.changes();
     let _ = writeln!(text, "\n  flags    {}", flags(&changes).trim_end());
-    let applied: Settings = changes.0.iter().filter(|(key, _)| !route.carries(key)).map(|(key, value)| (key.clone(), value.clone())).collect();
+    let applied: Settings = changes
+        .0
+        .iter()
+        .filter(|(key, _)| !route.carries(key))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
     if !applied.is_empty() {
-        let _ = writeln!(text, "  apply    flatout run --apply {applied} -- {}", route.filled(&found.settings).join(" "));
+        let _ = writeln!(
+            text,
+            "  apply    flatout run --apply {applied} -- {}",
+            route.filled(&found.settings).join(" ")
+        );
     } else {
         let _ = writeln!(text, "  command  {}", route.filled(&found.settings).join(" "));
     }
-    if let Some((path, before, after)) = route.patched(&found.settings).filter(|(_, before, after)| before != after) {
+    if let Some((path, before, after)) = route
+        .patched(&found.settings)
+        .filter(|(_, before, after)| before != after)
+    {
         let _ = writeln!(text, "\n{}", diff(&path.display().to_string(), before, &after));
     }
     text
@@ -196,7 +289,13 @@ fn flags(changes: &Settings) -> String {
     let advice: Vec<Advice> = changes
         .0
         .iter()
-        .filter_map(|(key, value)| Some(Advice { key: settings::find(key)?.key, value: value.clone(), reason: Message::default() }))
+        .filter_map(|(key, value)| {
+            Some(Advice {
+                key: settings::find(key)?.key,
+                value: value.clone(),
+                reason: Message::default(),
+            })
+        })
         .collect();
     advise::render(&advice, Form::Flags, flatout_core::Language::English)
 }
@@ -204,9 +303,19 @@ fn flags(changes: &Settings) -> String {
 /// Only values changed, so lines stand where they stood.
 fn diff(path: &str, before: &str, after: &str) -> String {
     let mut text = format!("--- {path}\n+++ {path}\n");
-    for (index, (old, new)) in before.lines().zip(after.lines()).enumerate().filter(|(_, (old, new))| old != new) {
+    for (index, (old, new)) in before
+        .lines()
+        .zip(after.lines())
+        .enumerate()
+        .filter(|(_, (old, new))| old != new)
+    {
         let line = index + 1;
-        let _ = writeln!(text, "@@ -{line} +{line} @@\n-{}\n+{}", width::printable(old), width::printable(new));
+        let _ = writeln!(
+            text,
+            "@@ -{line} +{line} @@\n-{}\n+{}",
+            width::printable(old),
+            width::printable(new)
+        );
     }
     text
 }
@@ -227,12 +336,20 @@ fn noisy(found: &Found, context: &Context) -> String {
 
 /// A larger batch makes fewer updates: offered, never done in silence.
 fn behind(found: &Found, context: &Context) -> String {
-    let Some(batch) = found.changes().get("loader.batch_size").and_then(|value| value.parse::<f64>().ok()) else { return String::new() };
+    let Some(batch) = found
+        .changes()
+        .get("loader.batch_size")
+        .and_then(|value| value.parse::<f64>().ok())
+    else {
+        return String::new();
+    };
     if found.settings.get("optimizer.lr_scale").is_some() {
         return String::new();
     }
     let first = found.rows.iter().find_map(|row| row.measured.as_ref());
-    let Some(before) = first.and_then(Measurement::samples_a_step) else { return String::new() };
+    let Some(before) = first.and_then(Measurement::samples_a_step) else {
+        return String::new();
+    };
     if batch <= before {
         return String::new();
     }
@@ -245,14 +362,30 @@ fn behind(found: &Found, context: &Context) -> String {
 }
 
 fn unmended(findings: &[Finding], context: &Context) -> String {
-    let causes: Vec<&Finding> = findings.iter().filter(|finding| finding.kind == Kind::Cause).take(3).collect();
+    let causes: Vec<&Finding> = findings
+        .iter()
+        .filter(|finding| finding.kind == Kind::Cause)
+        .take(3)
+        .collect();
     if causes.is_empty() {
         return String::new();
     }
-    let mut text = format!("\n{}\n", context.say(&message!(en: "What the best run still suffers from:", zh: "最好的一次运行仍有的问题：")));
+    let mut text = format!(
+        "\n{}\n",
+        context.say(&message!(en: "What the best run still suffers from:", zh: "最好的一次运行仍有的问题："))
+    );
     for finding in causes {
-        let place = finding.places.first().map(|place| format!(" ({place})")).unwrap_or_default();
-        let _ = writeln!(text, "  {}{place} [flatout explain {}]", width::printable(context.say(&finding.title)), finding.rule);
+        let place = finding
+            .places
+            .first()
+            .map(|place| format!(" ({place})"))
+            .unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "  {}{place} [flatout explain {}]",
+            width::printable(context.say(&finding.title)),
+            finding.rule
+        );
     }
     text
 }

@@ -22,8 +22,16 @@ pub fn patch(found: &Found, route: &Route) -> Result<Patch> {
         .iter()
         .filter(|(key, _)| !route.carries(key))
         .map(|(key, value)| {
-            let place = if key.starts_with("loader.") { loader.clone() } else { optimizer.clone() };
-            Wanted { key: key.clone(), value: value.clone(), place }
+            let place = if key.starts_with("loader.") {
+                loader.clone()
+            } else {
+                optimizer.clone()
+            };
+            Wanted {
+                key: key.clone(),
+                value: value.clone(),
+                place,
+            }
         })
         .collect();
     Ok(patch::patch(&wanted)?)
@@ -47,7 +55,11 @@ fn left(patch: &Patch, context: &Context) -> String {
     let mut text = String::new();
     for (key, why) in &patch.left {
         let why = context.say(why);
-        let _ = writeln!(text, "{}", context.say(&message!(en: "not in the source: {key} ({why})", zh: "未写入源码：{key}（{why}）")));
+        let _ = writeln!(
+            text,
+            "{}",
+            context.say(&message!(en: "not in the source: {key} ({why})", zh: "未写入源码：{key}（{why}）"))
+        );
     }
     text
 }

@@ -87,7 +87,11 @@ impl<'a> Few<'a> {
     pub fn scratch(&self, machine: &Machine) -> Result<Vec<usize>, CudaError> {
         machine.load(&self.module(), &text(), &self.defines())?;
         let (rows, columns) = self.output();
-        let index = if self.pool.is_some() { self.op.batch * rows * columns * self.op.filters } else { 0 };
+        let index = if self.pool.is_some() {
+            self.op.batch * rows * columns * self.op.filters
+        } else {
+            0
+        };
         Ok(vec![index, self.parts(machine) * self.gradients() * 4])
     }
 
@@ -104,7 +108,13 @@ impl<'a> Few<'a> {
         let (rows, columns) = self.output();
         let word = |value: usize| Argument::Word(value as i32);
         let op = self.op;
-        [Argument::Long(op.batch as i64), word(op.height), word(op.width), word(rows), word(columns)]
+        [
+            Argument::Long(op.batch as i64),
+            word(op.height),
+            word(op.width),
+            word(rows),
+            word(columns),
+        ]
     }
 
     pub fn forward(&self, io: &Io) -> Result<(), CudaError> {
@@ -120,7 +130,9 @@ impl<'a> Few<'a> {
     }
 
     pub fn backward(&self, io: &Io) -> Result<(), CudaError> {
-        let (output, Some(gradient)) = result(io) else { return Ok(()) };
+        let (output, Some(gradient)) = result(io) else {
+            return Ok(());
+        };
         let parts = io.scratch(PARTS);
         let given = [
             Argument::Address(io.input(0)),
@@ -132,9 +144,23 @@ impl<'a> Few<'a> {
         let (count, stride) = (self.parts(io.machine), self.gradients());
         self.launch(io, "few_backward", count, &[&given[..], &self.sizes()].concat())?;
         let weights = self.op.filters * self.op.patch();
-        sum_parts(io.machine, parts, io.parameter_gradient(0), count, weights, stride)?;
+        sum_parts(
+            io.machine,
+            parts,
+            io.parameter_gradient(0),
+            count,
+            weights,
+            stride,
+        )?;
         let bias = parts + weights as u64 * 4;
-        sum_parts(io.machine, bias, io.parameter_gradient(1), count, self.op.filters, stride)
+        sum_parts(
+            io.machine,
+            bias,
+            io.parameter_gradient(1),
+            count,
+            self.op.filters,
+            stride,
+        )
     }
 
     fn launch(&self, io: &Io, kernel: &str, blocks: usize, arguments: &[Argument]) -> Result<(), CudaError> {
@@ -150,9 +176,18 @@ fn text() -> String {
 
 /// Some shapes, for tests without a card: grey and coloured images, with and without a pooling.
 pub(crate) fn examples() -> Vec<(String, String, Vec<String>)> {
-    let shapes = [(1, 32, 3, 1, 1, 2), (3, 16, 3, 1, 1, 2), (1, 64, 5, 2, 2, 1), (3, 64, 3, 2, 1, 1)];
+    let shapes = [
+        (1, 32, 3, 1, 1, 2),
+        (3, 16, 3, 1, 1, 2),
+        (1, 64, 5, 2, 2, 1),
+        (3, 64, 3, 2, 1, 1),
+    ];
     let example = |(channels, filters, size, stride, padding, pool)| {
-        let window = Window { size, stride, padding };
+        let window = Window {
+            size,
+            stride,
+            padding,
+        };
         let op = Conv2d {
             batch: 8,
             height: 32,

@@ -41,7 +41,13 @@ impl<'a> Library<'a> {
         let added = slot.is_some_and(|slot| slot.accumulate);
         let images = op.batch * op.height * op.width * op.channels * value;
         let parts = self.columns().bytes(1);
-        Ok(vec![weight, weight, parts, between, if added { images } else { 0 }])
+        Ok(vec![
+            weight,
+            weight,
+            parts,
+            between,
+            if added { images } else { 0 },
+        ])
     }
 
     /// Over what the bias' gradient is summed.
@@ -59,8 +65,15 @@ impl<'a> Library<'a> {
         let op = self.op;
         let [filters, channels, places] = self.weight_sizes();
         let weight = io.scratch(WEIGHT);
-        let arguments = [Argument::Address(io.master(0)), Argument::Address(weight), filters, channels, places];
-        io.machine.each("conv_weight", op.patch() * op.filters, &arguments)?;
+        let arguments = [
+            Argument::Address(io.master(0)),
+            Argument::Address(weight),
+            filters,
+            channels,
+            places,
+        ];
+        io.machine
+            .each("conv_weight", op.patch() * op.filters, &arguments)?;
         let output = io.output(0);
         let tensors = Tensors {
             images: io.input(0),
@@ -83,9 +96,12 @@ impl<'a> Library<'a> {
     }
 
     pub fn backward(&self, io: &Io) -> Result<(), CudaError> {
-        let Some(output) = self.before(io)? else { return Ok(()) };
+        let Some(output) = self.before(io)? else {
+            return Ok(());
+        };
         let op = self.op;
-        self.columns().add(io.machine, io.scratch(PARTS), io.parameter_gradient(1))?;
+        self.columns()
+            .add(io.machine, io.scratch(PARTS), io.parameter_gradient(1))?;
         let tensors = Tensors {
             images: io.input(0),
             weight: io.scratch(WEIGHT_GRADIENT),
@@ -100,8 +116,11 @@ impl<'a> Library<'a> {
             channels,
             places,
         ];
-        io.machine.each("conv_weight_gradient", op.patch() * op.filters, &arguments)?;
-        let Some((target, add)) = io.input_gradient(0) else { return Ok(()) };
+        io.machine
+            .each("conv_weight_gradient", op.patch() * op.filters, &arguments)?;
+        let Some((target, add)) = io.input_gradient(0) else {
+            return Ok(());
+        };
         let tensors = Tensors {
             images: if add { io.scratch(ADDED) } else { target },
             weight: io.scratch(WEIGHT),
@@ -122,12 +141,19 @@ impl<'a> Library<'a> {
 
     /// The address of the gradient before bias and activation; its sums by channel go to the parts.
     fn before(&self, io: &Io) -> Result<Option<u64>, CudaError> {
-        let (output, Some(gradient)) = result(io) else { return Ok(None) };
+        let (output, Some(gradient)) = result(io) else {
+            return Ok(None);
+        };
         let op = self.op;
-        let (rows, filters) = (Argument::Long(op.pixels() as i64), Argument::Word(op.filters as i32));
+        let (rows, filters) = (
+            Argument::Long(op.pixels() as i64),
+            Argument::Word(op.filters as i32),
+        );
         let parts = Argument::Address(io.scratch(PARTS));
         if let Some(pool) = self.pool {
-            let Some(target) = io.output_gradient(0) else { return Ok(None) };
+            let Some(target) = io.output_gradient(0) else {
+                return Ok(None);
+            };
             let places = (gradient, output, io.scratch(BETWEEN));
             let parts = Some(io.scratch(PARTS));
             pool.backward_on_card(io, places, (target, false), parts, op.activation)?;
@@ -148,7 +174,8 @@ impl<'a> Library<'a> {
             filters,
             Argument::Word(op.activation.code()),
         ];
-        self.columns().launch(io.machine, "before_activation", &arguments)?;
+        self.columns()
+            .launch(io.machine, "before_activation", &arguments)?;
         Ok(Some(before))
     }
 }

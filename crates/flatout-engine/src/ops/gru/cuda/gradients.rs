@@ -61,13 +61,15 @@ impl Gru {
             Argument::Long(self.batch as i64),
             Argument::Word(size as i32),
         ];
-        io.machine.each("gru_cell_backward", self.batch * size, &arguments)?;
+        io.machine
+            .each("gru_cell_backward", self.batch * size, &arguments)?;
         if step == 0 {
             return Ok(());
         }
         let weight = io.matrix(io.parameter(4 * layer + 1), columns, size);
         let target = io.matrix(io.scratch(Place::D_HIDDEN), self.batch, size);
-        io.machine.multiply(io.matrix(recurrent, self.batch, columns), weight, target, false)
+        io.machine
+            .multiply(io.matrix(recurrent, self.batch, columns), weight, target, false)
     }
 
     fn weight_gradients_on_card(&self, io: &Io, layer: usize) -> Result<(), CudaError> {
@@ -76,7 +78,8 @@ impl Gru {
         let buffer = io.scratch(Place::WEIGHT_GRADIENT);
         let input = io.matrix(self.layer_input(io, layer), rows, stride);
         let target = Matrix::new(buffer, columns, stride, Number::F32);
-        io.machine.multiply(io.matrix(gates, rows, columns).transposed(), input, target, false)?;
+        io.machine
+            .multiply(io.matrix(gates, rows, columns).transposed(), input, target, false)?;
         let width = self.widths(layer).0;
         let arguments = [
             Argument::Address(buffer),
@@ -85,7 +88,8 @@ impl Gru {
             Argument::Word(width as i32),
             Argument::Word(stride as i32),
         ];
-        io.machine.each("gru_weight_gradient", columns * width, &arguments)?;
+        io.machine
+            .each("gru_weight_gradient", columns * width, &arguments)?;
         if self.steps > 1 {
             let (later, size) = (rows - self.batch, self.stack.hidden);
             let after = io.matrix(self.at(io, Place::RECURRENT, 1, columns), later, columns);
@@ -101,8 +105,10 @@ impl Gru {
                 Argument::Long(rows as i64),
                 Argument::Word(columns as i32),
             ];
-            self.gate_columns().launch(io.machine, "column_sums", &arguments)?;
-            self.gate_columns().add(io.machine, parts, io.parameter_gradient(4 * layer + position))?;
+            self.gate_columns()
+                .launch(io.machine, "column_sums", &arguments)?;
+            self.gate_columns()
+                .add(io.machine, parts, io.parameter_gradient(4 * layer + position))?;
         }
         Ok(())
     }
@@ -110,18 +116,43 @@ impl Gru {
     /// Gradients of what was joined. A constant's is the product of the gates' sum over time: one small product.
     fn input_gradients_on_card(&self, io: &Io) -> Result<(), CudaError> {
         let (columns, stride) = (self.gate_width(), self.stride(0));
-        let (gates, weight) = (io.scratch(Place::gates(0)), io.matrix(io.scratch(Place::weight(0)), columns, stride));
+        let (gates, weight) = (
+            io.scratch(Place::gates(0)),
+            io.matrix(io.scratch(Place::weight(0)), columns, stride),
+        );
         let target = io.scratch(Place::D_INPUT);
         if let Some((gradient, add)) = io.input_gradient(0) {
             let rows = self.steps * self.batch;
-            io.machine.multiply(io.matrix(gates, rows, columns), weight, io.matrix(target, rows, stride), false)?;
-            copy_columns(io, rows, self.inputs, (target, stride, 0), (gradient, self.inputs, 0), add)?;
+            io.machine.multiply(
+                io.matrix(gates, rows, columns),
+                weight,
+                io.matrix(target, rows, stride),
+                false,
+            )?;
+            copy_columns(
+                io,
+                rows,
+                self.inputs,
+                (target, stride, 0),
+                (gradient, self.inputs, 0),
+                add,
+            )?;
         }
-        let Some((gradient, add)) = io.input_gradient(1) else { return Ok(()) };
+        let Some((gradient, add)) = io.input_gradient(1) else {
+            return Ok(());
+        };
         let sums = io.scratch(Place::TIME_SUM);
         self.sum_time_on_card(io, gates, sums, columns)?;
         let product = io.matrix(target, self.batch, stride);
-        io.machine.multiply(io.matrix(sums, self.batch, columns), weight, product, false)?;
-        copy_columns(io, self.batch, self.constants, (target, stride, self.inputs), (gradient, self.constants, 0), add)
+        io.machine
+            .multiply(io.matrix(sums, self.batch, columns), weight, product, false)?;
+        copy_columns(
+            io,
+            self.batch,
+            self.constants,
+            (target, stride, self.inputs),
+            (gradient, self.constants, 0),
+            add,
+        )
     }
 }

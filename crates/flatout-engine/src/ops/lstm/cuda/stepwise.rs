@@ -8,14 +8,19 @@ use crate::ops::recurrent::Layout;
 impl Lstm {
     pub(super) fn step_by_step(&self, io: &Io, layer: usize) -> Result<(), CudaError> {
         let (size, batch, value) = (self.stack.hidden, self.batch, io.number().bytes());
-        let at = |block: usize, step: usize, width: usize| io.scratch(block) + (step * batch * width * value) as u64;
+        let at = |block: usize, step: usize, width: usize| {
+            io.scratch(block) + (step * batch * width * value) as u64
+        };
         for step in 0..self.steps {
             let gates = at(Layout::gates(layer), step, 4 * size);
             let before = step.saturating_sub(1);
             if step > 0 {
                 let hidden = io.matrix(at(Layout::hidden(layer), before, size), batch, size);
-                let weight = io.matrix(io.parameter(4 * layer + 1), 4 * size, size).transposed();
-                io.machine.multiply(hidden, weight, io.matrix(gates, batch, 4 * size), true)?;
+                let weight = io
+                    .matrix(io.parameter(4 * layer + 1), 4 * size, size)
+                    .transposed();
+                io.machine
+                    .multiply(hidden, weight, io.matrix(gates, batch, 4 * size), true)?;
             }
             let arguments = [
                 Argument::Address(gates),
@@ -31,9 +36,22 @@ impl Lstm {
         Ok(())
     }
 
-    pub(super) fn step_by_step_back(&self, io: &Io, layer: usize, upstream: u64, last_only: bool) -> Result<(), CudaError> {
-        let (size, batch, value, layout) = (self.stack.hidden, self.batch, io.number().bytes(), self.layout_on_card());
-        let at = |block: usize, step: usize, width: usize| io.scratch(block) + (step * batch * width * value) as u64;
+    pub(super) fn step_by_step_back(
+        &self,
+        io: &Io,
+        layer: usize,
+        upstream: u64,
+        last_only: bool,
+    ) -> Result<(), CudaError> {
+        let (size, batch, value, layout) = (
+            self.stack.hidden,
+            self.batch,
+            io.number().bytes(),
+            self.layout_on_card(),
+        );
+        let at = |block: usize, step: usize, width: usize| {
+            io.scratch(block) + (step * batch * width * value) as u64
+        };
         let d_hidden = io.scratch(layout.d_hidden());
         for step in (0..self.steps).rev() {
             let last = step + 1 == self.steps;
@@ -59,7 +77,8 @@ impl Lstm {
             if step > 0 {
                 let weight = io.matrix(io.parameter(4 * layer + 1), 4 * size, size);
                 let target = io.matrix(d_hidden, batch, size);
-                io.machine.multiply(io.matrix(gates, batch, 4 * size), weight, target, false)?;
+                io.machine
+                    .multiply(io.matrix(gates, batch, 4 * size), weight, target, false)?;
             }
         }
         let arguments = [
