@@ -32,6 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "flatout-core",
             "flatout-telemetry",
             "flatout-diagnose",
+            "flatout-lint",
             "flatout-tune",
         ],
     ),

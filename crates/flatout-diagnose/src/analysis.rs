@@ -27,7 +27,9 @@ pub mod time;
 pub mod window;
 pub mod workers;
 
+use crate::account::Account;
 use crate::candidate::WARNING_SHARE;
+use crate::lines::Lines;
 use facts::Facts;
 use flatout_core::{Evidence, Message, Place, message};
 use flatout_telemetry::record::RunData;
@@ -39,7 +41,7 @@ use pages::Pages;
 use spans::Spans;
 use syncs::SyncSite;
 use time::TimeTable;
-use window::Window;
+pub use window::Window;
 use workers::Workers;
 
 /// A run, digested. What could not be measured is `None`: a rule then stays quiet.
@@ -49,6 +51,10 @@ pub struct Analysis<'a> {
     /// The steady part; `None` before enough steps ran.
     pub window: Option<Window>,
     pub time: TimeTable,
+    /// Where the steady part went, line by line; `None` without samples.
+    pub account: Option<Account>,
+    /// The costly lines of the account.
+    pub lines: Lines,
     pub facts: Facts,
     pub loaders: Vec<Loader>,
     pub syncs: Vec<SyncSite>,
@@ -110,6 +116,8 @@ impl<'a> Analysis<'a> {
         let mut analysis = Self {
             data,
             time: TimeTable::default(),
+            account: None,
+            lines: Lines::default(),
             loaders: loaders::digest(data, &facts, range),
             syncs: syncs::digest(data, range),
             host: Host::new(data, range),
@@ -120,6 +128,11 @@ impl<'a> Analysis<'a> {
             facts,
             window,
         };
+        analysis.account = analysis
+            .window
+            .as_ref()
+            .and_then(|window| Account::new(data, window));
+        analysis.lines = Lines::of(data, analysis.account.as_ref(), range);
         analysis.time = TimeTable::new(data, analysis.waiting_in_copies());
         analysis
     }

@@ -2,15 +2,19 @@
 //!
 //! - [`verdict`]: how the GPUs did, in numbers with a threshold beside each.
 //! - [`analysis`]: a record digested once, for all rules.
-//! - [`rules`]: one file a rule, `rules/<domain>/<pattern>.rs`; each looks at the analysis and may return a candidate.
+//! - [`account`]: the wall time of the steady steps, split over lines and activities without remainder.
+//! - [`lines`]: the costly lines of the account, by where they are.
+//! - [`rules`]: one file per rule, `rules/<domain>/<pattern>.rs`; each looks at the analysis and may return a candidate.
 //! - [`candidate`], [`rank`]: a finding with the stretch of time it claims; the arbiter that leaves one cause a stretch.
 //! - [`pointing`]: the user's line behind a stretch of time, out of the stacks.
 //! - [`seen`]: what can be said of a program without a probe in it.
 //! - [`advice`]: values to suggest, computed from what the machine has.
 
+pub mod account;
 pub mod advice;
 pub mod analysis;
 pub mod candidate;
+pub mod lines;
 pub mod pointing;
 pub mod rank;
 pub mod rules;
@@ -38,6 +42,9 @@ pub struct Diagnosis {
     pub findings: Vec<Finding>,
     /// Where every second went.
     pub time: TimeTable,
+    /// Where the steady steps went, line by line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<account::Account>,
     /// The part of the run that findings rest on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowSummary>,
@@ -91,6 +98,7 @@ pub fn conclude(analysis: &Analysis) -> Diagnosis {
             step_p95_ms: window.step_hist.quantile_ms(0.95),
         }),
         time: analysis.time.clone(),
+        account: analysis.account.clone(),
         profile: data.profile.clone(),
     }
 }

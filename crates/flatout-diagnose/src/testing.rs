@@ -231,6 +231,7 @@ impl Build {
                 worker,
                 ..StackCount::default()
             }],
+            descheduled_ms: None,
         });
         self
     }

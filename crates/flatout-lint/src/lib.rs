@@ -9,6 +9,7 @@
 //! Nothing here runs Python, reads a record or a GPU; findings of a run are joined to these by the command.
 
 pub mod config;
+pub mod context;
 mod discover;
 mod edits;
 mod epochs;

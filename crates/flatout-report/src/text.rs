@@ -1,5 +1,6 @@
 //! Text for terminals and pipes: readable without colour, aligned also where characters are two cells wide.
 
+mod account;
 mod columns;
 mod diagnosis;
 mod doctor;
@@ -15,6 +16,7 @@ mod throttle;
 mod verdict;
 pub mod width;
 
+pub use account::account;
 pub use columns::terminal_columns;
 pub use diagnosis::{diagnosis, time_table};
 pub use doctor::{doctor, doctor_json};

@@ -22,6 +22,7 @@ pub mod program;
 pub mod ring;
 pub mod session;
 pub mod slurm;
+mod source;
 pub mod stacks;
 pub mod trial;
 

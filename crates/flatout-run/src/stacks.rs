@@ -1,26 +1,30 @@
-//! Where Python programs stand, twenty times a second, read from outside: they are neither stopped nor changed.
+//! Where Python programs are, read from outside: 20 times per second, 250 times inside windows. They are neither stopped nor
+//! changed.
 //!
 //! The training thread of every process that trains, and one worker of each one's loader. py-spy reads the memory of our own
 //! children (or of a process we may trace); a torn read is one lost sample. A thread inside the program could do it too, but it
 //! would take the interpreter's lock from the training and make every later fork one of a program with threads.
 
 mod frames;
+mod thread;
 mod watcher;
+mod windows;
 
 use flatout_telemetry::StackTick;
 use flatout_telemetry::record::StackCount;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use watcher::Watcher;
+use watcher::{Seen, Watcher};
+pub use windows::Windows;
 
 /// Lines come soon at first, for the live finding, then once a minute.
 const FIRST: Duration = Duration::from_secs(4);
 const LONGEST: Duration = Duration::from_secs(60);
 /// Processes watched at once: the ranks of one machine and a worker of each.
 const MOST_WATCHED: usize = 32;
-/// Stacks a line names: the commonest. The others are counted together, so that shares stay true.
-const MOST_TOLD: usize = 30;
+/// Stacks per line: those with most time. Others keep what they share with them, so that shares stay true.
+const MOST_WRITTEN: usize = 120;
 
 /// A process to watch, and the lane of the record that its stacks belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +40,8 @@ pub struct Watch {
 pub struct Stacks {
     watchers: BTreeMap<u32, Watcher>,
     /// What stopped watchers had seen.
-    left: BTreeMap<u32, Vec<StackCount>>,
+    left: BTreeMap<u32, Seen>,
+    window: bool,
     interval: Duration,
     due: Instant,
     failure: Option<String>,
@@ -47,6 +52,7 @@ impl Default for Stacks {
         Self {
             watchers: BTreeMap::new(),
             left: BTreeMap::new(),
+            window: false,
             interval: FIRST,
             due: Instant::now() + FIRST,
             failure: None,
@@ -76,18 +82,27 @@ impl Stacks {
                     if let Some(watcher) = self.watchers.remove(&watch.pid) {
                         self.keep(&watcher);
                     }
-                    self.watchers.insert(watch.pid, Watcher::start(watch));
+                    let watcher = Watcher::start(watch);
+                    watcher.set_window(self.window);
+                    self.watchers.insert(watcher.watch().pid, watcher);
                 }
             }
         }
     }
 
+    /// Opens or closes a window: samples come closer together.
+    pub fn set_window(&mut self, open: bool) {
+        if std::mem::replace(&mut self.window, open) != open {
+            self.watchers
+                .values()
+                .for_each(|watcher| watcher.set_window(open));
+        }
+    }
+
     fn keep(&mut self, watcher: &Watcher) {
         self.failure = self.failure.take().or_else(|| watcher.failure());
-        self.left
-            .entry(watcher.watch().lane)
-            .or_default()
-            .extend(watcher.take());
+        let left = self.left.entry(watcher.watch().lane).or_default();
+        left.merge(watcher.take());
     }
 
     /// A line for each lane, when one is due.
@@ -102,20 +117,18 @@ impl Stacks {
             lanes
                 .entry(watcher.watch().lane)
                 .or_default()
-                .extend(watcher.take());
+                .merge(watcher.take());
         }
-        let lines = lanes.into_iter().filter(|(_, stacks)| !stacks.is_empty());
-        lines
-            .map(|(lane, stacks)| {
-                (
-                    lane,
-                    StackTick {
-                        t,
-                        stacks: commonest(stacks),
-                    },
-                )
-            })
-            .collect()
+        let lines = lanes.into_iter().filter(|(_, seen)| !seen.stacks.is_empty());
+        let line = |(lane, seen): (u32, Seen)| {
+            let tick = StackTick {
+                t,
+                stacks: condensed(seen.stacks),
+                descheduled_ms: seen.descheduled_ms,
+            };
+            (lane, tick)
+        };
+        lines.map(line).collect()
     }
 
     /// Why a process could not be watched, once.
@@ -127,22 +140,46 @@ impl Stacks {
     }
 }
 
-fn commonest(mut stacks: Vec<StackCount>) -> Vec<StackCount> {
-    stacks.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.frames.cmp(&b.frames)));
-    let mut others: Vec<StackCount> = Vec::new();
-    for stack in stacks.drain(MOST_TOLD.min(stacks.len())..) {
-        let same = |other: &&mut StackCount| {
-            (other.phase, other.worker, other.gil) == (stack.phase, stack.worker, stack.gil)
-        };
-        match others.iter_mut().find(same) {
-            Some(other) => other.count += stack.count,
-            None => others.push(StackCount {
-                frames: Vec::new(),
-                ..stack
-            }),
+impl Seen {
+    fn merge(&mut self, other: Seen) {
+        self.stacks.extend(other.stacks);
+        if let Some((waited, of)) = other.descheduled_ms {
+            let (sum, all) = self.descheduled_ms.get_or_insert((0.0, 0.0));
+            *sum += waited;
+            *all += of;
         }
     }
-    stacks.extend(others);
+}
+
+/// Keeps the stacks with most time. Rare ones lose their innermost frames until they meet a stack that is kept, or each other:
+/// the line of the loop they belong to stays known.
+fn condensed(mut stacks: Vec<StackCount>) -> Vec<StackCount> {
+    stacks.sort_by(|a, b| b.ms.total_cmp(&a.ms).then_with(|| a.frames.cmp(&b.frames)));
+    while stacks.len() > MOST_WRITTEN {
+        let rare = stacks.split_off(MOST_WRITTEN / 2);
+        let deepest = rare.iter().map(|stack| stack.frames.len()).max().unwrap_or(0);
+        for mut stack in rare {
+            if stack.frames.len() == deepest {
+                stack.frames.pop();
+            }
+            let same = |kept: &&mut StackCount| {
+                kept.frames == stack.frames
+                    && (kept.phase, kept.worker, kept.gil, kept.blocked, kept.gpu)
+                        == (stack.phase, stack.worker, stack.gil, stack.blocked, stack.gpu)
+            };
+            match stacks.iter_mut().find(same) {
+                Some(kept) => {
+                    kept.count += stack.count;
+                    kept.ms += stack.ms;
+                }
+                None => stacks.push(stack),
+            }
+        }
+        stacks.sort_by(|a, b| b.ms.total_cmp(&a.ms).then_with(|| a.frames.cmp(&b.frames)));
+        if deepest == 0 {
+            break;
+        }
+    }
     stacks
 }
 
@@ -151,18 +188,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rare_stacks_are_counted_together() {
+    fn keeps_the_outer_frames_of_rare_stacks() {
         let stack = |number: u64| StackCount {
-            frames: vec![format!("f (a.py:{number})")],
+            frames: vec!["loop (a.py:7)".into(), format!("f (a.py:{number})")],
             count: number + 1,
+            ms: number as f64 + 1.0,
             worker: number.is_multiple_of(2),
             ..StackCount::default()
         };
-        let all: Vec<StackCount> = (0..60).map(stack).collect();
-        let told = commonest(all.clone());
-        assert_eq!(told.len(), MOST_TOLD + 2);
+        let all: Vec<StackCount> = (0..600).map(stack).collect();
+        let kept = condensed(all.clone());
+        assert!(kept.len() <= MOST_WRITTEN);
         let sum = |stacks: &[StackCount]| stacks.iter().map(|stack| stack.count).sum::<u64>();
-        assert_eq!(sum(&told), sum(&all));
-        assert!(told[MOST_TOLD].frames.is_empty() && told[0].count == 60);
+        assert_eq!(sum(&kept), sum(&all));
+        assert!(kept.iter().all(|stack| stack.frames[0] == "loop (a.py:7)"));
+        assert!(
+            kept.iter()
+                .any(|stack| stack.frames.len() == 2 && stack.count == 600)
+        );
     }
 }

@@ -8,6 +8,7 @@
 //! | `steps.jsonl` | the training steps of a tick ([`StepTick`]) |
 //! | `events.jsonl` | something that happened ([`Event`]) |
 //! | `stacks.jsonl` | where the main thread was, counts per stack ([`StackTick`]) |
+//! | `lines.jsonl` | a line of the user's source that samples fell on ([`SourceLine`]) |
 //! | `profile.json` | what a few steps under PyTorch's profiler showed ([`Profile`]); only where it was asked for |
 //!
 //! A line is written with one call, so a killed writer leaves at most one torn last line. Older parts of a file are
@@ -27,7 +28,7 @@ mod steps;
 mod writer;
 
 pub use event::{Event, EventKind};
-pub use fact::{Fact, StackCount, StackTick};
+pub use fact::{Blocked, Fact, GpuState, SourceLine, SourceLoop, StackCount, StackTick};
 pub use home::{RunEntry, find, folder_name, list, new_folder, runs_folder, utc};
 pub use profile::{Copy, DeviceProfile, Idle, NamedTime, Profile};
 pub use prune::{PruneOptions, delete, prunable, size_bytes};

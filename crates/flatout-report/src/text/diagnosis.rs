@@ -13,6 +13,10 @@ const SHOWN_SHARE: f64 = 0.0005;
 
 pub fn diagnosis(diagnosis: &Diagnosis, language: Language, width: usize, colour: bool) -> String {
     let mut text = super::findings(&diagnosis.findings, language, width, colour);
+    if let Some(account) = &diagnosis.account {
+        text.push('\n');
+        text += &super::account(account, language, width, colour);
+    }
     if !diagnosis.time.rows.is_empty() {
         text.push('\n');
         text += &time_table(&diagnosis.time, language, colour);

@@ -3,7 +3,8 @@
 use crate::collect::{Collector, Progress};
 use crate::probe::Runtime;
 use crate::session::Options;
-use crate::stacks::{Stacks, Watch};
+use crate::source::Sources;
+use crate::stacks::{Stacks, Watch, Windows};
 use flatout_telemetry::{Event, EventKind, RecordWriter, Sample, Sampler, SamplerOptions};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,8 @@ pub struct Recording {
     /// Gone when the program ended before it could be looked at.
     sampler: Option<Sampler>,
     stacks: Option<Stacks>,
+    windows: Windows,
+    sources: Sources,
     /// The program itself, watched until a process of it speaks.
     root: u32,
     /// Whether the stacks of the start-up were told.
@@ -45,6 +48,8 @@ impl Recording {
             collector: Collector::new(runtime.rings(), started),
             sampler,
             stacks: run.stacks.then(Stacks::default),
+            windows: Windows::default(),
+            sources: Sources::new(std::env::current_dir().unwrap_or_default()),
             root: pid,
             stepped: false,
             interval,
@@ -63,6 +68,7 @@ impl Recording {
     /// Whatever is due.
     pub fn poll(&mut self, writer: &mut RecordWriter) {
         self.sample(writer);
+        self.open_or_close_window();
         if Instant::now() >= self.next_tick {
             self.collector.tick(writer);
             self.watch(writer);
@@ -70,6 +76,16 @@ impl Recording {
             self.next_tick = (self.next_tick + self.interval).max(Instant::now());
         } else {
             self.collector.poll(writer);
+        }
+    }
+
+    fn open_or_close_window(&mut self) {
+        let progress = self.collector.progress();
+        let open = self
+            .windows
+            .open(self.collector.elapsed_s(), progress.first_step_s);
+        if let Some(stacks) = &mut self.stacks {
+            stacks.set_window(open);
         }
     }
 
@@ -106,6 +122,7 @@ impl Recording {
         let t = self.collector.elapsed_s();
         let lines = self.stacks.as_mut().map(|stacks| stacks.lines(t, last));
         for (lane, tick) in lines.unwrap_or_default() {
+            self.sources.write(&tick, writer);
             self.collector.write_stacks(lane, &tick, writer);
         }
     }

@@ -1,9 +1,10 @@
 //! One process's stacks, in a thread of its own.
 
+use super::thread::Thread;
 use super::{Watch, frames};
 use crate::ring::Ring;
 use flatout_telemetry::Phase;
-use flatout_telemetry::record::StackCount;
+use flatout_telemetry::record::{Blocked, StackCount};
 use py_spy::config::LockingStrategy;
 use py_spy::{Config, PythonSpy};
 use std::collections::HashMap;
@@ -12,24 +13,57 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Between two samples outside of windows, and inside. A sample costs 0.14 ms of a CPU (11 frames, PyTorch 2.11, 2026-11-18):
+/// 0.3% of one outside, 3.5% inside.
 const PERIOD: Duration = Duration::from_millis(50);
+const WINDOW_PERIOD: Duration = Duration::from_millis(4);
+/// Samples are never closer together than this many times what one costs: a deep stack is sampled less often.
+const COST_FACTOR: u32 = 12;
 /// Different stacks kept between two lines.
-const MOST_STACKS: usize = 2000;
+const MOST_STACKS: usize = 4000;
 /// A process is looked at again and again until it shows an interpreter: it may be starting, or about to exec one.
 const FIRST_TRY: Duration = Duration::from_millis(200);
 const LAST_TRY: Duration = Duration::from_secs(20);
-/// So many reads in a row fail when it is no longer Python.
+/// This many reads in a row fail when it is no longer Python.
 const MOST_FAILED: u32 = 100;
 
-/// Frames, the phase under way, and whether the interpreter's lock was held.
-type Key = (Vec<String>, Option<Phase>, bool);
-type Counts = HashMap<Key, u64>;
+/// What samples are counted by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    frames: Vec<String>,
+    phase: Option<Phase>,
+    /// The interpreter's lock was held.
+    gil: bool,
+    blocked: Option<Blocked>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    count: u64,
+    time: Duration,
+}
+
+/// What was seen since the last look.
+#[derive(Debug, Default)]
+struct Counts {
+    stacks: HashMap<Key, Tally>,
+    /// Time without a CPU although ready to run, and the time looked at.
+    descheduled: Option<(Duration, Duration)>,
+}
 
 #[derive(Default)]
 struct Shared {
     counts: Mutex<Counts>,
     failure: Mutex<Option<String>>,
     stop: AtomicBool,
+    window: AtomicBool,
+}
+
+/// What a watcher saw since it was asked last.
+#[derive(Default)]
+pub struct Seen {
+    pub stacks: Vec<StackCount>,
+    pub descheduled_ms: Option<(f64, f64)>,
 }
 
 pub struct Watcher {
@@ -65,18 +99,37 @@ impl Watcher {
         *locked(&self.shared.failure) = None;
     }
 
-    /// The counts since the last call.
-    pub fn take(&self) -> Vec<StackCount> {
-        let counts = std::mem::take(&mut *locked(&self.shared.counts));
-        let stack = |((frames, phase, gil), count)| StackCount {
-            frames,
-            count,
-            phase,
-            gil,
-            worker: self.watch.worker,
-        };
-        counts.into_iter().map(stack).collect()
+    /// Samples at the rate of a window, or at the usual one.
+    pub fn set_window(&self, open: bool) {
+        self.shared.window.store(open, Ordering::Relaxed);
     }
+
+    /// The counts since the last call.
+    pub fn take(&self) -> Seen {
+        let counts = std::mem::take(&mut *locked(&self.shared.counts));
+        let stack = |(key, tally): (Key, Tally)| StackCount {
+            frames: key.frames,
+            count: tally.count,
+            ms: milliseconds(tally.time),
+            phase: key.phase,
+            gil: key.gil,
+            worker: self.watch.worker,
+            blocked: key.blocked,
+            gpu: None,
+        };
+        Seen {
+            stacks: counts.stacks.into_iter().map(stack).collect(),
+            descheduled_ms: counts
+                .descheduled
+                .filter(|_| !self.watch.worker)
+                .map(|(waited, of)| (milliseconds(waited), milliseconds(of))),
+        }
+    }
+}
+
+/// Rounded to microseconds, so that the record stays small.
+fn milliseconds(time: Duration) -> f64 {
+    time.as_micros() as f64 / 1e3
 }
 
 impl Drop for Watcher {
@@ -94,22 +147,40 @@ fn sample(watch: &Watch, shared: &Shared) -> Result<(), String> {
         return Ok(());
     };
     let ring = watch.ring.as_deref().and_then(Ring::open);
+    let thread = Thread::open(watch.pid, watch.pid);
     let mut failed = 0;
-    let mut next = Instant::now();
+    let mut last = Instant::now();
+    let mut waited_ns = thread.as_ref().and_then(Thread::waited_for_cpu_ns);
+    let mut cost = Duration::ZERO;
     while !shared.stop.load(Ordering::Relaxed) {
-        next = (next + PERIOD).max(Instant::now());
-        std::thread::sleep(next - Instant::now());
+        pause(shared, last, cost);
+        let begun = Instant::now();
+        // The state first: reading the stack takes a tenth of a millisecond, in which a short wait ends.
+        let blocked = thread.as_ref().and_then(Thread::blocked);
         let phase = ring.as_ref().and_then(Ring::phase);
-        match spy.get_stack_traces() {
+        let traces = spy.get_stack_traces();
+        cost = begun.elapsed();
+        let passed = begun - std::mem::replace(&mut last, begun);
+        match traces {
             Ok(traces) => {
                 failed = 0;
                 let (frames, gil) = frames::of_main_thread(&traces, watch.pid, watch.worker);
+                let mut counts = locked(&shared.counts);
                 if !frames.is_empty() {
-                    count(
-                        &mut locked(&shared.counts),
-                        (frames, phase.filter(|_| !watch.worker), gil),
-                    );
+                    let phase = phase.filter(|_| !watch.worker);
+                    let key = Key {
+                        frames,
+                        phase,
+                        gil,
+                        blocked,
+                    };
+                    counts.add(key, passed);
                 }
+                let now_ns = thread.as_ref().and_then(Thread::waited_for_cpu_ns);
+                if let (Some(before), Some(now)) = (waited_ns, now_ns) {
+                    counts.wait(Duration::from_nanos(now.saturating_sub(before)), passed);
+                }
+                waited_ns = now_ns;
             }
             Err(error) => {
                 failed += 1;
@@ -123,6 +194,43 @@ fn sample(watch: &Watch, shared: &Shared) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Sleeps until the next sample is due; a window that opens meanwhile is not missed by more than a part of the usual period.
+fn pause(shared: &Shared, last: Instant, cost: Duration) {
+    loop {
+        let period = if shared.window.load(Ordering::Relaxed) {
+            WINDOW_PERIOD
+        } else {
+            PERIOD
+        };
+        let due = last + period.max(cost * COST_FACTOR);
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() || shared.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        std::thread::sleep(left.min(PERIOD / 4));
+    }
+}
+
+impl Counts {
+    fn add(&mut self, key: Key, time: Duration) {
+        // After a suspension a sample stands for no more than the longest period.
+        let time = time.min(PERIOD * 2);
+        let room = self.stacks.len() < MOST_STACKS;
+        if let Some(tally) = self.stacks.get_mut(&key) {
+            tally.count += 1;
+            tally.time += time;
+        } else if room {
+            self.stacks.insert(key, Tally { count: 1, time });
+        }
+    }
+
+    fn wait(&mut self, waited: Duration, of: Duration) {
+        let (sum, all) = self.descheduled.get_or_insert((Duration::ZERO, Duration::ZERO));
+        *sum += waited.min(of);
+        *all += of;
+    }
 }
 
 /// `None` when the process ended, or nobody wants it any more.
@@ -152,12 +260,4 @@ fn find_interpreter(pid: u32, shared: &Shared) -> Result<Option<PythonSpy>, Stri
 
 fn lives(pid: u32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
-}
-
-fn count(counts: &mut Counts, key: Key) {
-    if let Some(known) = counts.get_mut(&key) {
-        *known += 1;
-    } else if counts.len() < MOST_STACKS {
-        counts.insert(key, 1);
-    }
 }

@@ -1,7 +1,7 @@
 //! Reading a record back, also one whose writer was killed, is still writing, or was of another version.
 
 use super::lines::Lines;
-use super::{Event, Fact, Profile, RunInfo, SCHEMA, StackTick, StepTick, delta};
+use super::{Event, Fact, Profile, RunInfo, SCHEMA, SourceLine, StackTick, StepTick, delta};
 use crate::Sample;
 use flatout_core::{Explain, Message, explained, message};
 use serde::de::DeserializeOwned;
@@ -167,6 +167,10 @@ impl Record {
         Items::open(&self.folder, "stacks", None)
     }
 
+    pub fn lines(&self) -> Items<SourceLine> {
+        Items::open(&self.folder, "lines", None)
+    }
+
     /// The folders of single ranks, by rank; empty for a run with one.
     pub fn ranks(&self) -> Vec<(u32, PathBuf)> {
         let Ok(entries) = fs::read_dir(self.folder.join("ranks")) else {
@@ -190,6 +194,7 @@ impl Record {
             events: collect(self.events(), &mut skipped),
             facts: collect(self.facts(), &mut skipped),
             stacks: collect(self.stacks(), &mut skipped),
+            lines: collect(self.lines(), &mut skipped),
             profile: self.profile(),
             skipped,
         }
@@ -217,6 +222,7 @@ pub struct RunData {
     pub events: Vec<Event>,
     pub facts: Vec<Fact>,
     pub stacks: Vec<StackTick>,
+    pub lines: Vec<SourceLine>,
     pub profile: Option<Profile>,
     pub skipped: Vec<Skipped>,
 }

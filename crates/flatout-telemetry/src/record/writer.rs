@@ -2,7 +2,7 @@
 
 use super::delta;
 use super::lines::LineWriter;
-use super::{Event, EventKind, ExitInfo, Fact, Profile, RunInfo, StackTick, StepTick};
+use super::{Event, EventKind, ExitInfo, Fact, Profile, RunInfo, SourceLine, StackTick, StepTick};
 use crate::Sample;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
@@ -27,6 +27,7 @@ pub struct RecordWriter {
     events: LineWriter,
     facts: LineWriter,
     stacks: LineWriter,
+    lines: LineWriter,
     buffer: Vec<u8>,
     lost: Lost,
     lost_told: u64,
@@ -46,6 +47,7 @@ impl RecordWriter {
             events: lines("events")?,
             facts: lines("facts")?,
             stacks: lines("stacks")?,
+            lines: lines("lines")?,
             info,
             buffer: Vec::new(),
             lost: Lost::default(),
@@ -109,6 +111,10 @@ impl RecordWriter {
 
     pub fn stacks(&mut self, tick: &StackTick) {
         self.line(tick, |writer| &mut writer.stacks);
+    }
+
+    pub fn source_line(&mut self, line: &SourceLine) {
+        self.line(line, |writer| &mut writer.lines);
     }
 
     pub fn profile(&mut self, profile: &Profile) {

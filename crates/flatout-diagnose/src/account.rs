@@ -1,0 +1,281 @@
+//! Where the wall time of the steady steps went, without remainder: every instant belongs to exactly one row.
+//!
+//! The probe knows exactly how long each phase took; samples of the training thread know which line it was in, whether the
+//! interpreter ran and what the thread was blocked in. The time of a phase is split over its samples, so the rows add up to the
+//! wall time however few samples there are. What no sample saw is `unexplained`.
+//!
+//! - [`frame`]: one frame of a stack, and whose code it is
+//! - [`activity`]: what the host does in a sample
+//! - [`center`]: the lines that stand for a part of the account
+
+pub mod activity;
+pub mod center;
+pub mod frame;
+
+use crate::analysis::Window;
+use activity::Activity;
+use flatout_core::Place;
+use flatout_telemetry::Phase;
+use flatout_telemetry::record::{GpuState, RunData, StackCount};
+use frame::Frame;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Fewer samples than this say little about shares.
+pub const FEWEST_SAMPLES: u64 = 40;
+
+/// The account of a run's steady part.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Account {
+    pub wall_s: f64,
+    pub steps: u64,
+    /// Samples of the training thread it rests on.
+    pub samples: u64,
+    /// By time, the largest first; `unexplained` last.
+    pub rows: Vec<Row>,
+    /// The samples behind the rows, for whoever asks for the lines of a part of them.
+    #[serde(skip)]
+    pub spans: Vec<Span>,
+}
+
+/// A part of the wall time: one activity at one line of the user's code.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    pub activity: Activity,
+    pub seconds: f64,
+    pub share: f64,
+    /// The user's line, and the function it is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// The library function that the line called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    /// The source of the line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// Samples of one stack with the wall time they stand for.
+#[derive(Clone, Debug)]
+pub struct Span {
+    pub activity: Activity,
+    pub phase: Option<Phase>,
+    pub gpu: Option<GpuState>,
+    pub gil: bool,
+    pub seconds: f64,
+    /// All frames, outermost first.
+    pub frames: Vec<Frame>,
+}
+
+impl Span {
+    /// The user's own frames, outermost first.
+    pub fn own(&self) -> impl DoubleEndedIterator<Item = &Frame> {
+        self.frames.iter().filter(|frame| frame.is_users())
+    }
+
+    /// The user's innermost frame.
+    pub fn line(&self) -> Option<&Frame> {
+        self.own().next_back()
+    }
+
+    /// The first library frame called from the user's innermost one.
+    pub fn via(&self) -> Option<&Frame> {
+        let last = self.frames.iter().rposition(Frame::is_users)?;
+        self.frames.get(last + 1)
+    }
+
+    /// Whether any frame is of this library: `numpy`, `sklearn`.
+    pub fn in_library(&self, package: &str) -> bool {
+        self.frames.iter().any(|frame| frame.package() == Some(package))
+    }
+}
+
+impl Account {
+    /// `None` without a steady window, or without samples of the training thread.
+    pub fn new(data: &RunData, window: &Window) -> Option<Self> {
+        let samples = samples_within(data, window.range());
+        let count: u64 = samples.iter().map(|stack| stack.count).sum();
+        if count < FEWEST_SAMPLES {
+            return None;
+        }
+        let mut spans = weighed(&samples, window);
+        deduct_descheduled(data, window, &mut spans);
+        let wall_s = window.wall_s();
+        let mut account = Self {
+            wall_s,
+            steps: window.steps,
+            samples: count,
+            rows: Vec::new(),
+            spans,
+        };
+        account.rows = account.sum_up(data);
+        Some(account)
+    }
+
+    fn sum_up(&self, data: &RunData) -> Vec<Row> {
+        type Key = (Activity, Option<Place>, Option<String>, Option<String>);
+        let mut rows: BTreeMap<Key, f64> = BTreeMap::new();
+        for span in &self.spans {
+            let line = span.line();
+            let key = (
+                span.activity,
+                line.map(Frame::place),
+                line.map(|frame| frame.function.clone()),
+                span.via().map(Frame::qualified),
+            );
+            *rows.entry(key).or_default() += span.seconds;
+        }
+        let explained: f64 = rows.values().sum();
+        let mut rows: Vec<Row> = rows
+            .into_iter()
+            .map(|((activity, place, function, via), seconds)| Row {
+                activity,
+                seconds,
+                share: seconds / self.wall_s,
+                text: place.as_ref().and_then(|place| source(data, place)),
+                place,
+                function,
+                via,
+            })
+            .collect();
+        rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        let rest = self.wall_s - explained;
+        if rest > self.wall_s * 1e-6 {
+            rows.push(Row {
+                activity: Activity::Unexplained,
+                seconds: rest,
+                share: rest / self.wall_s,
+                place: None,
+                function: None,
+                via: None,
+                text: None,
+            });
+        }
+        rows
+    }
+
+    /// The time of an activity.
+    pub fn seconds(&self, activity: Activity) -> f64 {
+        let rows = self.rows.iter().filter(|row| row.activity == activity);
+        rows.map(|row| row.seconds).sum()
+    }
+
+    /// Activities with their share, the largest first.
+    pub fn by_activity(&self) -> Vec<(Activity, f64)> {
+        let mut shares: BTreeMap<Activity, f64> = BTreeMap::new();
+        for row in &self.rows {
+            *shares.entry(row.activity).or_default() += row.share;
+        }
+        let mut shares: Vec<(Activity, f64)> = shares.into_iter().collect();
+        shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+        shares
+    }
+}
+
+/// The source of a line, where the record has it.
+pub fn source(data: &RunData, place: &Place) -> Option<String> {
+    let file = place.file.to_str()?;
+    let found = data
+        .lines
+        .iter()
+        .find(|line| line.line == place.line && line.file == file);
+    found.map(|line| line.text.clone())
+}
+
+/// The training thread's samples of the steady part.
+fn samples_within(data: &RunData, (start_s, end_s): (f64, f64)) -> Vec<&StackCount> {
+    let ticks = || data.stacks.iter().filter(move |tick| tick.t <= end_s + 60.0);
+    // A line of stacks holds the seconds before it: the first one inside may begin in the warm-up.
+    let inside = || ticks().filter(move |tick| tick.t > start_s);
+    let begun = |tick: &&flatout_telemetry::StackTick| {
+        let before = ticks().filter(|other| other.t < tick.t).map(|other| other.t);
+        before.fold(0.0, f64::max) >= start_s - 1.0
+    };
+    let whole: Vec<&StackCount> = inside()
+        .filter(begun)
+        .flat_map(|tick| &tick.stacks)
+        .filter(|stack| !stack.worker)
+        .collect();
+    if whole.iter().map(|stack| stack.count).sum::<u64>() >= FEWEST_SAMPLES {
+        return whole;
+    }
+    inside()
+        .flat_map(|tick| &tick.stacks)
+        .filter(|stack| !stack.worker)
+        .collect()
+}
+
+/// Splits the exact time of each phase over its samples.
+fn weighed(samples: &[&StackCount], window: &Window) -> Vec<Span> {
+    let mut sampled: BTreeMap<Option<Phase>, f64> = BTreeMap::new();
+    for stack in samples {
+        *sampled.entry(stack.phase).or_default() += stack.time_ms();
+    }
+    // Samples without a phase stand for the time in no phase, and for nothing where the probe knows every phase.
+    let exact = |phase: Option<Phase>| match phase {
+        Some(phase) => window.seconds(phase),
+        None => window.unexplained_s(),
+    };
+    samples
+        .iter()
+        .filter_map(|stack| {
+            let all_ms = sampled.get(&stack.phase).copied().filter(|ms| *ms > 0.0)?;
+            let frames: Vec<Frame> = stack
+                .frames
+                .iter()
+                .filter_map(|text| Frame::parse(text))
+                .collect();
+            let seconds = exact(stack.phase) * stack.time_ms() / all_ms;
+            (seconds > 0.0).then(|| Span {
+                activity: activity::of(stack, &frames),
+                phase: stack.phase,
+                gpu: stack.gpu,
+                gil: stack.gil,
+                seconds,
+                frames,
+            })
+        })
+        .collect()
+}
+
+/// A thread that is ready to run but has no CPU looks as if it ran: its time is taken from what seems to run.
+fn deduct_descheduled(data: &RunData, window: &Window, spans: &mut Vec<Span>) {
+    let (start_s, end_s) = window.range();
+    let ticks = data
+        .stacks
+        .iter()
+        .filter(|tick| tick.t > start_s && tick.t <= end_s + 60.0);
+    let (waited, of) = ticks
+        .filter_map(|tick| tick.descheduled_ms)
+        .fold((0.0, 0.0), |sum, tick| (sum.0 + tick.0, sum.1 + tick.1));
+    let running: f64 = spans
+        .iter()
+        .filter(|span| span.activity.runs())
+        .map(|span| span.seconds)
+        .sum();
+    if of <= 0.0 || running <= 0.0 {
+        return;
+    }
+    let all: f64 = spans.iter().map(|span| span.seconds).sum();
+    let seconds = (waited / of * all).min(running * 0.9);
+    if seconds < all * 0.005 {
+        return;
+    }
+    let kept = 1.0 - seconds / running;
+    for span in spans.iter_mut().filter(|span| span.activity.runs()) {
+        span.seconds *= kept;
+    }
+    spans.push(Span {
+        activity: Activity::Descheduled,
+        phase: None,
+        gpu: None,
+        gil: false,
+        seconds,
+        frames: Vec::new(),
+    });
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! What the host does in a sample.
+
+use super::frame::Frame;
+use flatout_core::{Message, message};
+use flatout_telemetry::Phase;
+use flatout_telemetry::record::{Blocked, StackCount};
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activity {
+    /// Waiting for a batch that others prepare.
+    WaitingForBatch,
+    /// Preparing a batch in the training process.
+    PreparingBatch,
+    Copying,
+    /// In an operator, without the interpreter's lock.
+    Operators,
+    /// The interpreter, or a library that holds its lock.
+    Python,
+    /// Blocked until the device has finished.
+    Synchronizing,
+    Evaluating,
+    Saving,
+    /// Reading, writing or flushing files.
+    FileAccess,
+    Sleeping,
+    /// Waiting for a lock, a thread, a socket or another process.
+    Waiting,
+    /// Ready to run, but no CPU is free.
+    Descheduled,
+    Unexplained,
+}
+
+impl Activity {
+    /// Whether the thread seems to use a CPU.
+    pub fn runs(self) -> bool {
+        matches!(
+            self,
+            Self::PreparingBatch
+                | Self::Copying
+                | Self::Operators
+                | Self::Python
+                | Self::Evaluating
+                | Self::Saving
+        )
+    }
+
+    pub fn name(self) -> Message {
+        match self {
+            Self::WaitingForBatch => message!(en: "waiting for batches", zh: "等待 batch"),
+            Self::PreparingBatch => {
+                message!(en: "preparing batches in the training process", zh: "在训练进程中准备 batch")
+            }
+            Self::Copying => message!(en: "copying to the device", zh: "拷贝到设备"),
+            Self::Operators => message!(en: "operators", zh: "算子"),
+            Self::Python => message!(en: "Python code", zh: "Python 代码"),
+            Self::Synchronizing => message!(en: "blocked in synchronization", zh: "阻塞在同步上"),
+            Self::Evaluating => message!(en: "evaluation", zh: "评估"),
+            Self::Saving => message!(en: "saving checkpoints", zh: "保存 checkpoint"),
+            Self::FileAccess => message!(en: "file access", zh: "文件读写"),
+            Self::Sleeping => message!(en: "sleeping", zh: "睡眠"),
+            Self::Waiting => message!(en: "waiting for a lock, thread or process", zh: "等待锁、线程或进程"),
+            Self::Descheduled => message!(en: "waiting for a free CPU", zh: "等待空闲的 CPU"),
+            Self::Unexplained => message!(en: "unexplained", zh: "未能解释"),
+        }
+    }
+}
+
+/// What the training thread does in these samples.
+pub fn of(stack: &StackCount, frames: &[Frame]) -> Activity {
+    match stack.phase {
+        Some(Phase::Eval) => Activity::Evaluating,
+        Some(Phase::Checkpoint) => Activity::Saving,
+        Some(Phase::Transfer) => Activity::Copying,
+        Some(Phase::Sync) => Activity::Synchronizing,
+        Some(Phase::Data) if waits_for_workers(frames) => Activity::WaitingForBatch,
+        Some(Phase::Data) => Activity::PreparingBatch,
+        Some(Phase::Compute | Phase::Other) | None => within_step(stack, frames),
+    }
+}
+
+/// The loader's process waits for its workers' queue or its pinning thread.
+fn waits_for_workers(frames: &[Frame]) -> bool {
+    let loader = frames
+        .iter()
+        .rposition(|frame| frame.in_file("torch/utils/data/dataloader.py"));
+    loader.is_some_and(|at| {
+        let waits = |frame: &Frame| frame.function == "_try_get_data" || frame.function == "_get_data";
+        waits(&frames[at]) || frames[at..].iter().any(waits)
+    })
+}
+
+fn within_step(stack: &StackCount, frames: &[Frame]) -> Activity {
+    match stack.blocked {
+        Some(Blocked::Sleep) => Activity::Sleeping,
+        Some(Blocked::File | Blocked::Flush) => Activity::FileAccess,
+        Some(Blocked::Process | Blocked::Poll) => Activity::Waiting,
+        // An operator's threads wait for each other with the same system call as a lock of Python's: only the latter has a
+        // frame of the library that waits.
+        Some(Blocked::Lock) if waits_by_itself(frames) => Activity::Waiting,
+        _ if stack.gil => Activity::Python,
+        _ => Activity::Operators,
+    }
+}
+
+fn waits_by_itself(frames: &[Frame]) -> bool {
+    const WAITERS: [&str; 6] = [
+        "threading",
+        "queue",
+        "concurrent",
+        "multiprocessing",
+        "subprocess",
+        "asyncio",
+    ];
+    let innermost = frames.last().and_then(Frame::package);
+    innermost.is_some_and(|package| WAITERS.contains(&package))
+}

@@ -1,0 +1,349 @@
+//! The lines that stand for a part of the account.
+//!
+//! The function that contains the training loop is the one in which the paths to `backward()`, to the optimizer and to the next
+//! batch part. Its lines split the time of a step; from each of them the way goes on to the line that holds most of it: the call
+//! of `score()` in the loop, then the comparison inside `score()`.
+
+use super::activity::Activity;
+use super::frame::Frame;
+use super::{Account, Span};
+use flatout_telemetry::Phase;
+use flatout_telemetry::record::{RunData, SourceLine, SourceLoop};
+use std::collections::BTreeMap;
+
+/// A called function that holds this much of its caller's time is where the time goes.
+const DOMINANT: f64 = 0.6;
+/// Without a step to go by, a line that holds this much of everything is above the loop.
+const TRUNK: f64 = 0.95;
+
+/// A part of the time with the line to look at.
+#[derive(Clone, Debug)]
+pub struct Center {
+    pub seconds: f64,
+    /// The line that holds most of it.
+    pub hot: Frame,
+    /// The line of the training loop that leads there.
+    pub site: Frame,
+    /// The function of a library that holds most of its time, if one does.
+    pub via: Option<Frame>,
+    /// Its time by activity, the largest first.
+    pub activities: Vec<(Activity, f64)>,
+    /// The source of the hot line.
+    pub source: Option<SourceLine>,
+    /// The loop of the source that all of it is in, below the loop over batches.
+    pub inner_loop: Option<SourceLoop>,
+}
+
+impl Center {
+    /// What it mostly does.
+    pub fn activity(&self) -> Activity {
+        self.activities
+            .first()
+            .map_or(Activity::Unexplained, |(activity, _)| *activity)
+    }
+
+    pub fn text(&self) -> Option<&str> {
+        self.source.as_ref().map(|line| line.text.as_str())
+    }
+}
+
+/// The lines behind the spans that `keep` chooses, the costliest first.
+pub fn centers(account: &Account, data: &RunData, keep: impl Fn(&Span) -> bool) -> Vec<Center> {
+    let lines = Lines::of(data);
+    let trunk = Trunk::of(&account.spans);
+    let shared = shared_loops(account, &trunk, &lines);
+    let mut groups: BTreeMap<Key, Vec<&Span>> = BTreeMap::new();
+    for span in account.spans.iter().filter(|span| keep(span)) {
+        let Some(site) = trunk.site(span) else { continue };
+        let inner = lines.inner_loop(site, shared);
+        let key = Key {
+            file: site.file.clone(),
+            function: site.function.clone(),
+            line: inner.map_or(site.line, |inner| inner.line),
+        };
+        groups.entry(key).or_default().push(span);
+    }
+    let mut found: Vec<Center> = groups
+        .into_values()
+        .filter_map(|spans| center(&trunk, &spans, &lines, shared))
+        .collect();
+    found.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    found
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    file: String,
+    function: String,
+    /// The site's line, or the line of the loop it is in.
+    line: u32,
+}
+
+fn center(trunk: &Trunk, spans: &[&Span], lines: &Lines, shared: usize) -> Option<Center> {
+    let all: f64 = seconds(spans);
+    let site = heaviest(
+        spans
+            .iter()
+            .filter_map(|span| Some((trunk.site(span)?, span.seconds))),
+    )?
+    .clone();
+    // Down into the functions that hold most of what is left.
+    let mut here: Vec<(Vec<&Frame>, &Span)> = spans
+        .iter()
+        .map(|span| (trunk.below(span).collect(), *span))
+        .collect();
+    let mut depth = 0;
+    loop {
+        let total: f64 = here.iter().map(|(_, span)| span.seconds).sum();
+        let mut functions: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+        for (path, span) in &here {
+            if let Some(frame) = path.get(depth + 1) {
+                *functions.entry((&frame.file, &frame.function)).or_default() += span.seconds;
+            }
+        }
+        let top = functions.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        let Some(((file, function), _)) = top.filter(|(_, inside)| *inside >= total * DOMINANT) else {
+            break;
+        };
+        let (file, function) = (file.to_owned(), function.to_owned());
+        here.retain(|(path, _)| {
+            path.get(depth + 1)
+                .is_some_and(|frame| frame.file == file && frame.function == function)
+        });
+        depth += 1;
+    }
+    let hot = heaviest(
+        here.iter()
+            .filter_map(|(path, span)| Some((*path.get(depth)?, span.seconds))),
+    )?
+    .clone();
+    let via = {
+        let called = here
+            .iter()
+            .filter_map(|(_, span)| Some((span.via()?, span.seconds)));
+        let top = heaviest_function(called);
+        let total: f64 = here.iter().map(|(_, span)| span.seconds).sum();
+        top.filter(|(_, inside)| *inside >= total * DOMINANT)
+            .map(|(frame, _)| frame.clone())
+    };
+    // Below the training loop's function, any loop of the hot line's own function is an inner one.
+    let same_function = hot.file == site.file && hot.function == site.function;
+    let skipped = if same_function { shared } else { 0 };
+    let mut activities: BTreeMap<Activity, f64> = BTreeMap::new();
+    for span in spans {
+        *activities.entry(span.activity).or_default() += span.seconds;
+    }
+    let mut activities: Vec<(Activity, f64)> = activities.into_iter().collect();
+    activities.sort_by(|a, b| b.1.total_cmp(&a.1));
+    Some(Center {
+        seconds: all,
+        activities,
+        source: lines.get(&hot).cloned(),
+        inner_loop: lines.inner_loop(&hot, skipped).cloned(),
+        hot,
+        site,
+        via,
+    })
+}
+
+/// The lines of a loader's worker that are not waiting for work; seconds are those of the samples.
+pub fn worker_centers(data: &RunData, (start_s, end_s): (f64, f64)) -> Vec<Center> {
+    let ticks = data
+        .stacks
+        .iter()
+        .filter(|tick| tick.t > start_s && tick.t <= end_s + 60.0);
+    let stacks = ticks.flat_map(|tick| &tick.stacks).filter(|stack| stack.worker);
+    let spans: Vec<Span> = stacks
+        .map(|stack| Span {
+            activity: Activity::PreparingBatch,
+            phase: None,
+            gpu: None,
+            gil: stack.gil,
+            seconds: stack.time_ms() / 1e3,
+            frames: stack
+                .frames
+                .iter()
+                .filter_map(|text| Frame::parse(text))
+                .collect(),
+        })
+        .collect();
+    let lines = Lines::of(data);
+    // A worker has no loop of the user's above it: all its own frames are work on the batch.
+    let trunk = Trunk { frames: Vec::new() };
+    let mut groups: BTreeMap<(&str, &str), Vec<&Span>> = BTreeMap::new();
+    for span in &spans {
+        if let Some(site) = trunk.site(span) {
+            groups.entry((&site.file, &site.function)).or_default().push(span);
+        }
+    }
+    let found = groups.into_values();
+    let mut found: Vec<Center> = found
+        .filter_map(|spans| center(&trunk, &spans, &lines, 0))
+        .collect();
+    found.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    found
+}
+
+fn seconds(spans: &[&Span]) -> f64 {
+    spans.iter().map(|span| span.seconds).sum()
+}
+
+fn heaviest<'a>(frames: impl Iterator<Item = (&'a Frame, f64)>) -> Option<&'a Frame> {
+    let mut sums: BTreeMap<&Frame, f64> = BTreeMap::new();
+    for (frame, seconds) in frames {
+        *sums.entry(frame).or_default() += seconds;
+    }
+    sums.into_iter()
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .map(|(frame, _)| frame)
+}
+
+/// The function with most of the time, as one of its frames.
+fn heaviest_function<'a>(frames: impl Iterator<Item = (&'a Frame, f64)>) -> Option<(&'a Frame, f64)> {
+    let mut sums: BTreeMap<(&str, &str), (&Frame, f64)> = BTreeMap::new();
+    for (frame, seconds) in frames {
+        let sum = sums.entry((&frame.file, &frame.function)).or_insert((frame, 0.0));
+        sum.1 += seconds;
+    }
+    sums.into_values().max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// The user's frames above the lines of the training loop.
+pub struct Trunk {
+    frames: Vec<Frame>,
+}
+
+impl Trunk {
+    pub fn of(spans: &[Span]) -> Self {
+        let parts: [&dyn Fn(&Span) -> bool; 3] =
+            [&|span| in_backward(span), &|span| in_optimizer(span), &|span| {
+                span.phase == Some(Phase::Data)
+            }];
+        let paths: Vec<Vec<&Frame>> = parts
+            .iter()
+            .filter_map(|part| usual_path(spans.iter().filter(|span| part(span))))
+            .collect();
+        let Some((first, others)) = paths.split_first().filter(|(_, others)| !others.is_empty()) else {
+            return Self::by_weight(spans);
+        };
+        let common = (0..first.len())
+            .take_while(|at| others.iter().all(|path| path.get(*at) == first.get(*at)))
+            .count();
+        // Where a path ends in the common part, its last frame is the loop's own.
+        let shortest = paths.iter().map(Vec::len).min().unwrap_or(0);
+        let frames = first[..common.min(shortest.saturating_sub(1))].iter();
+        Self {
+            frames: frames.map(|frame| (*frame).clone()).collect(),
+        }
+    }
+
+    /// Lines that hold nearly everything.
+    fn by_weight(spans: &[Span]) -> Self {
+        let mut frames: Vec<Frame> = Vec::new();
+        loop {
+            let depth = frames.len();
+            let below = || {
+                spans
+                    .iter()
+                    .filter(|span| span.own().take(depth).eq(frames.iter()))
+            };
+            let all: f64 = spans.iter().map(|span| span.seconds).sum();
+            let next = heaviest(below().filter_map(|span| Some((span.own().nth(depth)?, span.seconds))));
+            let Some(next) = next.cloned() else { break };
+            let inside: f64 = below()
+                .filter(|span| span.own().nth(depth) == Some(&next) && span.own().nth(depth + 1).is_some())
+                .map(|span| span.seconds)
+                .sum();
+            if inside < all * TRUNK {
+                break;
+            }
+            frames.push(next);
+        }
+        Self { frames }
+    }
+
+    /// The frame below the trunk: a line of the training loop, or where the way leaves the trunk.
+    pub fn site<'a>(&self, span: &'a Span) -> Option<&'a Frame> {
+        self.below(span).next()
+    }
+
+    /// The user's frames from the site on.
+    fn below<'a>(&self, span: &'a Span) -> impl Iterator<Item = &'a Frame> + use<'a> {
+        let own: Vec<&Frame> = span.own().collect();
+        let along = own
+            .iter()
+            .zip(&self.frames)
+            .take_while(|(a, b)| **a == *b)
+            .count()
+            .min(own.len().saturating_sub(1));
+        own.into_iter().skip(along)
+    }
+}
+
+/// The path of the user's frames that most of these spans take.
+fn usual_path<'a>(spans: impl Iterator<Item = &'a Span>) -> Option<Vec<&'a Frame>> {
+    let mut sums: BTreeMap<Vec<&Frame>, f64> = BTreeMap::new();
+    for span in spans {
+        let path: Vec<&Frame> = span.own().collect();
+        if !path.is_empty() {
+            *sums.entry(path).or_default() += span.seconds;
+        }
+    }
+    sums.into_iter()
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .map(|(path, _)| path)
+}
+
+/// Inside `Tensor.backward()` or `torch.autograd.grad()`.
+pub fn in_backward(span: &Span) -> bool {
+    span.frames
+        .iter()
+        .any(|frame| frame.in_file("torch/_tensor.py") && frame.function == "backward")
+        || span
+            .frames
+            .iter()
+            .any(|frame| frame.in_file("torch/autograd/__init__.py"))
+}
+
+/// Inside an optimizer of torch.
+pub fn in_optimizer(span: &Span) -> bool {
+    span.frames.iter().any(|frame| {
+        frame.package() == Some("torch")
+            && frame.file.contains("torch/optim/")
+            && !frame.in_file("lr_scheduler.py")
+    })
+}
+
+/// The source of lines that samples fell on.
+struct Lines<'a>(BTreeMap<(&'a str, u32), &'a SourceLine>);
+
+impl<'a> Lines<'a> {
+    fn of(data: &'a RunData) -> Self {
+        let key = |line: &'a SourceLine| ((line.file.as_str(), line.line), line);
+        Self(data.lines.iter().map(key).collect())
+    }
+
+    fn get(&self, frame: &Frame) -> Option<&'a SourceLine> {
+        self.0.get(&(frame.file.as_str(), frame.line)).copied()
+    }
+
+    /// The outermost loop around a line after the first `skipped` ones.
+    fn inner_loop(&self, frame: &Frame, skipped: usize) -> Option<&'a SourceLoop> {
+        self.get(frame)?.loops.get(skipped)
+    }
+}
+
+/// How many loops, from the outside, nearly all of the training loop's function is in: epochs and batches.
+fn shared_loops(account: &Account, trunk: &Trunk, lines: &Lines) -> usize {
+    let stepping = |span: &&Span| in_backward(span) || in_optimizer(span) || span.phase == Some(Phase::Data);
+    let sites = account
+        .spans
+        .iter()
+        .filter(stepping)
+        .filter_map(|span| trunk.site(span));
+    // The header of the loop over batches is not inside of it: the deepest line counts.
+    let depths = sites
+        .filter_map(|site| lines.get(site))
+        .map(|line| line.loops.len());
+    depths.max().unwrap_or(0)
+}

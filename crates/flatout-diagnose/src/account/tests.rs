@@ -1,0 +1,119 @@
+use super::*;
+use crate::testing::Build;
+
+const TORCH: &str = "/v/lib/python3.11/site-packages/torch";
+
+fn backward() -> String {
+    format!("backward ({TORCH}/_tensor.py:600)")
+}
+
+/// A loop that trains, waits for data and scores in Python.
+fn scoring() -> RunData {
+    let (step, backward) = (format!("step ({TORCH}/optim/adamw.py:9)"), backward());
+    let mut data = Build::steady(20)
+        .phase(Phase::Data, 0.2)
+        .phase(Phase::Compute, 0.5)
+        .phase(Phase::Other, 0.3)
+        .stack_of(
+            &["<module> (t.py:90)", "train (t.py:40)"],
+            100,
+            Some(Phase::Data),
+            false,
+        )
+        .stack_of(
+            &["<module> (t.py:90)", "train (t.py:42)", &backward],
+            200,
+            Some(Phase::Compute),
+            false,
+        )
+        .stack_of(
+            &["<module> (t.py:90)", "train (t.py:43)", &step],
+            50,
+            Some(Phase::Compute),
+            false,
+        )
+        .stack_of(
+            &["<module> (t.py:90)", "train (t.py:44)", "score (t.py:12)"],
+            90,
+            Some(Phase::Other),
+            false,
+        )
+        .stack_of(
+            &["<module> (t.py:90)", "train (t.py:44)", "score (t.py:13)"],
+            60,
+            Some(Phase::Other),
+            false,
+        )
+        .done();
+    for tick in &mut data.stacks {
+        for stack in &mut tick.stacks {
+            stack.gil = stack.phase == Some(Phase::Other);
+        }
+    }
+    data
+}
+
+fn account(data: &RunData) -> Account {
+    Account::new(data, &Window::find(data).unwrap()).unwrap()
+}
+
+#[test]
+fn rows_add_up_to_the_wall_time() {
+    let data = scoring();
+    let account = account(&data);
+    let sum: f64 = account.rows.iter().map(|row| row.seconds).sum();
+    assert!((sum - account.wall_s).abs() < 1e-6 * account.wall_s);
+    assert!((account.seconds(Activity::Python) / account.wall_s - 0.3).abs() < 1e-3);
+    assert!((account.seconds(Activity::Operators) / account.wall_s - 0.5).abs() < 1e-3);
+}
+
+#[test]
+fn names_the_hottest_line_and_the_line_of_the_loop() {
+    let data = scoring();
+    let account = account(&data);
+    let centers = center::centers(&account, &data, |span| span.activity == Activity::Python);
+    assert_eq!(centers.len(), 1);
+    assert_eq!((centers[0].hot.line, centers[0].site.line), (12, 44));
+    assert!((centers[0].seconds / account.wall_s - 0.3).abs() < 1e-3);
+}
+
+#[test]
+fn splits_the_loop_by_its_lines() {
+    let data = scoring();
+    let account = account(&data);
+    let sites: Vec<u32> = center::centers(&account, &data, |_| true)
+        .iter()
+        .map(|center| center.site.line)
+        .collect();
+    assert_eq!(sites, [42, 44, 40, 43]);
+}
+
+#[test]
+fn counts_time_without_a_cpu_apart() {
+    let mut data = scoring();
+    for tick in &mut data.stacks {
+        tick.descheduled_ms = Some((100.0, 1000.0));
+    }
+    let account = account(&data);
+    let share = account.seconds(Activity::Descheduled) / account.wall_s;
+    assert!((share - 0.1).abs() < 1e-3, "{share}");
+    let sum: f64 = account.rows.iter().map(|row| row.seconds).sum();
+    assert!((sum - account.wall_s).abs() < 1e-6 * account.wall_s);
+}
+
+#[test]
+fn phases_without_samples_are_unexplained() {
+    let data = Build::steady(20)
+        .phase(Phase::Data, 0.4)
+        .phase(Phase::Compute, 0.6)
+        .stack_of(&["<module> (t.py:9)"], 100, Some(Phase::Compute), false)
+        .done();
+    let share = account(&data).seconds(Activity::Unexplained) / account(&data).wall_s;
+    assert!((share - 0.4).abs() < 1e-3, "{share}");
+}
+
+#[test]
+fn needs_samples() {
+    let data = Build::steady(20).done();
+    assert!(Account::new(&data, &Window::find(&data).unwrap()).is_none());
+}

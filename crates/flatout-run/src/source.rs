@@ -1,0 +1,127 @@
+//! The user's source behind the samples: which statement a line is, and the loops around it. It is read while the program runs,
+//! because the file may be another one when somebody looks at the record.
+
+use flatout_diagnose::account::frame::Frame;
+use flatout_lint::context::Context;
+use flatout_telemetry::record::{SourceLine, SourceLoop};
+use flatout_telemetry::{RecordWriter, StackTick};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Larger files are not a person's.
+const LARGEST_BYTES: u64 = 2 << 20;
+/// Files and lines a record keeps.
+const MOST_FILES: usize = 60;
+const MOST_LINES: usize = 600;
+/// A line with less of the samples' time is not worth a look.
+const LEAST_SHARE: f64 = 0.002;
+
+/// Knows which lines are written already.
+pub struct Sources {
+    /// Relative names in stacks are relative to this.
+    folder: PathBuf,
+    files: BTreeMap<String, Option<Context>>,
+    written: BTreeSet<(String, u32)>,
+}
+
+impl Sources {
+    pub fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            files: BTreeMap::new(),
+            written: BTreeSet::new(),
+        }
+    }
+
+    /// Writes the lines of these stacks that are new.
+    pub fn write(&mut self, tick: &StackTick, writer: &mut RecordWriter) {
+        let all: f64 = tick.stacks.iter().map(|stack| stack.ms).sum();
+        let mut lines: BTreeMap<(String, u32), f64> = BTreeMap::new();
+        for stack in &tick.stacks {
+            let frames = stack.frames.iter().filter_map(|text| Frame::parse(text));
+            for frame in frames.filter(Frame::is_users) {
+                *lines.entry((frame.file, frame.line)).or_default() += stack.ms;
+            }
+        }
+        for ((file, line), ms) in lines {
+            let known = self.written.contains(&(file.clone(), line));
+            if known || ms < all * LEAST_SHARE || self.written.len() >= MOST_LINES {
+                continue;
+            }
+            if let Some(found) = self.line(&file, line) {
+                writer.source_line(&found);
+            }
+            self.written.insert((file, line));
+        }
+    }
+
+    fn line(&mut self, file: &str, line: u32) -> Option<SourceLine> {
+        if !self.files.contains_key(file) {
+            if self.files.len() >= MOST_FILES {
+                return None;
+            }
+            self.files.insert(file.to_owned(), read(&self.folder.join(file)));
+        }
+        let found = self.files.get(file)?.as_ref()?.line(line)?;
+        let loops = found.loops.into_iter();
+        Some(SourceLine {
+            file: file.to_owned(),
+            line,
+            text: found.text,
+            loops: loops.map(|(line, text)| SourceLoop { line, text }).collect(),
+            lint: Vec::new(),
+        })
+    }
+}
+
+fn read(path: &Path) -> Option<Context> {
+    let size = std::fs::metadata(path)
+        .ok()
+        .filter(|found| found.is_file())?
+        .len();
+    if size > LARGEST_BYTES {
+        return None;
+    }
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(Context::new(path.to_owned(), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flatout_telemetry::record::{Record, RunInfo, SCHEMA, StackCount};
+
+    #[test]
+    fn writes_each_line_once_with_its_loops() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(
+            folder.path().join("train.py"),
+            "for x in data:\n    for t in x:\n        work(t)\n",
+        )
+        .unwrap();
+        let record = folder.path().join("record");
+        let info = RunInfo {
+            schema: SCHEMA,
+            ..RunInfo::default()
+        };
+        let mut writer = RecordWriter::create(&record, info).unwrap();
+        let stack = |frame: &str| StackCount {
+            frames: vec![frame.into(), "f (/lib/python3.11/json/x.py:3)".into()],
+            count: 10,
+            ms: 100.0,
+            ..StackCount::default()
+        };
+        let tick = StackTick {
+            t: 1.0,
+            stacks: vec![stack("<module> (train.py:3)"), stack("<module> (gone.py:3)")],
+            descheduled_ms: None,
+        };
+        let mut sources = Sources::new(folder.path().to_owned());
+        sources.write(&tick, &mut writer);
+        sources.write(&tick, &mut writer);
+        let lines = Record::open(&record).unwrap().load().lines;
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0].text, "work(t)");
+        assert_eq!(lines[0].loops.len(), 2);
+    }
+}

@@ -1,0 +1,85 @@
+//! When to look closely: right after the first steps, then a few more times while the run lasts.
+
+/// Seconds after the first step at which the first window opens and closes: the start of an epoch is over by then, and the
+/// first headline, at most 15 s after the first step, rests on it.
+const FIRST_OPENS: f64 = 1.0;
+const FIRST_CLOSES: f64 = 9.0;
+/// Later windows are this long, and the pause before each is this many times longer than the one before.
+const LENGTH: f64 = 4.0;
+const FIRST_PAUSE: f64 = 12.0;
+const PAUSE_GROWS: f64 = 1.6;
+const LONGEST_PAUSE: f64 = 600.0;
+/// A program without steps is looked at from here on.
+const WITHOUT_STEPS: f64 = 8.0;
+
+/// The schedule of windows of one run.
+#[derive(Clone, Copy, Debug)]
+pub struct Windows {
+    opens_s: f64,
+    closes_s: f64,
+    pause_s: f64,
+    /// The schedule rests on the first step, not on the program's start.
+    stepped: bool,
+}
+
+impl Default for Windows {
+    fn default() -> Self {
+        Self {
+            opens_s: WITHOUT_STEPS,
+            closes_s: WITHOUT_STEPS + FIRST_CLOSES - FIRST_OPENS,
+            pause_s: FIRST_PAUSE,
+            stepped: false,
+        }
+    }
+}
+
+impl Windows {
+    /// Whether a window is open now.
+    pub fn open(&mut self, now_s: f64, first_step_s: Option<f64>) -> bool {
+        if let Some(first) = first_step_s.filter(|_| !self.stepped) {
+            *self = Self {
+                opens_s: first + FIRST_OPENS,
+                closes_s: first + FIRST_CLOSES,
+                pause_s: FIRST_PAUSE,
+                stepped: true,
+            };
+        }
+        while now_s >= self.closes_s {
+            self.opens_s = self.closes_s + self.pause_s;
+            self.closes_s = self.opens_s + LENGTH;
+            self.pause_s = (self.pause_s * PAUSE_GROWS).min(LONGEST_PAUSE);
+        }
+        now_s >= self.opens_s
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open_seconds(until: u32, first_step: Option<f64>) -> Vec<u32> {
+        let mut windows = Windows::default();
+        (0..until)
+            .filter(|second| {
+                let now = f64::from(*second);
+                windows.open(now, first_step.filter(|first| now >= *first))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn opens_right_after_the_first_step() {
+        assert_eq!(open_seconds(20, Some(5.0)), (6..14).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn opens_without_steps() {
+        assert_eq!(open_seconds(20, None), (8..16).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn stays_closed_most_of_a_long_run() {
+        let open = open_seconds(24 * 3600, Some(5.0)).len();
+        assert!((40..1000).contains(&open), "{open}");
+    }
+}
