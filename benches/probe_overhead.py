@@ -260,7 +260,7 @@ def worker(device, width, steps, peer, pipes, cpu):
 
 def time_reckoning():
     """Times what the probe does now and then; gives the nanoseconds, which grow."""
-    coast, spent, now = sys.modules["flatout._probe.coast"], [0], time.perf_counter_ns
+    coast, spent, now = sys.modules["_flatout_probe.coast"], [0], time.perf_counter_ns
     own = coast.reckon
 
     def reckon():

@@ -62,7 +62,7 @@ record() { # name, CPU list
     home=$(mktemp -d)
     [ -x "$machine" ] || machine=env
     # The record's own paths are relative to the repository's root, wherever that is.
-    (cd "$here/.." && FLATOUT_HOME=$home PYTHON=$PYTHON timeout 120 taskset -c "$2" "$machine" "$FLATOUT" run --quiet \
+    (cd "$here/.." && FLATOUT_HOME=$home PYTHONPATH=$here/../python PYTHON=$PYTHON timeout 120 taskset -c "$2" "$machine" "$FLATOUT" run --quiet \
         --name "$(basename "$1")" -- "$PYTHON" "faults/$1/train.py") >"$home/out" 2>&1
     local code=$? run
     run=$(ls -d "$home"/runs/*/ 2>/dev/null | head -1)

@@ -14,20 +14,20 @@ __all__ = ["gpu_status", "gpu_utilization", "phase", "step"]
 
 def _clock():
     """The probe's clock, when `flatout run` put it here and it works."""
-    clock = sys.modules.get("flatout._probe.clock")
+    clock = sys.modules.get("_flatout_probe.clock")
     if clock is None:
         import os
 
         if not os.environ.get("FLATOUT_RING"):
             return None
         try:
-            from flatout._probe import clock, trial
+            from _flatout_probe import clock, trial
 
             os.register_at_fork(after_in_child=clock.after_fork)
             trial.install()
         except Exception:
             return None
-    from flatout._probe import guard
+    from _flatout_probe import guard
 
     return None if guard.off else clock
 
@@ -42,7 +42,7 @@ def step(samples=None):
             clock.batch_samples += int(samples)
         clock.step_ended()
     except Exception as error:
-        from flatout._probe import guard
+        from _flatout_probe import guard
 
         guard.failed(error, "flatout.step")
 

@@ -248,8 +248,8 @@ mod tests {
     #[test]
     fn the_probe_knows_every_setting_that_is_tried() {
         let probe = concat!(
-            include_str!("../../../python/flatout/_probe/apply.py"),
-            include_str!("../../../python/flatout/_probe/settings.py")
+            include_str!("../../../python/_flatout_probe/apply.py"),
+            include_str!("../../../python/_flatout_probe/settings.py")
         );
         for name in APPLIES {
             let last = name.rsplit('.').next().unwrap();

@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_probe_knows_all_of_them() {
-        let probe = include_str!("../../../python/flatout/_probe/settings.py");
+        let probe = include_str!("../../../python/_flatout_probe/settings.py");
         for key in known() {
             let name = key.strip_prefix("loader.").unwrap_or(key);
             assert!(probe.contains(&format!("\"{name}\"")), "{key}");

@@ -12,50 +12,49 @@ macro_rules! files {
     ($($path:literal),* $(,)?) => {
         /// The probe's files: where each lies below the folder, and its text.
         pub const FILES: &[(&str, &str)] = &[
-            ("sitecustomize.py", include_str!("../../../python/flatout/_probe/sitecustomize.py")),
-            $((concat!("flatout/", $path), include_str!(concat!("../../../python/flatout/", $path)))),*
+            ("sitecustomize.py", include_str!("../../../python/_flatout_probe/sitecustomize.py")),
+            $((concat!("_flatout_probe/", $path), include_str!(concat!("../../../python/_flatout_probe/", $path)))),*
         ];
     };
 }
 
 files![
     "__init__.py",
-    "_probe/__init__.py",
-    "_probe/accumulate.py",
-    "_probe/apply.py",
-    "_probe/available.py",
-    "_probe/begin.py",
-    "_probe/clock.py",
-    "_probe/coast.py",
-    "_probe/device.py",
-    "_probe/feeding.py",
-    "_probe/guard.py",
-    "_probe/hook.py",
-    "_probe/making.py",
-    "_probe/malloc.py",
-    "_probe/model.py",
-    "_probe/own_loader.py",
-    "_probe/places.py",
-    "_probe/profile.py",
-    "_probe/ring.py",
-    "_probe/settings.py",
-    "_probe/sizes.py",
-    "_probe/supply.py",
-    "_probe/trial.py",
-    "_probe/variants.py",
-    "_probe/patches/__init__.py",
-    "_probe/patches/amp.py",
-    "_probe/patches/checkpoint.py",
-    "_probe/patches/compiled.py",
-    "_probe/patches/environment.py",
-    "_probe/patches/evaluation.py",
-    "_probe/patches/garbage.py",
-    "_probe/patches/loader.py",
-    "_probe/patches/memory.py",
-    "_probe/patches/optimizer.py",
-    "_probe/patches/sync.py",
-    "_probe/patches/worker.py",
-    "_probe/patches/zeroing.py",
+    "accumulate.py",
+    "apply.py",
+    "available.py",
+    "begin.py",
+    "clock.py",
+    "coast.py",
+    "device.py",
+    "feeding.py",
+    "guard.py",
+    "hook.py",
+    "making.py",
+    "malloc.py",
+    "model.py",
+    "own_loader.py",
+    "places.py",
+    "profile.py",
+    "ring.py",
+    "settings.py",
+    "sizes.py",
+    "supply.py",
+    "trial.py",
+    "variants.py",
+    "patches/__init__.py",
+    "patches/amp.py",
+    "patches/checkpoint.py",
+    "patches/compiled.py",
+    "patches/environment.py",
+    "patches/evaluation.py",
+    "patches/garbage.py",
+    "patches/loader.py",
+    "patches/memory.py",
+    "patches/optimizer.py",
+    "patches/sync.py",
+    "patches/worker.py",
+    "patches/zeroing.py",
 ];
 
 /// The private folder of one run: `python/` with the probe, `rings/` where its processes report.
@@ -139,7 +138,7 @@ mod tests {
 
     #[test]
     fn every_file_of_the_probe_is_carried() {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/flatout");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/_flatout_probe");
         let mut folders = vec![source.clone()];
         let mut count = 0;
         while let Some(folder) = folders.pop() {
@@ -151,7 +150,7 @@ mod tests {
                     let name = path.strip_prefix(&source).unwrap().to_str().unwrap().to_owned();
                     let carried = FILES
                         .iter()
-                        .any(|(known, _)| *known == format!("flatout/{name}") || name.ends_with(known));
+                        .any(|(known, _)| *known == format!("_flatout_probe/{name}") || name.ends_with(known));
                     assert!(carried, "{name} is not in the list of probe.rs");
                     count += 1;
                 }
@@ -166,7 +165,7 @@ mod tests {
         let folder = runtime.folder.path().to_owned();
         let mode = fs::metadata(&folder).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0);
-        assert!(folder.join("python/flatout/_probe/hook.py").exists() && runtime.rings().is_dir());
+        assert!(folder.join("python/_flatout_probe/hook.py").exists() && runtime.rings().is_dir());
         drop(runtime);
         assert!(!folder.exists());
     }

@@ -47,6 +47,7 @@ impl Home<'_> {
             .env("SLURM_CONF", self.cluster.conf())
             .env("FLATOUT_HOME", self.folder.path().join("home"))
             .env("LC_ALL", "C")
+            .env("PYTHONPATH", concat!(env!("CARGO_MANIFEST_DIR"), "/../../python"))
             .env_remove("SLURM_JOB_ID")
             .output();
         output.expect("flatout runs")

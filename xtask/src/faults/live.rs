@@ -136,6 +136,7 @@ fn one(program: &Program, python: &Path, home: &Path) -> Result<Option<Verdict>>
         .arg(python)
         .arg(program.folder.join("train.py"))
         .env("FLATOUT_HOME", home)
+        .env("PYTHONPATH", root().join("python"))
         .current_dir(root())
         .stdout(Stdio::null())
         .status()

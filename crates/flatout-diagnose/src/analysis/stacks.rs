@@ -11,7 +11,7 @@ const NOT_THE_USERS: [&str; 6] = [
     "/lib/python",
     "<frozen",
     "<string>",
-    "flatout/_probe",
+    "_flatout_probe",
 ];
 
 /// Whether a frame or file is not the user's own.

@@ -1,4 +1,4 @@
-//! Where things lie in a ring file: the same numbers as in python/flatout/_probe/ring.py (a test compares them).
+//! Where things lie in a ring file: the same numbers as in python/_flatout_probe/ring.py (a test compares them).
 
 use super::map::Map;
 

@@ -75,7 +75,7 @@ fn a_file_that_is_no_ring_is_refused() {
 
 #[test]
 fn the_layout_is_the_probes() {
-    let python = include_str!("../../../../python/flatout/_probe/ring.py");
+    let python = include_str!("../../../../python/_flatout_probe/ring.py");
     for line in [
         "SIZE, DATA_AT = 128 * 1024, 32 * 1024",
         "W_LIVE = 20",

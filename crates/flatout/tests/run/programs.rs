@@ -299,11 +299,10 @@ fn outside_of_a_run_the_package_is_harmless() {
     let Some(python) = crate::support::plain_python() else {
         return;
     };
-    let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
     let script = "import flatout\nflatout.step()\nflatout.gpu_status('x')\nwith flatout.phase('data'):\n    pass\nprint(flatout.gpu_utilization())";
     let output = std::process::Command::new(python)
         .args(["-c", script])
-        .env("PYTHONPATH", package)
+        .env("PYTHONPATH", crate::support::package())
         .output()
         .unwrap();
     assert_eq!(
@@ -316,7 +315,7 @@ fn outside_of_a_run_the_package_is_harmless() {
 fn a_probe_that_fails_leaves_the_program_alone_and_says_so() {
     let Some(python) = torch_python() else { return };
     let place = Place::new();
-    let sabotage = "import torch\nfrom flatout._probe import clock\nclock.switch = None\n";
+    let sabotage = "import torch\nfrom _flatout_probe import clock\nclock.switch = None\n";
     place.script("train.py", &format!("{sabotage}{TRAIN}"));
     let (output, data) = place.run(&python, &["--quiet"], &["train.py", "0"]);
     assert_eq!(

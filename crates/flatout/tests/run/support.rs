@@ -38,7 +38,11 @@ impl Place {
         let mut arguments = options.to_vec();
         arguments.extend(["--", python.to_str().unwrap()]);
         arguments.extend(program);
-        let output = self.flatout(&arguments).output().unwrap();
+        let output = self
+            .flatout(&arguments)
+            .env("PYTHONPATH", package())
+            .output()
+            .unwrap();
         (output, self.record())
     }
 
@@ -48,6 +52,11 @@ impl Place {
         let last = all.last().expect("a record");
         Record::open(&last.folder).unwrap().load()
     }
+}
+
+/// The folder with the public `flatout` package, as if pip had installed it.
+pub fn package() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python")
 }
 
 /// The Python with torch that the tests use; `None`, with a line that says so, where there is none.

@@ -49,6 +49,7 @@ fn on_a_small_disk(place: &Try, before: &str, name: &str) -> Option<Output> {
                 .args(spaces)
                 .args(["sh", "-c", &script])
                 .current_dir(folder)
+                .env("PYTHONPATH", crate::support::package())
                 .output();
             return Some(run.unwrap());
         }

@@ -32,6 +32,7 @@ impl Try {
             .args(arguments)
             .current_dir(self.folder.path());
         command.env("FLATOUT_HOME", self.folder.path().join("home"));
+        command.env("PYTHONPATH", crate::support::package());
         // The lock lies among the temporary files: tests must not wait for each other.
         command.env("TMPDIR", self.folder.path());
         // Several threads that wait for each other come to a stand beside other tests.

@@ -5,7 +5,7 @@ import time
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from flatout._probe import clock
+from _flatout_probe import clock
 
 
 class Slow(Dataset):

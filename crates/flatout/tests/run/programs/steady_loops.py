@@ -8,9 +8,9 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from flatout._probe import clock, coast, guard
-from flatout._probe.patches import sync
-from flatout._probe.ring import private_words, W_BATCHES, W_EVAL_BATCHES, W_HIST, W_SAMPLES, W_STEPS, W_SUMS, BUCKETS
+from _flatout_probe import clock, coast, guard
+from _flatout_probe.patches import sync
+from _flatout_probe.ring import private_words, W_BATCHES, W_EVAL_BATCHES, W_HIST, W_SAMPLES, W_STEPS, W_SUMS, BUCKETS
 
 torch.manual_seed(0)
 torch.set_num_threads(1)

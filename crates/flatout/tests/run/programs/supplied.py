@@ -27,8 +27,8 @@ for x in loader:
     model(x).mean().backward()
     optimizer.step()
 
-from flatout._probe import guard, making, supply
-from flatout._probe.patches import loader as patched
+from _flatout_probe import guard, making, supply
+from _flatout_probe.patches import loader as patched
 
 
 def asked(counts, sizes, samples=10, freeze=False):

@@ -36,15 +36,22 @@ def called(args, kwargs):
     clock.fact("compile.backend", str(kwargs.get("backend") or "inductor"), None, place)
 
 
-def hide(eval_frame):
-    """The compiler is loaded: its frame evaluator passes over the probe's own functions, so that it neither compiles them nor
-    counts them. Calls inside compiled code are another matter: there each patch asks `is_compiling` and steps aside."""
-    skip_code = getattr(eval_frame, "skip_code", None)
+def hide(torch):
+    """The compiler's frame evaluator skips the probe's own functions, so that it neither compiles them nor counts them. Calls inside
+    compiled code are another matter: there each patch asks `is_compiling` and steps aside."""
+    evaluator = torch._C._dynamo.eval_frame
+    skip_code = getattr(evaluator, "skip_code", None)
     if skip_code is None:
-        from torch._C._dynamo.eval_frame import skip_code
+        # As torch._dynamo.eval_frame.skip_code does it; the compiler itself is not loaded yet.
+        action = evaluator._FrameAction
+        strategy = evaluator._FrameExecStrategy(action.SKIP, action.DEFAULT)
+
+        def skip_code(code):
+            evaluator.set_code_exec_strategy(code, strategy)
+
     skip_code(guard.compiling.__code__)
     for name, module in list(sys.modules.items()):
-        if name == "flatout" or name.startswith("flatout._probe"):
+        if name == "flatout" or name.startswith("_flatout_probe"):
             for function in list(vars(module).values()):
                 while hasattr(function, "__code__"):
                     skip(function.__code__, skip_code)

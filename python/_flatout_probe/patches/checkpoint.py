@@ -1,6 +1,7 @@
 """Checkpoints: the time within torch.save and its kin, and how much was written."""
 
 import os
+import sys
 from time import perf_counter_ns
 
 from .. import clock, guard, places
@@ -10,18 +11,26 @@ _inside = False
 elsewhere = None
 
 
+# Functions of modules that the program may import later, looked for at each flush.
+LATER = [
+    ("safetensors.torch", "save_file", 1),
+    ("safetensors.torch", "save_model", 1),
+    ("torch.distributed.checkpoint.state_dict_saver", "save", None),
+]
+
+
 def install(torch):
     torch.save = timed(torch.save, 1)
+    clock.flushers.append(flush)
 
 
-def install_safetensors(module):
-    module.save_file = timed(module.save_file, 1)
-    if hasattr(module, "save_model"):
-        module.save_model = timed(module.save_model, 1)
-
-
-def install_distributed(module):
-    module.save = timed(module.save, None)
+def flush(last=False):
+    for one in list(LATER):
+        module, name, target_at = one
+        function = vars(sys.modules[module]).get(name) if module in sys.modules else None
+        if function is not None:
+            LATER.remove(one)
+            setattr(sys.modules[module], name, timed(function, target_at))
 
 
 def timed(original, target_at):

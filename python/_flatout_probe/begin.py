@@ -2,7 +2,7 @@
 
 import os
 
-from . import clock, coast, guard, places, profile
+from . import clock, coast, guard, places, profile, settings, trial
 from .patches import amp, checkpoint, compiled, environment, evaluation, garbage, loader, memory, optimizer, sync, worker
 
 PATCHES = [loader, worker, optimizer, sync, evaluation, checkpoint, amp, compiled, environment, garbage, memory]
@@ -10,8 +10,6 @@ PATCHES = [loader, worker, optimizer, sync, evaluation, checkpoint, amp, compile
 
 @guard.quietly
 def start(torch):
-    from . import settings, trial
-
     places.learn(torch)
     # Both are constants to a compiler; the first is quicker to ask where it exists.
     compiler = getattr(torch, "compiler", None)
@@ -22,22 +20,13 @@ def start(torch):
     settings.install(torch)
     profile.install(torch)
     trial.install(torch)
+    compiled.hide(torch)
     os.register_at_fork(after_in_child=forked)
 
 
-@guard.quietly
-def compiler(module):
-    compiled.hide(module)
-
-
-@guard.quietly
-def safetensors(module):
-    checkpoint.install_safetensors(module)
-
-
-@guard.quietly
-def checkpoints(module):
-    checkpoint.install_distributed(module)
+def imports_later():
+    """Whether modules of the probe are imported after the start: the settings of `--apply` and the trials of `flatout tune` are."""
+    return bool(os.environ.get("FLATOUT_APPLY") or os.environ.get("FLATOUT_TRIAL"))
 
 
 @guard.quietly
