@@ -2,10 +2,10 @@
 
 import os
 
-from . import clock, coast, guard, places, profile, settings, trial
-from .patches import amp, checkpoint, compiled, environment, evaluation, garbage, loader, memory, optimizer, sync, worker
+from . import clock, coast, guard, places, profile, settings, trial, windows
+from .patches import amp, checkpoint, compiled, debug, environment, evaluation, garbage, loader, memory, optimizer, sync, worker
 
-PATCHES = [loader, worker, optimizer, sync, evaluation, checkpoint, amp, compiled, environment, garbage, memory]
+PATCHES = [loader, worker, optimizer, sync, evaluation, checkpoint, amp, compiled, environment, debug, garbage, memory]
 
 
 @guard.quietly
@@ -20,6 +20,7 @@ def start(torch):
     settings.install(torch)
     profile.install(torch)
     trial.install(torch)
+    windows.install(torch)
     compiled.hide(torch)
     os.register_at_fork(after_in_child=forked)
 
@@ -34,6 +35,7 @@ def forked():
     clock.after_fork()
     coast.after_fork()
     profile.after_fork()
+    windows.after_fork()
     for patch in PATCHES:
         if hasattr(patch, "after_fork"):
             patch.after_fork()

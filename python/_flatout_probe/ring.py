@@ -21,6 +21,7 @@ MAGIC = int.from_bytes(b"FLATOUT1", "little")
 # While the loop coasts: when the phase under way began, times eight, plus the phase; else 0, and `W_PHASE` and `W_SINCE` say it.
 W_LIVE = 20
 W_GPU_UTIL = 24  # written by the reader: parts per million plus one, 0 unknown
+W_WINDOW = 25  # written by the reader: the number of the GPU window that should be open, 0 for none
 W_SUMS = 32
 W_HIST = 40
 BUCKETS = 384

@@ -21,6 +21,8 @@ use frame::Frame;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// A phase with fewer samples in GPU windows keeps those of the whole run.
+const FEWEST_TRACED: u64 = 15;
 /// Fewer samples than this say little about shares.
 pub const FEWEST_SAMPLES: u64 = 40;
 
@@ -80,6 +82,12 @@ impl Span {
         self.own().next_back()
     }
 
+    /// The frames below the user's innermost one.
+    pub fn called(&self) -> impl Iterator<Item = &Frame> {
+        let last = self.frames.iter().rposition(Frame::is_users);
+        self.frames.iter().skip(last.map_or(0, |at| at + 1))
+    }
+
     /// The first library frame called from the user's innermost one.
     pub fn via(&self) -> Option<&Frame> {
         let last = self.frames.iter().rposition(Frame::is_users)?;
@@ -95,12 +103,13 @@ impl Span {
 impl Account {
     /// `None` without a steady window, or without samples of the training thread.
     pub fn new(data: &RunData, window: &Window) -> Option<Self> {
-        let samples = samples_within(data, window.range());
+        let samples = with_gpu_windows(data, samples_within(data, window.range()));
         let count: u64 = samples.iter().map(|stack| stack.count).sum();
         if count < FEWEST_SAMPLES {
             return None;
         }
         let mut spans = weighed(&samples, window);
+        agree_with_traces(data, &mut spans);
         deduct_descheduled(data, window, &mut spans);
         let wall_s = window.wall_s();
         let mut account = Self {
@@ -205,6 +214,73 @@ fn samples_within(data: &RunData, (start_s, end_s): (f64, f64)) -> Vec<&StackCou
         .flat_map(|tick| &tick.stacks)
         .filter(|stack| !stack.worker)
         .collect()
+}
+
+/// Samples taken while the GPU was traced stand for their phase: they know what the GPU did. Phases that the traces hardly saw
+/// keep the samples of the whole run.
+fn with_gpu_windows<'a>(data: &'a RunData, ordinary: Vec<&'a StackCount>) -> Vec<&'a StackCount> {
+    let traced: Vec<&StackCount> = data.windows.iter().flat_map(|window| &window.stacks).collect();
+    let of = |phase: Option<Phase>| {
+        let same = traced.iter().filter(move |stack| stack.phase == phase);
+        same.map(|stack| stack.count).sum::<u64>()
+    };
+    let all: u64 = traced.iter().map(|stack| stack.count).sum();
+    if all < FEWEST_SAMPLES {
+        return ordinary;
+    }
+    let seen = |stack: &&StackCount| of(stack.phase) >= FEWEST_TRACED;
+    let rest = ordinary.into_iter().filter(|stack| !seen(stack));
+    let kept: Vec<&StackCount> = traced.iter().filter(|stack| seen(stack)).copied().collect();
+    kept.into_iter().chain(rest).collect()
+}
+
+/// Traces know exactly how long the GPU was idle; samples only estimate it. Within what was traced, the exact shares count.
+fn agree_with_traces(data: &RunData, spans: &mut [Span]) {
+    let traced = |span: &Span| span.gpu.is_some();
+    let all: f64 = spans
+        .iter()
+        .filter(|span| traced(span))
+        .map(|span| span.seconds)
+        .sum();
+    let wall: f64 = data.windows.iter().map(|window| window.wall_ms).sum();
+    if all <= 0.0 || wall <= 0.0 {
+        return;
+    }
+    let exact = |state: GpuState| {
+        let ms = data.windows.iter().map(|window| match state {
+            GpuState::Computing => window.computing_ms,
+            GpuState::Copying => window.copying_ms,
+            GpuState::Communicating => window.communicating_ms,
+            GpuState::Idle => window.idle_ms,
+        });
+        ms.sum::<f64>() / wall
+    };
+    const STATES: [GpuState; 4] = [
+        GpuState::Computing,
+        GpuState::Copying,
+        GpuState::Communicating,
+        GpuState::Idle,
+    ];
+    let sampled = STATES.map(|state| {
+        let same = spans.iter().filter(|span| span.gpu == Some(state));
+        same.map(|span| span.seconds).sum::<f64>()
+    });
+    // A state without a sample keeps none: its part goes to the others.
+    let reachable: f64 = STATES
+        .iter()
+        .zip(sampled)
+        .filter(|(_, seconds)| *seconds > 0.0)
+        .map(|(state, _)| exact(*state))
+        .sum();
+    if reachable <= 0.0 {
+        return;
+    }
+    for (state, seconds) in STATES.iter().zip(sampled).filter(|(_, seconds)| *seconds > 0.0) {
+        let factor = exact(*state) / reachable * all / seconds;
+        for span in spans.iter_mut().filter(|span| span.gpu == Some(*state)) {
+            span.seconds *= factor;
+        }
+    }
 }
 
 /// Splits the exact time of each phase over its samples.

@@ -50,6 +50,21 @@ rules! {
         shared_memory_short,
         loader_starved,
     }
+    lines {
+        file_read_per_sample,
+        dataframe_row_per_sample,
+        slow_sampler,
+        iterator_per_batch,
+        python_loop_per_sample,
+        image_decoded_large,
+        slow_batch_code,
+        blocking_call_in_loop,
+        metrics_every_step,
+        logging_every_step,
+        memory_released_every_step,
+        model_copied_every_step,
+        python_loop_in_step,
+    }
     launch {
         batch_too_small,
         tiny_kernels,

@@ -5,7 +5,7 @@ use crate::candidate::Candidate;
 use flatout_core::cpus::UsableCpus;
 use flatout_core::histogram::Histogram;
 use flatout_core::{Finding, Kind, Place};
-use flatout_telemetry::record::StackCount;
+use flatout_telemetry::record::{Blocked, SourceLine, SourceLoop, StackCount};
 use flatout_telemetry::record::{ExitInfo, GpuInfo, HostInfo, PageInfo, RunData};
 use flatout_telemetry::{
     Event, EventKind, Fact, GpuSample, HostSample, Phase, PhaseTime, ProcessSample, Sample, StackTick,
@@ -312,4 +312,97 @@ pub fn causes(build: Build) -> Vec<String> {
         .filter(|f| f.kind == Kind::Cause)
         .map(|f| f.rule)
         .collect()
+}
+
+/// A loop in which one line costs a share of the time: its frame, its source, what it calls.
+pub struct CostlyLine {
+    frame: String,
+    text: String,
+    calls: Option<String>,
+    inside: Option<String>,
+    blocked: Option<Blocked>,
+    share: f64,
+    phase: Phase,
+}
+
+impl CostlyLine {
+    /// `frame` is in `t.py`.
+    pub fn new(frame: &str, text: &str) -> Self {
+        Self {
+            frame: frame.into(),
+            text: text.into(),
+            calls: None,
+            inside: None,
+            blocked: None,
+            share: 0.0,
+            phase: Phase::Other,
+        }
+    }
+
+    pub fn calls(mut self, frame: &str) -> Self {
+        self.calls = Some(frame.into());
+        self
+    }
+
+    pub fn in_loop(mut self, header: &str) -> Self {
+        self.inside = Some(header.into());
+        self
+    }
+
+    pub fn blocked(mut self, blocked: Blocked) -> Self {
+        self.blocked = Some(blocked);
+        self
+    }
+
+    pub fn in_batches(mut self, share: f64) -> Self {
+        (self.phase, self.share) = (Phase::Data, share);
+        self
+    }
+
+    pub fn between_steps(mut self, share: f64) -> Self {
+        (self.phase, self.share) = (Phase::Other, share);
+        self
+    }
+
+    pub fn build(self) -> Build {
+        let module = "<module> (t.py:90)";
+        let backward = "backward (/v/lib/python3.11/site-packages/torch/_tensor.py:600)";
+        let step = "step (/v/lib/python3.11/site-packages/torch/optim/adamw.py:9)";
+        let mut frames = vec![module, "train (t.py:50)", self.frame.as_str()];
+        frames.extend(self.calls.as_deref());
+        let mut build = Build::steady(20)
+            .phase(self.phase, self.share)
+            .phase(Phase::Compute, 1.0 - self.share)
+            .cpus(2)
+            .loader(0, serde_json::json!({"num_workers": 0, "batch_size": 32}))
+            .stack_of(
+                &[module, "train (t.py:41)", backward],
+                150,
+                Some(Phase::Compute),
+                false,
+            )
+            .stack_of(
+                &[module, "train (t.py:42)", step],
+                50,
+                Some(Phase::Compute),
+                false,
+            )
+            .stack_of(&frames, 100, Some(self.phase), false);
+        for stack in build.data.stacks.iter_mut().flat_map(|tick| &mut tick.stacks) {
+            stack.gil = stack.phase == Some(self.phase);
+            stack.blocked = self.blocked.filter(|_| stack.phase == Some(self.phase));
+        }
+        let loops = self.inside.iter().map(|text| SourceLoop {
+            line: 11,
+            text: text.clone(),
+        });
+        build.data.lines.push(SourceLine {
+            file: "t.py".into(),
+            line: 12,
+            text: self.text,
+            loops: loops.collect(),
+            lint: Vec::new(),
+        });
+        build
+    }
 }

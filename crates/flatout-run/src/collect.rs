@@ -7,8 +7,9 @@ mod growth;
 mod lane;
 mod loaders;
 
-use crate::ring::{Message, Ring};
+use crate::ring::{Message, Ring, WindowMessage};
 use crate::stacks::Watch;
+use flatout_telemetry::record::GpuWindow;
 use flatout_telemetry::{Event, EventKind, Fact, RecordWriter, StackTick, StepTick};
 use growth::Growth;
 use lane::Lanes;
@@ -36,6 +37,8 @@ pub struct Collector {
     loaders: Loaders,
     lanes: Lanes,
     progress: Progress,
+    /// GPU windows that closed, by process.
+    closed: Vec<(u32, WindowMessage)>,
     last_tick_s: f64,
 }
 
@@ -82,7 +85,7 @@ fn task_rank() -> Option<u32> {
     std::env::var("SLURM_PROCID").ok()?.parse().ok()
 }
 
-fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
@@ -102,6 +105,7 @@ impl Collector {
             loaders: Loaders::default(),
             lanes: Lanes::of_task(task_rank()),
             progress: Progress::default(),
+            closed: Vec::new(),
             last_tick_s: 0.0,
         }
     }
@@ -121,7 +125,9 @@ impl Collector {
             let messages = process.ring.drain();
             self.progress.lost += std::mem::take(&mut process.ring.lost);
             for message in messages {
-                if let Some(hello) = &message.hello {
+                if let Some(window) = message.window {
+                    self.closed.push((process.ring.pid(), window));
+                } else if let Some(hello) = &message.hello {
                     (process.parent, process.rank) = (hello.parent, hello.rank);
                     process.worker = hello.worker;
                 } else {
@@ -225,6 +231,33 @@ impl Collector {
         if lane == 0 || self.lanes.has(lane) {
             self.lanes.writer(lane, writer).stacks(tick);
         }
+    }
+
+    /// Asks every process that trains to open the GPU window of this number; with 0 to close it.
+    pub fn request_window(&self, number: u64) {
+        for process in self
+            .processes
+            .values()
+            .filter(|process| !process.gone && !process.worker)
+        {
+            process.ring.request_window(number);
+        }
+    }
+
+    /// GPU windows that closed since the last call.
+    pub fn take_closed_windows(&mut self) -> Vec<(u32, WindowMessage)> {
+        std::mem::take(&mut self.closed)
+    }
+
+    /// Writes a GPU window where its process belongs.
+    pub fn write_window(&mut self, pid: u32, window: &GpuWindow, writer: &mut RecordWriter) {
+        let lane = self
+            .processes
+            .iter()
+            .find(|(_, process)| process.ring.pid() == pid)
+            .and_then(|(path, _)| self.lanes.known(path))
+            .unwrap_or(0);
+        self.lanes.writer(lane, writer).window(window);
     }
 
     /// Tells the programs how busy the GPU is.

@@ -16,6 +16,7 @@ mod applied;
 pub mod apply;
 pub mod collect;
 mod error;
+mod gpu_window;
 pub mod probe;
 pub mod profile;
 pub mod program;

@@ -40,12 +40,15 @@ files![
     "settings.py",
     "sizes.py",
     "supply.py",
+    "tracer.py",
     "trial.py",
     "variants.py",
+    "windows.py",
     "patches/__init__.py",
     "patches/amp.py",
     "patches/checkpoint.py",
     "patches/compiled.py",
+    "patches/debug.py",
     "patches/environment.py",
     "patches/evaluation.py",
     "patches/garbage.py",
@@ -148,9 +151,9 @@ mod tests {
                     folders.push(path);
                 } else if path.extension().is_some_and(|extension| extension == "py") {
                     let name = path.strip_prefix(&source).unwrap().to_str().unwrap().to_owned();
-                    let carried = FILES
-                        .iter()
-                        .any(|(known, _)| *known == format!("_flatout_probe/{name}") || name.ends_with(known));
+                    let carried = FILES.iter().any(|(known, _)| {
+                        *known == format!("_flatout_probe/{name}") || name.ends_with(known)
+                    });
                     assert!(carried, "{name} is not in the list of probe.rs");
                     count += 1;
                 }

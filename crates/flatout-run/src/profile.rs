@@ -10,7 +10,7 @@
 
 mod event;
 mod gaps;
-mod kernels;
+pub(crate) mod kernels;
 mod operators;
 mod scan;
 mod tally;

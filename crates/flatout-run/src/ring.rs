@@ -8,7 +8,7 @@ mod map;
 mod messages;
 
 pub use layout::Counters;
-pub use messages::{FactMessage, Hello, Message};
+pub use messages::{FactMessage, Hello, Message, WindowMessage};
 
 use flatout_telemetry::Phase;
 use map::Map;
@@ -62,6 +62,16 @@ impl Ring {
     pub fn tell_gpu_utilization(&self, ratio: Option<f64>) {
         let value = ratio.map_or(0, |ratio| (ratio.clamp(0.0, 1.0) * 1e6) as u64 + 1);
         self.map.store(layout::GPU_UTILIZATION_AT, value);
+    }
+
+    /// Asks the program to open the GPU window of this number, or with 0 to close it.
+    pub fn request_window(&self, number: u64) {
+        self.map.store(layout::WINDOW_AT, number);
+    }
+
+    /// Optimizer steps so far.
+    pub fn steps(&self) -> u64 {
+        self.map.load(layout::STEPS_AT)
     }
 
     /// The messages since the last call.

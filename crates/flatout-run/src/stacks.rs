@@ -15,6 +15,7 @@ use flatout_telemetry::record::StackCount;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+pub use watcher::{Key, TimedStack};
 use watcher::{Seen, Watcher};
 pub use windows::Windows;
 
@@ -99,6 +100,20 @@ impl Stacks {
         }
     }
 
+    /// Opens or closes a GPU window.
+    pub fn set_gpu_window(&mut self, open: bool) {
+        let training = self.watchers.values().filter(|watcher| !watcher.watch().worker);
+        training.for_each(|watcher| watcher.set_gpu_window(open));
+    }
+
+    /// The samples of a process during the last GPU window.
+    pub fn take_timed(&self, pid: u32) -> Vec<TimedStack> {
+        self.watchers
+            .get(&pid)
+            .map(Watcher::take_timed)
+            .unwrap_or_default()
+    }
+
     fn keep(&mut self, watcher: &Watcher) {
         self.failure = self.failure.take().or_else(|| watcher.failure());
         let left = self.left.entry(watcher.watch().lane).or_default();
@@ -153,7 +168,7 @@ impl Seen {
 
 /// Keeps the stacks with most time. Rare ones lose their innermost frames until they meet a stack that is kept, or each other:
 /// the line of the loop they belong to stays known.
-fn condensed(mut stacks: Vec<StackCount>) -> Vec<StackCount> {
+pub fn condensed(mut stacks: Vec<StackCount>) -> Vec<StackCount> {
     stacks.sort_by(|a, b| b.ms.total_cmp(&a.ms).then_with(|| a.frames.cmp(&b.frames)));
     while stacks.len() > MOST_WRITTEN {
         let rare = stacks.split_off(MOST_WRITTEN / 2);

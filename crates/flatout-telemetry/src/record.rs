@@ -9,6 +9,7 @@
 //! | `events.jsonl` | something that happened ([`Event`]) |
 //! | `stacks.jsonl` | where the main thread was, counts per stack ([`StackTick`]) |
 //! | `lines.jsonl` | a line of the user's source that samples fell on ([`SourceLine`]) |
+//! | `windows.jsonl` | what the GPU did in a short window, with the host's samples ([`GpuWindow`]) |
 //! | `profile.json` | what a few steps under PyTorch's profiler showed ([`Profile`]); only where it was asked for |
 //!
 //! A line is written with one call, so a killed writer leaves at most one torn last line. Older parts of a file are
@@ -18,6 +19,7 @@
 mod delta;
 mod event;
 mod fact;
+mod gpu_window;
 mod home;
 mod lines;
 mod profile;
@@ -29,6 +31,7 @@ mod writer;
 
 pub use event::{Event, EventKind};
 pub use fact::{Blocked, Fact, GpuState, SourceLine, SourceLoop, StackCount, StackTick};
+pub use gpu_window::{GpuWindow, KernelKind, KindTime};
 pub use home::{RunEntry, find, folder_name, list, new_folder, runs_folder, utc};
 pub use profile::{Copy, DeviceProfile, Idle, NamedTime, Profile};
 pub use prune::{PruneOptions, delete, prunable, size_bytes};

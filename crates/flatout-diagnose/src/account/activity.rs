@@ -3,12 +3,17 @@
 use super::frame::Frame;
 use flatout_core::{Message, message};
 use flatout_telemetry::Phase;
-use flatout_telemetry::record::{Blocked, StackCount};
+use flatout_telemetry::record::{Blocked, GpuState, StackCount};
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
+    /// The GPU computes, whatever the host does.
+    GpuComputing,
+    GpuCommunicating,
+    /// The GPU copies and does nothing else.
+    GpuCopying,
     /// Waiting for a batch that others prepare.
     WaitingForBatch,
     /// Preparing a batch in the training process.
@@ -33,6 +38,14 @@ pub enum Activity {
 }
 
 impl Activity {
+    /// Whether the GPU works.
+    pub fn on_gpu(self) -> bool {
+        matches!(
+            self,
+            Self::GpuComputing | Self::GpuCommunicating | Self::GpuCopying
+        )
+    }
+
     /// Whether the thread seems to use a CPU.
     pub fn runs(self) -> bool {
         matches!(
@@ -48,6 +61,9 @@ impl Activity {
 
     pub fn name(self) -> Message {
         match self {
+            Self::GpuComputing => message!(en: "GPU computing", zh: "GPU 计算"),
+            Self::GpuCommunicating => message!(en: "GPU communicating", zh: "GPU 通信"),
+            Self::GpuCopying => message!(en: "GPU copying", zh: "GPU 拷贝"),
             Self::WaitingForBatch => message!(en: "waiting for batches", zh: "等待 batch"),
             Self::PreparingBatch => {
                 message!(en: "preparing batches in the training process", zh: "在训练进程中准备 batch")
@@ -69,6 +85,12 @@ impl Activity {
 
 /// What the training thread does in these samples.
 pub fn of(stack: &StackCount, frames: &[Frame]) -> Activity {
+    match stack.gpu {
+        Some(GpuState::Computing) => return Activity::GpuComputing,
+        Some(GpuState::Communicating) => return Activity::GpuCommunicating,
+        Some(GpuState::Copying) => return Activity::GpuCopying,
+        Some(GpuState::Idle) | None => {}
+    }
     match stack.phase {
         Some(Phase::Eval) => Activity::Evaluating,
         Some(Phase::Checkpoint) => Activity::Saving,

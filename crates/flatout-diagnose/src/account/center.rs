@@ -28,6 +28,10 @@ pub struct Center {
     pub via: Option<Frame>,
     /// Its time by activity, the largest first.
     pub activities: Vec<(Activity, f64)>,
+    /// The part of its time between the end of a step and the next batch.
+    pub between_steps_s: f64,
+    /// Packages of libraries in its stacks with their time, the largest first.
+    pub packages: Vec<(String, f64)>,
     /// The source of the hot line.
     pub source: Option<SourceLine>,
     /// The loop of the source that all of it is in, below the loop over batches.
@@ -40,6 +44,18 @@ impl Center {
         self.activities
             .first()
             .map_or(Activity::Unexplained, |(activity, _)| *activity)
+    }
+
+    /// The share of its time with this package in the stack, below the user's line.
+    pub fn share_in(&self, package: &str) -> f64 {
+        let found = self.packages.iter().find(|(name, _)| name == package);
+        found.map_or(0.0, |(_, seconds)| seconds / self.seconds.max(f64::MIN_POSITIVE))
+    }
+
+    /// `score() at train.py:12`.
+    pub fn described(&self) -> String {
+        let name = self.hot.file.rsplit('/').next().unwrap_or(&self.hot.file);
+        format!("{}:{}", name, self.hot.line)
     }
 
     pub fn text(&self) -> Option<&str> {
@@ -135,9 +151,24 @@ fn center(trunk: &Trunk, spans: &[&Span], lines: &Lines, shared: usize) -> Optio
     }
     let mut activities: Vec<(Activity, f64)> = activities.into_iter().collect();
     activities.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let between = spans.iter().filter(|span| span.phase == Some(Phase::Other));
+    let mut packages: BTreeMap<&str, f64> = BTreeMap::new();
+    for span in spans {
+        let found: std::collections::BTreeSet<&str> = span.called().filter_map(Frame::package).collect();
+        for package in found {
+            *packages.entry(package).or_default() += span.seconds;
+        }
+    }
+    let mut packages: Vec<(String, f64)> = packages
+        .into_iter()
+        .map(|(package, seconds)| (package.to_owned(), seconds))
+        .collect();
+    packages.sort_by(|a, b| b.1.total_cmp(&a.1));
     Some(Center {
         seconds: all,
         activities,
+        between_steps_s: between.map(|span| span.seconds).sum(),
+        packages,
         source: lines.get(&hot).cloned(),
         inner_loop: lines.inner_loop(&hot, skipped).cloned(),
         hot,

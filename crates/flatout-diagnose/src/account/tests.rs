@@ -113,6 +113,36 @@ fn phases_without_samples_are_unexplained() {
 }
 
 #[test]
+fn traced_samples_split_the_time_by_what_the_gpu_did() {
+    let mut data = scoring();
+    let stack = |line: u32, gpu: GpuState, count: u64| StackCount {
+        frames: vec!["<module> (t.py:90)".into(), format!("train (t.py:{line})")],
+        count,
+        ms: count as f64,
+        phase: Some(Phase::Compute),
+        gil: true,
+        gpu: Some(gpu),
+        ..StackCount::default()
+    };
+    data.windows.push(flatout_telemetry::record::GpuWindow {
+        t: 8.0,
+        wall_ms: 1000.0,
+        computing_ms: 300.0,
+        idle_ms: 700.0,
+        stacks: vec![stack(42, GpuState::Computing, 40), stack(47, GpuState::Idle, 60)],
+        ..flatout_telemetry::record::GpuWindow::default()
+    });
+    let account = account(&data);
+    let share = |activity| account.seconds(activity) / account.wall_s;
+    // Half of the time is in the step's phase, and of it the traces know the shares exactly.
+    assert!((share(Activity::GpuComputing) - 0.5 * 0.3).abs() < 1e-3);
+    let sum: f64 = account.rows.iter().map(|row| row.seconds).sum();
+    assert!((sum - account.wall_s).abs() < 1e-6 * account.wall_s);
+    let idle = center::centers(&account, &data, |span| span.gpu == Some(GpuState::Idle));
+    assert_eq!(idle[0].hot.line, 47);
+}
+
+#[test]
 fn needs_samples() {
     let data = Build::steady(20).done();
     assert!(Account::new(&data, &Window::find(&data).unwrap()).is_none());

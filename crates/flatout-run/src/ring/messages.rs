@@ -13,6 +13,20 @@ pub struct Message {
     pub hello: Option<Hello>,
     pub event: Option<EventKind>,
     pub fact: Option<FactMessage>,
+    pub window: Option<WindowMessage>,
+}
+
+/// A GPU window that closed, or could not be opened.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct WindowMessage {
+    /// The trace file; empty when there is none.
+    #[serde(default)]
+    pub path: String,
+    #[serde(default)]
+    pub steps: u64,
+    /// Why there is no trace, or not a whole one.
+    #[serde(default)]
+    pub reason: String,
 }
 
 /// The first message of a process.

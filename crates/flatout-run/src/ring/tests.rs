@@ -80,6 +80,7 @@ fn the_layout_is_the_probes() {
         "SIZE, DATA_AT = 128 * 1024, 32 * 1024",
         "W_LIVE = 20",
         "W_GPU_UTIL = 24",
+        "W_WINDOW = 25",
         "W_SUMS = 32",
         "W_HIST = 40",
         "BUCKETS = 384",

@@ -1,6 +1,7 @@
 //! What goes into the record while a program runs: the machine and the process tree each tick, the rings several times a second.
 
 use crate::collect::{Collector, Progress};
+use crate::gpu_window;
 use crate::probe::Runtime;
 use crate::session::Options;
 use crate::source::Sources;
@@ -15,6 +16,9 @@ pub struct Recording {
     stacks: Option<Stacks>,
     windows: Windows,
     sources: Sources,
+    /// The number of the GPU window that is asked for.
+    gpu_window: Option<u64>,
+    untraced: bool,
     /// The program itself, watched until a process of it speaks.
     root: u32,
     /// Whether the stacks of the start-up were told.
@@ -49,6 +53,8 @@ impl Recording {
             sampler,
             stacks: run.stacks.then(Stacks::default),
             windows: Windows::default(),
+            gpu_window: None,
+            untraced: false,
             sources: Sources::new(std::env::current_dir().unwrap_or_default()),
             root: pid,
             stepped: false,
@@ -77,6 +83,7 @@ impl Recording {
         } else {
             self.collector.poll(writer);
         }
+        self.join_windows(writer);
     }
 
     fn open_or_close_window(&mut self) {
@@ -84,9 +91,54 @@ impl Recording {
         let open = self
             .windows
             .open(self.collector.elapsed_s(), progress.first_step_s);
-        if let Some(stacks) = &mut self.stacks {
-            stacks.set_window(open);
+        let Some(stacks) = &mut self.stacks else { return };
+        stacks.set_window(open);
+        let gpu = self.windows.gpu_window(self.collector.elapsed_s());
+        if gpu != self.gpu_window {
+            self.gpu_window = gpu;
+            self.collector.request_window(gpu.unwrap_or(0));
+            if gpu.is_some() {
+                stacks.set_gpu_window(true);
+            }
         }
+    }
+
+    /// Joins the GPU windows that closed with the samples taken meanwhile.
+    fn join_windows(&mut self, writer: &mut RecordWriter) {
+        for (pid, closed) in self.collector.take_closed_windows() {
+            let Some(stacks) = &mut self.stacks else { continue };
+            let samples = stacks.take_timed(pid);
+            stacks.set_gpu_window(self.gpu_window.is_some());
+            let t = self.collector.elapsed_s();
+            if closed.path.is_empty() {
+                log::info!("no GPU window of process {pid}: {}", closed.reason);
+                if closed.reason != "CUDA is not initialized" {
+                    self.note_reason(&closed.reason, writer);
+                }
+                continue;
+            }
+            match flatout_tracer::read(&closed.path) {
+                Ok(trace) => {
+                    let window = gpu_window::join(&trace, &samples, closed.steps, t);
+                    self.collector.write_window(pid, &window, writer);
+                }
+                Err(error) => self.note_reason(&error.to_string(), writer),
+            }
+            let _ = std::fs::remove_file(&closed.path);
+        }
+    }
+
+    /// Says once why the GPU could not be traced.
+    fn note_reason(&mut self, reason: &str, writer: &mut RecordWriter) {
+        if std::mem::replace(&mut self.untraced, true) {
+            return;
+        }
+        let kind = EventKind::Note {
+            source: "flatout".into(),
+            text: format!("the GPU could not be traced: {reason}"),
+        };
+        let t = self.collector.elapsed_s();
+        writer.event(&Event { t, kind });
     }
 
     fn watch(&mut self, writer: &mut RecordWriter) {
@@ -140,6 +192,7 @@ impl Recording {
     }
 
     pub fn finish(&mut self, writer: &mut RecordWriter) {
+        self.join_windows(writer);
         self.tell_stacks(writer, true);
         self.collector.finish(writer);
     }

@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 /// 0.3% of one outside, 3.5% inside.
 const PERIOD: Duration = Duration::from_millis(50);
 const WINDOW_PERIOD: Duration = Duration::from_millis(4);
+/// While the GPU is traced: its idle time is split by these samples, and the window is short.
+const GPU_WINDOW_PERIOD: Duration = Duration::from_millis(2);
 /// Samples are never closer together than this many times what one costs: a deep stack is sampled less often.
 const COST_FACTOR: u32 = 12;
 /// Different stacks kept between two lines.
@@ -29,13 +31,39 @@ const MOST_FAILED: u32 = 100;
 
 /// What samples are counted by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    frames: Vec<String>,
-    phase: Option<Phase>,
+pub struct Key {
+    pub frames: Vec<String>,
+    pub phase: Option<Phase>,
     /// The interpreter's lock was held.
-    gil: bool,
-    blocked: Option<Blocked>,
+    pub gil: bool,
+    pub blocked: Option<Blocked>,
 }
+
+impl Key {
+    /// Without samples yet.
+    pub fn stack(&self) -> StackCount {
+        StackCount {
+            frames: self.frames.clone(),
+            phase: self.phase,
+            gil: self.gil,
+            blocked: self.blocked,
+            ..StackCount::default()
+        }
+    }
+}
+
+/// A sample with its instant, for the join with the GPU's trace.
+#[derive(Clone, Debug)]
+pub struct TimedStack {
+    /// Of the monotonic clock.
+    pub at_ns: u64,
+    /// The time it stands for.
+    pub ms: f64,
+    pub key: Key,
+}
+
+/// Samples kept for a GPU window: ten seconds at the highest rate.
+const MOST_TIMED: usize = 5000;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
@@ -47,6 +75,8 @@ struct Tally {
 #[derive(Debug, Default)]
 struct Counts {
     stacks: HashMap<Key, Tally>,
+    /// Those of the GPU window that is open.
+    timed: Vec<TimedStack>,
     /// Time without a CPU although ready to run, and the time looked at.
     descheduled: Option<(Duration, Duration)>,
 }
@@ -57,6 +87,7 @@ struct Shared {
     failure: Mutex<Option<String>>,
     stop: AtomicBool,
     window: AtomicBool,
+    gpu_window: AtomicBool,
 }
 
 /// What a watcher saw since it was asked last.
@@ -104,9 +135,25 @@ impl Watcher {
         self.shared.window.store(open, Ordering::Relaxed);
     }
 
+    /// Keeps samples with their instants while the GPU is traced.
+    pub fn set_gpu_window(&self, open: bool) {
+        self.shared.gpu_window.store(open, Ordering::Relaxed);
+    }
+
+    /// The samples of the last GPU window.
+    pub fn take_timed(&self) -> Vec<TimedStack> {
+        std::mem::take(&mut locked(&self.shared.counts).timed)
+    }
+
     /// The counts since the last call.
     pub fn take(&self) -> Seen {
-        let counts = std::mem::take(&mut *locked(&self.shared.counts));
+        let counts = {
+            let mut counts = locked(&self.shared.counts);
+            let timed = std::mem::take(&mut counts.timed);
+            let taken = std::mem::take(&mut *counts);
+            counts.timed = timed;
+            taken
+        };
         let stack = |(key, tally): (Key, Tally)| StackCount {
             frames: key.frames,
             count: tally.count,
@@ -158,6 +205,7 @@ fn sample(watch: &Watch, shared: &Shared) -> Result<(), String> {
         // The state first: reading the stack takes a tenth of a millisecond, in which a short wait ends.
         let blocked = thread.as_ref().and_then(Thread::blocked);
         let phase = ring.as_ref().and_then(Ring::phase);
+        let at_ns = crate::collect::monotonic_ns();
         let traces = spy.get_stack_traces();
         cost = begun.elapsed();
         let passed = begun - std::mem::replace(&mut last, begun);
@@ -174,6 +222,13 @@ fn sample(watch: &Watch, shared: &Shared) -> Result<(), String> {
                         gil,
                         blocked,
                     };
+                    if shared.gpu_window.load(Ordering::Relaxed) && counts.timed.len() < MOST_TIMED {
+                        counts.timed.push(TimedStack {
+                            at_ns: at_ns + cost.as_nanos() as u64 / 2,
+                            ms: milliseconds(passed),
+                            key: key.clone(),
+                        });
+                    }
                     counts.add(key, passed);
                 }
                 let now_ns = thread.as_ref().and_then(Thread::waited_for_cpu_ns);
@@ -199,7 +254,9 @@ fn sample(watch: &Watch, shared: &Shared) -> Result<(), String> {
 /// Sleeps until the next sample is due; a window that opens meanwhile is not missed by more than a part of the usual period.
 fn pause(shared: &Shared, last: Instant, cost: Duration) {
     loop {
-        let period = if shared.window.load(Ordering::Relaxed) {
+        let period = if shared.gpu_window.load(Ordering::Relaxed) {
+            GPU_WINDOW_PERIOD
+        } else if shared.window.load(Ordering::Relaxed) {
             WINDOW_PERIOD
         } else {
             PERIOD

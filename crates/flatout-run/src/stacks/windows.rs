@@ -12,9 +12,15 @@ const LONGEST_PAUSE: f64 = 600.0;
 /// A program without steps is looked at from here on.
 const WITHOUT_STEPS: f64 = 8.0;
 
+/// Inside a window the GPU is traced for this long, this long after it opens; in a long window again. A trace costs up to 3 µs
+/// per kernel.
+const GPU_OPENS: [f64; 2] = [1.2, 4.7];
+const GPU_LENGTH: f64 = 1.0;
+
 /// The schedule of windows of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Windows {
+    number: u64,
     opens_s: f64,
     closes_s: f64,
     pause_s: f64,
@@ -25,6 +31,7 @@ pub struct Windows {
 impl Default for Windows {
     fn default() -> Self {
         Self {
+            number: 1,
             opens_s: WITHOUT_STEPS,
             closes_s: WITHOUT_STEPS + FIRST_CLOSES - FIRST_OPENS,
             pause_s: FIRST_PAUSE,
@@ -38,6 +45,7 @@ impl Windows {
     pub fn open(&mut self, now_s: f64, first_step_s: Option<f64>) -> bool {
         if let Some(first) = first_step_s.filter(|_| !self.stepped) {
             *self = Self {
+                number: self.number + 1,
                 opens_s: first + FIRST_OPENS,
                 closes_s: first + FIRST_CLOSES,
                 pause_s: FIRST_PAUSE,
@@ -45,11 +53,21 @@ impl Windows {
             };
         }
         while now_s >= self.closes_s {
+            self.number += 1;
             self.opens_s = self.closes_s + self.pause_s;
             self.closes_s = self.opens_s + LENGTH;
             self.pause_s = (self.pause_s * PAUSE_GROWS).min(LONGEST_PAUSE);
         }
         now_s >= self.opens_s
+    }
+
+    /// The number of the GPU window that should be open now.
+    pub fn gpu_window(&self, now_s: f64) -> Option<u64> {
+        let turn = GPU_OPENS.iter().position(|after| {
+            let opens_s = self.opens_s + after;
+            (opens_s..opens_s + GPU_LENGTH).contains(&now_s) && opens_s + GPU_LENGTH <= self.closes_s
+        })?;
+        Some(self.number * GPU_OPENS.len() as u64 + turn as u64)
     }
 }
 
@@ -70,6 +88,21 @@ mod tests {
     #[test]
     fn opens_right_after_the_first_step() {
         assert_eq!(open_seconds(20, Some(5.0)), (6..14).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn traces_the_gpu_for_a_part_of_each_window() {
+        let mut windows = Windows::default();
+        let mut numbers = Vec::new();
+        for tenth in 0..600 {
+            let now = f64::from(tenth) / 10.0;
+            windows.open(now, (now >= 5.0).then_some(5.0));
+            numbers.extend(windows.gpu_window(now));
+        }
+        let count = numbers.len();
+        numbers.dedup();
+        assert_eq!(numbers.len(), 4, "two in the first window, one in each later one");
+        assert!((35..=45).contains(&count), "{count} tenths of a second");
     }
 
     #[test]

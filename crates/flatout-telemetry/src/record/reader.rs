@@ -1,7 +1,7 @@
 //! Reading a record back, also one whose writer was killed, is still writing, or was of another version.
 
 use super::lines::Lines;
-use super::{Event, Fact, Profile, RunInfo, SCHEMA, SourceLine, StackTick, StepTick, delta};
+use super::{Event, Fact, GpuWindow, Profile, RunInfo, SCHEMA, SourceLine, StackTick, StepTick, delta};
 use crate::Sample;
 use flatout_core::{Explain, Message, explained, message};
 use serde::de::DeserializeOwned;
@@ -171,6 +171,10 @@ impl Record {
         Items::open(&self.folder, "lines", None)
     }
 
+    pub fn windows(&self) -> Items<GpuWindow> {
+        Items::open(&self.folder, "windows", None)
+    }
+
     /// The folders of single ranks, by rank; empty for a run with one.
     pub fn ranks(&self) -> Vec<(u32, PathBuf)> {
         let Ok(entries) = fs::read_dir(self.folder.join("ranks")) else {
@@ -195,6 +199,7 @@ impl Record {
             facts: collect(self.facts(), &mut skipped),
             stacks: collect(self.stacks(), &mut skipped),
             lines: collect(self.lines(), &mut skipped),
+            windows: collect(self.windows(), &mut skipped),
             profile: self.profile(),
             skipped,
         }
@@ -223,6 +228,7 @@ pub struct RunData {
     pub facts: Vec<Fact>,
     pub stacks: Vec<StackTick>,
     pub lines: Vec<SourceLine>,
+    pub windows: Vec<GpuWindow>,
     pub profile: Option<Profile>,
     pub skipped: Vec<Skipped>,
 }

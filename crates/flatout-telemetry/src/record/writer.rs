@@ -2,7 +2,7 @@
 
 use super::delta;
 use super::lines::LineWriter;
-use super::{Event, EventKind, ExitInfo, Fact, Profile, RunInfo, SourceLine, StackTick, StepTick};
+use super::{Event, EventKind, ExitInfo, Fact, GpuWindow, Profile, RunInfo, SourceLine, StackTick, StepTick};
 use crate::Sample;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
@@ -28,6 +28,7 @@ pub struct RecordWriter {
     facts: LineWriter,
     stacks: LineWriter,
     lines: LineWriter,
+    windows: LineWriter,
     buffer: Vec<u8>,
     lost: Lost,
     lost_told: u64,
@@ -48,6 +49,7 @@ impl RecordWriter {
             facts: lines("facts")?,
             stacks: lines("stacks")?,
             lines: lines("lines")?,
+            windows: lines("windows")?,
             info,
             buffer: Vec::new(),
             lost: Lost::default(),
@@ -115,6 +117,10 @@ impl RecordWriter {
 
     pub fn source_line(&mut self, line: &SourceLine) {
         self.line(line, |writer| &mut writer.lines);
+    }
+
+    pub fn window(&mut self, window: &GpuWindow) {
+        self.line(window, |writer| &mut writer.windows);
     }
 
     pub fn profile(&mut self, profile: &Profile) {

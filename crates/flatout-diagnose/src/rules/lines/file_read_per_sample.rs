@@ -1,0 +1,73 @@
+//! # file-read-per-sample
+//!
+//! ## What it detects
+//! The data set reads, opens or parses a file for every sample: `torch.load`, `np.load`, JSON, CSV, an archive, a database.
+//! ## Why it is slow
+//! The same bytes are read and parsed again and again; one read at the start would serve every sample.
+//! ## Evidence
+//! Samples of the training thread (or of a loader worker) at this line and below it, and the source of the line.
+//! ## Fix
+//! Read it once in `__init__` or on the first access and keep it. Open archives and databases once per worker.
+//! ## When it is wrong
+//! Every sample has a file of its own and the files do not fit into memory: then more workers are the fix.
+//! ## References
+//! The account of the steady steps: `account.rs`. Shares from 10% as TraceML's first level.
+//!
+//! ---
+//! ## 检测什么
+//! 数据集对每个样本都读取、打开或解析文件：`torch.load`、`np.load`、JSON、CSV、压缩包、数据库。
+//! ## 为什么慢
+//! 同样的内容被反复读取和解析；开始时读一次就够所有样本使用。
+//! ## 证据
+//! 训练线程（或 DataLoader worker）停在该行及其调用中的采样，以及该行的源码。
+//! ## 怎么改
+//! 在 `__init__` 中或首次访问时读取一次并保留。压缩包和数据库每个 worker 只打开一次。
+//! ## 何时不成立
+//! 每个样本各有一个文件且内存放不下时：应增加 worker。
+//! ## 参考
+//! 稳定步骤的时间账：`account.rs`。占比从 10% 起，与 TraceML 的第一级相同。
+
+use crate::analysis::Analysis;
+use crate::candidate::Candidate;
+use crate::known::{self, Known};
+use flatout_core::Severity;
+
+pub const ID: &str = "file-read-per-sample";
+pub const WORST: Severity = Severity::Critical;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    known::candidate(analysis, Known::FileReadPerSample, ID)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{CostlyLine, check as run, check_empty};
+
+    fn costly(share: f64) -> CostlyLine {
+        CostlyLine::new("__getitem__ (t.py:12)", r#"scale = torch.load(self.scale)"#).in_batches(share)
+    }
+
+    #[test]
+    fn fires() {
+        let finding = run(check, costly(0.4).build()).unwrap();
+        assert_eq!(
+            (finding.rule.as_str(), finding.severity),
+            (ID, Severity::Critical)
+        );
+        assert_eq!(finding.places[0].line, 12);
+        assert_eq!(finding.fixes.len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, costly(0.05).build()).is_none());
+        let other = CostlyLine::new("other (t.py:12)", "x = self.rows[index] + 1").between_steps(0.05);
+        assert!(run(check, other.build()).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}

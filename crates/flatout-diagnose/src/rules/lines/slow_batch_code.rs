@@ -1,0 +1,73 @@
+//! # slow-batch-code
+//!
+//! ## What it detects
+//! One line of the data set, its transforms or the collate function holds much of the time that the steps wait for batches.
+//! ## Why it is slow
+//! The training thread or its workers spend that time at this line for every sample or batch.
+//! ## Evidence
+//! Samples of the training thread (or of a loader worker) at this line and below it, and the source of the line.
+//! ## Fix
+//! Do it once before the training, make it cheaper, or use more workers where CPUs are free.
+//! ## When it is wrong
+//! The work is needed and cannot be cheaper: then only workers or a faster CPU help.
+//! ## References
+//! The account of the steady steps: `account.rs`. Shares from 10% as TraceML's first level.
+//!
+//! ---
+//! ## 检测什么
+//! 数据集、变换或 collate 函数中的某一行占用了等待 batch 的大部分时间。
+//! ## 为什么慢
+//! 训练线程或其 worker 对每个样本或 batch 都把时间花在这一行。
+//! ## 证据
+//! 训练线程（或 DataLoader worker）停在该行及其调用中的采样，以及该行的源码。
+//! ## 怎么改
+//! 在训练前一次做完、降低其成本，或在有空闲 CPU 时增加 worker。
+//! ## 何时不成立
+//! 这项工作必不可少且无法更便宜：只有 worker 或更快的 CPU 有用。
+//! ## 参考
+//! 稳定步骤的时间账：`account.rs`。占比从 10% 起，与 TraceML 的第一级相同。
+
+use crate::analysis::Analysis;
+use crate::candidate::Candidate;
+use crate::known;
+use flatout_core::Severity;
+
+pub const ID: &str = "slow-batch-code";
+pub const WORST: Severity = Severity::Critical;
+
+pub fn check(analysis: &Analysis) -> Option<Candidate> {
+    known::batch_code(analysis, ID)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{CostlyLine, check as run, check_empty};
+
+    fn costly(share: f64) -> CostlyLine {
+        CostlyLine::new("__getitem__ (t.py:12)", r#"x = self.blur(x)"#).in_batches(share)
+    }
+
+    #[test]
+    fn fires() {
+        let finding = run(check, costly(0.4).build()).unwrap();
+        assert_eq!(
+            (finding.rule.as_str(), finding.severity),
+            (ID, Severity::Critical)
+        );
+        assert_eq!(finding.places[0].line, 12);
+        assert_eq!(finding.fixes.len(), 1);
+    }
+
+    #[test]
+    fn quiet() {
+        assert!(run(check, costly(0.05).build()).is_none());
+        let other = CostlyLine::new("other (t.py:12)", "x = self.rows[index] + 1").between_steps(0.05);
+        assert!(run(check, other.build()).is_none());
+    }
+
+    #[test]
+    fn no_data() {
+        assert!(check_empty(check).is_none());
+    }
+}
