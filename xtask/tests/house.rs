@@ -11,6 +11,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("flatout-telemetry", &["flatout-core"]),
     ("flatout-diagnose", &["flatout-core", "flatout-telemetry"]),
     ("flatout-lint", &["flatout-core"]),
+    ("flatout-tracer", &[]),
     ("flatout-data", &["flatout-core"]),
     ("flatout-engine", &["flatout-core"]),
     (
@@ -33,6 +34,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "flatout-telemetry",
             "flatout-diagnose",
             "flatout-lint",
+            "flatout-tracer",
             "flatout-tune",
         ],
     ),

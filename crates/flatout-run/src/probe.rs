@@ -60,6 +60,9 @@ files![
     "patches/zeroing.py",
 ];
 
+/// The CUPTI tracer, a shared library that the probe opens once the program uses CUDA.
+pub const TRACER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libflatout_tracer.so"));
+
 /// The private folder of one run: `python/` with the probe, `rings/` where its processes report.
 pub struct Runtime {
     folder: tempfile::TempDir,
@@ -94,6 +97,10 @@ impl Runtime {
             }
             fs::write(path, text)?;
         }
+        // Whether the program uses CUDA is not known yet, so the library is always there.
+        let library = folder.path().join("python/_flatout_probe/libflatout_tracer.so");
+        fs::write(&library, TRACER)?;
+        fs::set_permissions(&library, fs::Permissions::from_mode(0o700))?;
         Ok(Self { folder })
     }
 
@@ -163,12 +170,25 @@ mod tests {
     }
 
     #[test]
+    fn the_tracer_is_a_small_shared_library() {
+        assert_eq!(TRACER[..4], *b"\x7fELF");
+        assert!(TRACER.len() < 400_000, "{} bytes", TRACER.len());
+        for name in ["version", "start", "stop", "after_fork", "status", "error"] {
+            let symbol = format!("flatout_tracer_{name}\0");
+            let found = TRACER.windows(symbol.len()).any(|part| part == symbol.as_bytes());
+            assert!(found, "{symbol} is not exported");
+        }
+    }
+
+    #[test]
     fn the_folder_is_private_and_goes() {
         let runtime = Runtime::create().unwrap();
         let folder = runtime.folder.path().to_owned();
         let mode = fs::metadata(&folder).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0);
         assert!(folder.join("python/_flatout_probe/hook.py").exists() && runtime.rings().is_dir());
+        let tracer = folder.join("python/_flatout_probe/libflatout_tracer.so");
+        assert_eq!(fs::read(tracer).unwrap(), TRACER);
         drop(runtime);
         assert!(!folder.exists());
     }
