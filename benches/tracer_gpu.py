@@ -21,7 +21,10 @@ WINDOWS, STEPS = 5, 10
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = struct.Struct("<8s4I2Q2qQ5Q6I")
 RECORD = struct.Struct("<4B2H2I3Q6I")
-FIELDS = "kind detail source destination device registers stream correlation start end value graph context grid block shared x"
+FIELDS = (
+    "kind detail source destination device registers stream correlation start end value graph context grid block shared "
+    "reserved"
+).split()
 HEAD = (
     "magic version header_bytes block_bytes flags start stop offset_start offset_stop uncertainty records dropped refused "
     "incomplete outside cupti process kinds_requested kinds_enabled unknown buffers_kept"
@@ -43,14 +46,13 @@ def read(path):
     data = open(path, "rb").read()
     header = dict(zip(HEAD, HEADER.unpack_from(data)))
     records, names, at = [], [], header["header_bytes"]
-    fields = FIELDS.split()
     while at + 64 <= len(data):
         if data[at] == 255:
             length = struct.unpack_from("<I", data, at + 12)[0]
             names.append(data[at + 64 : at + 64 + length].decode())
             at += 64 + -(-length // 64) * 64
         else:
-            records.append(dict(zip(fields, RECORD.unpack_from(data, at))))
+            records.append(dict(zip(FIELDS, RECORD.unpack_from(data, at))))
             at += 64
     return header, records, names
 
@@ -183,7 +185,8 @@ class Check:
         errors, slack = [], []
         per_launch = len(kernels) // len(spans)
         if per_launch == 0:
-            return {"kernels": len(kernels), "launches": len(spans), "header": {k: v for k, v in window["header"].items() if k != "magic"}}
+            header = {key: value for key, value in window["header"].items() if key != "magic"}
+            return {"kernels": len(kernels), "launches": len(spans), "header": header}
         for at, (begin, end) in enumerate(spans):
             mine = kernels[at * per_launch : (at + 1) * per_launch]
             start, stop = min(r["start"] for r in mine), max(r["end"] for r in mine)
@@ -247,7 +250,8 @@ class Check:
         window = self.window(work)
         seen = [(r["detail"], r["source"], r["destination"], r["value"]) for r in window["records"] if r["kind"] == 2]
         kinds = {k: sum(r["kind"] == k for r in window["records"]) for k in range(1, 9)}
-        return {"copies": seen, "records_by_kind": kinds, "sync_types": [r["detail"] for r in window["records"] if r["kind"] == 4]}
+        waits = [r["detail"] for r in window["records"] if r["kind"] == 4]
+        return {"copies": seen, "records_by_kind": kinds, "sync_types": waits}
 
 
 def profile(step):
@@ -321,7 +325,8 @@ def main():
         part("window_after_profiler", lambda: len(check.window(lambda: timed(eager, STEPS))["records"]))
         part("alignment_after_profiler", check.alignment)
         part("profiler_2", lambda: profile(eager))
-        part("window_final_after_profiler", lambda: [check.window(lambda: timed(eager, 3), True)["reason"], tracer._library.flatout_tracer_status()])
+        part("window_final_after_profiler", lambda: check.window(lambda: timed(eager, 3), True)["reason"])
+        part("status_after_that", lambda: tracer._library.flatout_tracer_status())
         part("profiler_3", lambda: profile(eager))
 
         def inside():

@@ -6,8 +6,8 @@
 
 #define FIELD(TYPE, NAME) printf("%-9s %-20s %3zu %zu\n", #TYPE, #NAME, offsetof(TYPE, NAME), sizeof(((TYPE *)0)->NAME));
 #define TIMED(TYPE) FIELD(TYPE, kind) FIELD(TYPE, start) FIELD(TYPE, end)
-#define PLACED(TYPE) TIMED(TYPE) FIELD(TYPE, deviceId) FIELD(TYPE, contextId) FIELD(TYPE, streamId) FIELD(TYPE, correlationId) \
-    FIELD(TYPE, graphId)
+#define PLACED(TYPE) TIMED(TYPE) FIELD(TYPE, deviceId) FIELD(TYPE, contextId) FIELD(TYPE, streamId) \
+    FIELD(TYPE, correlationId) FIELD(TYPE, graphId)
 
 int main(void) {
   PLACED(KERNEL)
