@@ -285,9 +285,11 @@ fn agree_with_traces(data: &RunData, spans: &mut [Span]) {
 
 /// Splits the exact time of each phase over its samples.
 fn weighed(samples: &[&StackCount], window: &Window) -> Vec<Span> {
+    // Without steps there are no exact times: every sample stands for the same part of the whole.
+    let phase_of = |stack: &StackCount| stack.phase.filter(|_| window.steps > 0);
     let mut sampled: BTreeMap<Option<Phase>, f64> = BTreeMap::new();
     for stack in samples {
-        *sampled.entry(stack.phase).or_default() += stack.time_ms();
+        *sampled.entry(phase_of(stack)).or_default() += stack.time_ms();
     }
     // Samples without a phase stand for the time in no phase, and for nothing where the probe knows every phase.
     let exact = |phase: Option<Phase>| match phase {
@@ -297,13 +299,13 @@ fn weighed(samples: &[&StackCount], window: &Window) -> Vec<Span> {
     samples
         .iter()
         .filter_map(|stack| {
-            let all_ms = sampled.get(&stack.phase).copied().filter(|ms| *ms > 0.0)?;
+            let all_ms = sampled.get(&phase_of(stack)).copied().filter(|ms| *ms > 0.0)?;
             let frames: Vec<Frame> = stack
                 .frames
                 .iter()
                 .filter_map(|text| Frame::parse(text))
                 .collect();
-            let seconds = exact(stack.phase) * stack.time_ms() / all_ms;
+            let seconds = exact(phase_of(stack)) * stack.time_ms() / all_ms;
             (seconds > 0.0).then(|| Span {
                 activity: activity::of(stack, &frames),
                 phase: stack.phase,

@@ -102,7 +102,12 @@ impl Starved<'_> {
 
 impl<'a> Analysis<'a> {
     pub fn new(data: &'a RunData) -> Self {
-        Self::over(data, Window::find(data))
+        let stepped = data.steps.iter().any(|tick| tick.steps > 0);
+        let window = match Window::find(data) {
+            None if !stepped => Window::without_steps(data),
+            found => found,
+        };
+        Self::over(data, window)
     }
 
     /// Of a run that was measured on purpose: so many steady seconds are enough.
@@ -234,6 +239,9 @@ impl<'a> Analysis<'a> {
     /// Share of the window in which the device computed: the smaller of what events around the steps and what the
     /// driver's utilisation say, since the first counts gaps between kernels as busy. `None` without either.
     pub fn device_busy_share(&self) -> Option<f64> {
+        if let Some(traced) = self.traced_busy_share() {
+            return Some(traced);
+        }
         if self.device() != Device::Cuda {
             return None;
         }
@@ -243,6 +251,14 @@ impl<'a> Analysis<'a> {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
+    }
+
+    /// Share of the time in which the GPU computed, communicated or copied, from traces of it; `None` without traces.
+    pub fn traced_busy_share(&self) -> Option<f64> {
+        let windows = &self.data.windows;
+        let wall: f64 = windows.iter().map(|window| window.wall_ms).sum();
+        let idle: f64 = windows.iter().map(|window| window.idle_ms).sum();
+        (wall > 0.0).then(|| (1.0 - idle / wall).clamp(0.0, 1.0))
     }
 
     /// Share of the GPU's processors that work while it reads busy: some kernel runs, on how much of the chip? `None` where

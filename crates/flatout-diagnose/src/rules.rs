@@ -69,6 +69,7 @@ rules! {
         batch_too_small,
         tiny_kernels,
         host_bound_dispatch,
+        gpu_idle,
     }
     host {
         host_work_in_loop,

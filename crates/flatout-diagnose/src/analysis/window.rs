@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 const WARM_UP_FACTOR: f64 = 1.5;
 /// Fewer steps than this say nothing.
 pub const STEPS_NEEDED: u64 = 10;
+/// Importing torch and making the data takes about this long.
+const START_UP_S: f64 = 8.0;
 /// A shorter steady part says nothing.
 pub const SECONDS_NEEDED: f64 = 3.0;
 
@@ -50,6 +52,19 @@ impl Window {
         let last = ticks.iter().rposition(|tick| tick.steps > 0)?;
         let begin = warm_up_end(&ticks[first..=last]) + first;
         Some(Self::over(ticks.get(begin..=last)?, ticks[first].t))
+    }
+
+    /// The part of a run in which no step was seen: a loop without a torch optimizer, or without torch. Only samples know it.
+    pub fn without_steps(data: &RunData) -> Option<Self> {
+        let end_s = data.stacks.last()?.t;
+        let start_s = START_UP_S.min(end_s / 2.0);
+        let mut window = Self::over(&[], start_s);
+        (window.start_s, window.end_s) = (start_s, end_s);
+        window.how = message!(
+            en: "the part after the start-up; no training step was seen",
+            zh: "启动之后的部分；没有看到训练步骤"
+        );
+        (window.wall_s() >= SECONDS_NEEDED).then_some(window)
     }
 
     fn over(ticks: &[StepTick], first_step_s: f64) -> Self {

@@ -1,7 +1,9 @@
 //! # nothing-wrong
 //!
 //! ## What it detects
-//! A run with enough steady steps in which no cause costs a tenth of the time.
+//! A run with enough steady steps in which no cause costs a tenth of the time, and whose device is well used: a GPU that is busy
+//! at least 85% of the time, or without one a host that is in operators at least half of the time. Otherwise the verdict is
+//! `no-single-cause`, with the line that holds most of the time.
 //! ## Why it is slow
 //! It is not, as far as the record shows.
 //! ## Evidence
@@ -15,7 +17,8 @@
 //!
 //! ---
 //! ## 检测什么
-//! 有足够多的稳定步骤，并且没有任何原因占到十分之一的时间。
+//! 有足够多的稳定步骤，没有任何原因占到十分之一的时间，并且设备得到充分利用：GPU 至少有 85% 的时间在忙，没有 GPU 时主机至少有一半时间在算子中。
+//! 否则结论是 `no-single-cause`，并给出占时间最多的那一行。
 //! ## 为什么慢
 //! 就记录所示，它并不慢。
 //! ## 证据
@@ -27,16 +30,22 @@
 //! ## 参考
 //! 稳定阶段：`analysis/window.rs`。
 
+use crate::account::activity::Activity;
 use crate::analysis::Analysis;
-use flatout_core::{Evidence, Finding, Kind, Severity, message};
+use flatout_core::{Confidence, Evidence, Finding, Kind, Severity, message, units};
 
 pub const ID: &str = "nothing-wrong";
+/// The verdict where no cause is named and yet the device is not well used.
+pub const LARGEST: &str = "no-single-cause";
 
 pub fn check(analysis: &Analysis, findings: &[Finding]) -> Option<Finding> {
     let window = analysis.window.as_ref()?;
     let guilty = |finding: &Finding| finding.kind == Kind::Cause && finding.severity >= Severity::Warning;
     if findings.iter().any(guilty) {
         return None;
+    }
+    if !well_used(analysis) {
+        return Some(largest_line(analysis));
     }
     let mut finding = Finding::new(
         ID,
@@ -58,6 +67,66 @@ pub fn check(analysis: &Analysis, findings: &[Finding]) -> Option<Finding> {
         )),
     ];
     Some(finding)
+}
+
+/// A GPU that computes most of the time; without one, a host that is in operators most of the time.
+const BUSY: f64 = 0.85;
+const IN_OPERATORS: f64 = 0.5;
+
+fn well_used(analysis: &Analysis) -> bool {
+    let Some(account) = &analysis.account else {
+        return true;
+    };
+    if let Some(busy) = analysis.device_busy_share() {
+        return busy >= BUSY;
+    }
+    let useful = [
+        Activity::Operators,
+        Activity::Evaluating,
+        Activity::Copying,
+        Activity::Synchronizing,
+    ];
+    let seconds: f64 = useful.iter().map(|activity| account.seconds(*activity)).sum();
+    account.steps > 0 && seconds >= account.wall_s * IN_OPERATORS
+}
+
+/// No rule names a cause, but the device could do more: where the time goes.
+fn largest_line(analysis: &Analysis) -> Finding {
+    let row = analysis
+        .account
+        .iter()
+        .flat_map(|account| &account.rows)
+        .find(|row| row.place.is_some());
+    let title = match row {
+        Some(row) => {
+            let shown = units::percent(row.share);
+            let place = row.place.as_ref().map(ToString::to_string).unwrap_or_default();
+            let what = row.activity.name();
+            flatout_core::Message {
+                en: format!(
+                    "No single cause; the largest part is {place}: {shown} of the time, {}",
+                    what.en
+                ),
+                zh: format!(
+                    "没有单一原因；最大的一项是 {place}：占 {shown} 的时间，{}",
+                    what.zh
+                ),
+            }
+        }
+        None => message!(en: "No single cause was found", zh: "没有找到单一原因"),
+    };
+    let mut finding = Finding::new(LARGEST, Severity::Information, title);
+    finding.kind = Kind::Verdict;
+    finding.confidence = Confidence::Medium;
+    finding.places.extend(row.and_then(|row| row.place.clone()));
+    if let Some(busy) = analysis.device_busy_share() {
+        finding.evidence.push(analysis.in_window(Evidence::new(
+            message!(en: "GPU busy", zh: "GPU 忙碌"),
+            busy * 100.0,
+            "%",
+        )));
+    }
+    finding
 }
 
 #[cfg(test)]

@@ -35,11 +35,12 @@ use flatout_telemetry::record::ExitInfo;
 pub const ID: &str = "too-little-data";
 
 pub fn check(analysis: &Analysis) -> Option<Finding> {
-    if analysis.data.steps.iter().any(|tick| tick.steps > 0) {
-        return None;
-    }
     let info = &analysis.data.info;
     let ended = info.exit.as_ref().and_then(ExitInfo::failure);
+    let seen = analysis.account.is_some() && ended.is_none();
+    if seen || analysis.data.steps.iter().any(|tick| tick.steps > 0) {
+        return None;
+    }
     let title = match &ended {
         Some(how) => Message {
             en: format!(
