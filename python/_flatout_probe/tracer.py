@@ -67,9 +67,20 @@ def available() -> str:
             return "torch.profiler is active"
         if torch.cuda.is_current_stream_capturing():
             return "a CUDA graph is being captured"
+        if _has_graphs(torch):
+            return "the program uses CUDA graphs"
         return ""
     except Exception as error:
         return "%s: %s" % (type(error).__name__, error)
+
+
+def _has_graphs(torch) -> bool:
+    """Whether a CUDA graph exists. A graph captured before CUPTI is detached may fail afterwards: such a program is not traced."""
+    import gc
+
+    graph = getattr(torch.cuda, "CUDAGraph", None)
+    # An instance refers to its class; asking for referrers looks at every object once, in C.
+    return graph is not None and any(type(thing) is graph for thing in gc.get_referrers(graph))
 
 
 def start(path: str, max_records: int = 0, kinds: int = 0) -> str:
@@ -101,6 +112,8 @@ def stop(final: bool = False) -> "tuple[int, str]":
             if torch is not None and torch.cuda.is_current_stream_capturing():
                 # Waiting would break the capture.
                 final, refused = False, "not finalized: a CUDA graph is being captured"
+            elif torch is not None and _has_graphs(torch):
+                final, refused = False, "not finalized: a CUDA graph was captured in the window"
             else:
                 _synchronize()
         count = _library.flatout_tracer_stop(1 if final else 0)

@@ -24,6 +24,7 @@ pub enum Known {
     MemoryReleased,
     ModelCopied,
     PythonLoopInStep,
+    CostlyOperator,
     HostWork,
 }
 
@@ -100,6 +101,7 @@ fn step_costs<'a>(analysis: &'a Analysis<'_>) -> Vec<Cost<'a>> {
     let mut found: Vec<Cost> = lines
         .aside
         .iter()
+        .chain(&lines.in_forward)
         .map(|center| cost(center, in_step(center), center.seconds))
         .collect();
     for center in &lines.looped {
@@ -108,13 +110,94 @@ fn step_costs<'a>(analysis: &'a Analysis<'_>) -> Vec<Cost<'a>> {
             continue;
         }
         // The loop's line may already be there as Python work: then it is the same finding, with the loop's whole time.
-        let same = |other: &&mut Cost| other.center.site == center.site && other.known == Known::HostWork;
+        let same = |other: &&mut Cost| {
+            let generic = matches!(other.known, Known::HostWork | Known::PythonLoopInStep);
+            generic && (other.center.hot == center.hot || other.center.site == center.site)
+        };
+        let looped = cost(center, Known::PythonLoopInStep, center.seconds);
         match found.iter_mut().find(same) {
-            Some(other) => *other = cost(center, Known::PythonLoopInStep, center.seconds),
-            None => found.push(cost(center, Known::PythonLoopInStep, center.seconds)),
+            Some(other) if center.seconds >= other.seconds => *other = looped,
+            Some(other) if center.seconds >= other.seconds * 0.5 => other.known = Known::PythonLoopInStep,
+            Some(_) => {}
+            None => found.push(looped),
         }
     }
+    for center in &lines.helpers {
+        let same = |other: &&mut Cost| other.center.site == center.site;
+        match found.iter_mut().find(same) {
+            Some(other) if center.seconds > other.seconds => {
+                let known = match other.known {
+                    Known::HostWork => in_step(center),
+                    known => known,
+                };
+                *other = cost(center, known, center.seconds);
+            }
+            Some(_) => {}
+            None => found.push(cost(center, in_step(center), center.seconds)),
+        }
+    }
+    let wall_s = analysis.window.as_ref().map_or(0.0, |window| window.wall_s());
+    let known: Vec<&Center> = found
+        .iter()
+        .filter(|cost| cost.seconds >= wall_s * WARNING_SHARE)
+        .map(|cost| cost.center)
+        .collect();
+    let operators = lines.operators.iter().filter(|center| {
+        let same = |other: &&Center| other.places().contains(&center.hot.place());
+        !known.iter().any(same) && !is_the_models(center)
+    });
+    let operators: Vec<Cost> = operators
+        .map(|center| cost(center, Known::CostlyOperator, center.seconds))
+        .collect();
+    found.extend(operators);
     found
+}
+
+/// Operators that models are made of: a line with one of them is expected to take time.
+fn is_the_models(center: &Center) -> bool {
+    const CORE: [&str; 20] = [
+        " @ ",
+        "matmul",
+        "bmm",
+        "einsum",
+        "conv",
+        "linear(",
+        "attention",
+        "lstm",
+        "gru",
+        "loss",
+        "criterion",
+        "backward",
+        ".step(",
+        "model(",
+        "net(",
+        "_norm(",
+        "pool",
+        "interpolate",
+        "relu",
+        "gelu",
+    ];
+    const AVOIDABLE: [&str; 16] = [
+        "one_hot",
+        "isfinite",
+        "isnan",
+        "isinf",
+        "arange",
+        "eye(",
+        "inverse",
+        "linalg",
+        "nonzero",
+        "torch.tensor(",
+        "triu",
+        "tril",
+        "repeat",
+        "sort(",
+        "unique",
+        "assert ",
+    ];
+    let Some(text) = center.text() else { return true };
+    let has = |marks: &[&str]| marks.iter().any(|mark| text.contains(mark));
+    !has(&AVOIDABLE) && has(&CORE)
 }
 
 fn batch_costs<'a>(analysis: &'a Analysis<'_>) -> Vec<Cost<'a>> {
@@ -314,7 +397,7 @@ fn build(analysis: &Analysis, cost: &Cost, id: &str) -> Option<Candidate> {
     let wall_s = window.wall_s();
     let share = cost.seconds / wall_s;
     let limit = match cost.known {
-        Known::PythonLoopInStep => LOOP_SHARE,
+        Known::PythonLoopInStep | Known::CostlyOperator => LOOP_SHARE,
         _ => WARNING_SHARE,
     };
     if share < limit || !share.is_finite() {
@@ -351,12 +434,11 @@ fn build(analysis: &Analysis, cost: &Cost, id: &str) -> Option<Candidate> {
             cost.seconds * 1e3 / window.steps.max(1) as f64,
             "ms",
         )))
-        .place(Some(&line))
         .claims(stretch, reach(analysis, cost), certain, cost.goes_s)
         .explains(cost.seconds)
         .or_in(other);
-    if cost.center.site.place() != line {
-        candidate = candidate.place(Some(&cost.center.site.place()));
+    for place in cost.center.places() {
+        candidate = candidate.place(Some(&place));
     }
     Some(candidate.code(Some(&line), fix(cost)))
 }
@@ -369,7 +451,7 @@ fn reach(analysis: &Analysis, cost: &Cost) -> Reach {
             .is_some_and(|loader| advice::workers(analysis, loader).is_some_and(|workers| workers > 1))
     };
     match (cost.part, cost.known) {
-        (_, Known::HostWork) => Reach::Likely,
+        (_, Known::HostWork | Known::CostlyOperator) => Reach::Likely,
         (Part::Batch, Known::PythonLoopPerSample | Known::ImageDecodedLarge) if hidden_by_workers() => {
             Reach::Likely
         }
@@ -441,6 +523,10 @@ fn title(cost: &Cost, share: f64) -> Message {
                 zh: "{at} 的 Python 循环 `{header}` 占 {shown} 的时间"
             )
         }
+        (Known::CostlyOperator, _) => message!(
+            en: "An operator at {at} takes {shown} of the time: is it needed in every step?",
+            zh: "{at} 的算子占 {shown} 的时间：每一步都需要它吗？"
+        ),
         (Known::HostWork, Part::Batch) => message!(
             en: "Preparing samples in {function}() at {at} takes {shown} of the time",
             zh: "{at} 的 {function}() 准备样本，占 {shown} 的时间"
@@ -535,6 +621,10 @@ fn fix(cost: &Cost) -> Message {
         (Known::PythonLoopInStep, _) => message!(
             en: "Replace the loop by one operation over the whole dimension (batched matmul, cumsum, gather, nn.LSTM, vmap)",
             zh: "用对整个维度的一次运算代替循环（批量 matmul、cumsum、gather、nn.LSTM、vmap）"
+        ),
+        (Known::CostlyOperator, _) => message!(
+            en: "Compute it once before the loop if it does not change, use a cheaper operator (an embedding for a one-hot product), or do it every N steps",
+            zh: "若结果不变就在循环前计算一次，换用更便宜的算子（用 embedding 代替 one-hot 乘法），或每 N 步做一次"
         ),
         (Known::HostWork, Part::Batch) => message!(
             en: "Do it once before the training, or make it cheaper",

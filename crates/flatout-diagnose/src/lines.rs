@@ -2,7 +2,9 @@
 //! those that prepare batches, and those of the loader's workers.
 
 use crate::account::activity::Activity;
-use crate::account::center::{Center, centers, in_backward, in_optimizer, worker_centers};
+use crate::account::center::{
+    Center, centers, helpers, in_backward, in_optimizer, loops, single_lines, worker_centers,
+};
 use crate::account::frame::Frame;
 use crate::account::{Account, Span};
 use flatout_telemetry::Phase;
@@ -31,6 +33,12 @@ const TRAINERS: [&str; 14] = [
 pub struct Lines {
     /// In the loop, outside of forward, backward and the optimizer.
     pub aside: Vec<Center>,
+    /// Lines of the model's forward that run Python, not operators.
+    pub in_forward: Vec<Center>,
+    /// Single lines that call operators of torch directly, not through a module.
+    pub operators: Vec<Center>,
+    /// Functions beside the model, the loss and the optimizer that the loop calls.
+    pub helpers: Vec<Center>,
     /// Loops of the source inside forward, loss or the step that run many operators.
     pub looped: Vec<Center>,
     /// Whatever computes: forward, backward, the optimizer.
@@ -54,13 +62,26 @@ impl Lines {
         };
         let all = |keep: &dyn Fn(&Span) -> bool| centers(account, data, keep);
         let phase = |phase: Phase| move |span: &Span| span.phase == Some(phase);
-        let looped = all(&|span| in_step(span) && !in_backward(span) && !in_optimizer(span));
+        let of_the_step = |span: &Span| in_step(span) && !in_backward(span) && !in_optimizer(span);
+        let looped = loops(account, data, of_the_step);
         Self {
             aside: all(&|span| in_step(span) && is_aside(span)),
-            looped: looped
-                .into_iter()
-                .filter(|center| center.inner_loop.is_some())
-                .collect(),
+            in_forward: single_lines(account, data, |span| {
+                of_the_step(span)
+                    && span.activity == Activity::Python
+                    && in_module(span)
+                    && matches!(library_below(span), Library::None)
+            }),
+            operators: single_lines(account, data, |span| {
+                of_the_step(span) && span.activity == Activity::Operators && !calls_module(span)
+            }),
+            helpers: helpers(account, data, |span| {
+                of_the_step(span) && !in_module(span) && is_work(span)
+            })
+            .into_iter()
+            .filter(|center| !is_the_step(center))
+            .collect(),
+            looped: looped.into_iter().filter(is_small_work).collect(),
             model: all(&|span| in_step(span) && !is_aside(span)),
             data: all(&|span| span.activity == Activity::PreparingBatch),
             worker,
@@ -68,6 +89,77 @@ impl Lines {
             saving: all(&phase(Phase::Checkpoint)),
         }
     }
+}
+
+/// A loop that spends more than this in modules is the model's.
+const MODULES_IN_LOOP: f64 = 0.3;
+/// A loop whose rounds do little: the interpreter is seen at work. One over large layers is all operators.
+const PYTHON_IN_LOOP: f64 = 0.12;
+
+fn is_small_work(center: &Center) -> bool {
+    let python: f64 = center
+        .activities
+        .iter()
+        .filter(|(activity, _)| *activity == Activity::Python)
+        .map(|(_, seconds)| seconds)
+        .sum();
+    let Some(inner) = &center.inner_loop else {
+        return false;
+    };
+    let over_data = is_over_data(&inner.text) && center.share_of_modules < MODULES_IN_LOOP;
+    python >= center.seconds * PYTHON_IN_LOOP || over_data
+}
+
+/// A loop over what a batch contains.
+fn is_over_data(header: &str) -> bool {
+    const OVER: [&str; 7] = [
+        "zip(",
+        ".tolist()",
+        ".size(",
+        ".shape[",
+        "len(",
+        "batch",
+        "unbind",
+    ];
+    let over = header.split_once(" in ").map_or("", |(_, over)| over);
+    OVER.iter().any(|mark| over.contains(mark))
+}
+
+fn is_work(span: &Span) -> bool {
+    matches!(
+        span.activity,
+        Activity::Python
+            | Activity::Operators
+            | Activity::FileAccess
+            | Activity::Sleeping
+            | Activity::Waiting
+    )
+}
+
+/// A function that is the step or the loss by its name: its operators are the training.
+fn is_the_step(center: &Center) -> bool {
+    const NAMES: [&str; 16] = [
+        "loss",
+        "criterion",
+        "forward",
+        "objective",
+        "elbo",
+        "step",
+        "train",
+        "fit",
+        "epoch",
+        "logits",
+        "predict",
+        "model",
+        "closure",
+        "likelihood",
+        "divergence",
+        "log_prob",
+    ];
+    let own = [&center.hot].into_iter().chain(&center.path);
+    let mut names = own.map(|frame| frame.function.to_lowercase());
+    let operators = center.activity() == Activity::Operators;
+    operators && names.any(|name| NAMES.iter().any(|part| name.contains(part)))
 }
 
 /// Between the batch and the next one, in no phase with rules of its own.
@@ -130,16 +222,20 @@ fn is_plumbing(package: &str) -> bool {
 /// The user's own line: Python is aside unless it is the model's forward; operators are the model's work during the step.
 fn own_work(span: &Span) -> bool {
     match span.activity {
+        // A module's forward is Python, too, a little at each of its lines.
         Activity::Python => !in_module(span),
         _ => span.phase == Some(Phase::Other),
     }
 }
 
+/// Whether the user's innermost line called a module, whose forward then runs below it.
+fn calls_module(span: &Span) -> bool {
+    span.called().any(Frame::is_module_call)
+}
+
 /// Inside the forward of a module.
 pub fn in_module(span: &Span) -> bool {
-    span.frames
-        .iter()
-        .any(|frame| frame.in_file("torch/nn/modules/module.py") && frame.function.ends_with("_call_impl"))
+    span.frames.iter().any(Frame::is_module_call)
 }
 
 /// Parts of torch that serve the program, not the step: saving, writing events, freeing caches, checks.

@@ -5,7 +5,7 @@
 use crate::analysis::Analysis;
 use crate::analysis::stacks::{HotLine, hottest_within};
 use crate::candidate::{Candidate, Stretch};
-use flatout_core::{Evidence, Fix, Message, message};
+use flatout_core::{Evidence, Fix, Message, Place, message};
 use flatout_telemetry::Phase;
 use flatout_telemetry::record::StackCount;
 
@@ -39,9 +39,24 @@ pub fn to_the_line(analysis: &Analysis, candidate: Candidate) -> Candidate {
             *place = Some(line.place.clone());
         }
     }
-    candidate
+    let mut candidate = candidate
         .evidence(analysis.in_window(Evidence::new(name, line.share * 100.0, "%")))
-        .place(Some(&line.place))
+        .place(Some(&line.place));
+    // The calls that lead to the line, for batches: the data set's own method is often a frame above it.
+    for place in leading_to(analysis, &line) {
+        candidate = candidate.place(Some(&place));
+    }
+    candidate
+}
+
+fn leading_to(analysis: &Analysis, line: &HotLine) -> Vec<Place> {
+    let lines = &analysis.lines;
+    let found = lines
+        .data
+        .iter()
+        .chain(&lines.worker)
+        .find(|center| center.hot.place() == line.place);
+    found.map(|center| center.places()).unwrap_or_default()
 }
 
 /// What the profiler measured of a stretch.

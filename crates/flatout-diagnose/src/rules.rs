@@ -64,6 +64,7 @@ rules! {
         memory_released_every_step,
         model_copied_every_step,
         python_loop_in_step,
+        costly_operator,
     }
     launch {
         batch_too_small,

@@ -364,6 +364,12 @@ impl CostlyLine {
         self
     }
 
+    /// In operators of the step, without the interpreter's lock.
+    pub fn in_operators(mut self, share: f64) -> Self {
+        (self.phase, self.share) = (Phase::Compute, share);
+        self
+    }
+
     pub fn build(self) -> Build {
         let module = "<module> (t.py:90)";
         let backward = "backward (/v/lib/python3.11/site-packages/torch/_tensor.py:600)";
@@ -388,10 +394,28 @@ impl CostlyLine {
                 false,
             )
             .stack_of(&frames, 100, Some(self.phase), false);
+        if self.phase == Phase::Compute {
+            return self.among_operators(build);
+        }
         for stack in build.data.stacks.iter_mut().flat_map(|tick| &mut tick.stacks) {
             stack.gil = stack.phase == Some(self.phase);
             stack.blocked = self.blocked.filter(|_| stack.phase == Some(self.phase));
         }
+        self.source(&mut build);
+        build
+    }
+
+    /// The line's samples are among those of the step.
+    fn among_operators(self, mut build: Build) -> Build {
+        build = build.phase(Phase::Compute, 1.0);
+        if let Some(tick) = build.data.stacks.last_mut() {
+            tick.stacks[0].count = (200.0 * self.share / (1.0 - self.share)) as u64;
+        }
+        self.source(&mut build);
+        build
+    }
+
+    fn source(self, build: &mut Build) {
         let loops = self.inside.iter().map(|text| SourceLoop {
             line: 11,
             text: text.clone(),
@@ -403,6 +427,5 @@ impl CostlyLine {
             loops: loops.collect(),
             lint: Vec::new(),
         });
-        build
     }
 }

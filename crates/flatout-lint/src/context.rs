@@ -48,6 +48,19 @@ impl Context {
         Some(LineContext { line, text, loops })
     }
 
+    /// The lines that contain one of these texts outside of comments.
+    pub fn lines_with(&self, texts: &[&str]) -> Vec<u32> {
+        let code = |line: &str| line.split('#').next().unwrap_or_default().to_owned();
+        let lines = self.source.text.lines().enumerate();
+        lines
+            .filter(|(_, line)| {
+                let code = code(line);
+                texts.iter().any(|text| code.contains(text))
+            })
+            .map(|(index, _)| index as u32 + 1)
+            .collect()
+    }
+
     fn brief(&self, text: &str) -> String {
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         flatout_core::text::shortened(&line, LONGEST)

@@ -16,12 +16,46 @@ const MOST_LINES: usize = 600;
 /// A line with less of the samples' time is not worth a look.
 const LEAST_SHARE: f64 = 0.002;
 
+/// Settings lines a file may have.
+const MOST_SETTINGS: usize = 60;
+/// What the lines that set something up mention.
+const SETTINGS: [&str; 26] = [
+    "set_num_threads",
+    "OMP_NUM_THREADS",
+    "set_detect_anomaly",
+    "detect_anomaly",
+    "use_deterministic_algorithms",
+    "CUDA_LAUNCH_BLOCKING",
+    "float64",
+    ".double()",
+    "set_default_dtype",
+    "TrainingArguments(",
+    "Trainer(",
+    "ModelCheckpoint(",
+    "DataLoader(",
+    "gradient_checkpointing",
+    "checkpoint(",
+    "eval_steps",
+    "eval_strategy",
+    "val_check_interval",
+    "check_val_every_n_epoch",
+    "save_steps",
+    "every_n_train_steps",
+    "logging_steps",
+    "log_every_n_steps",
+    "padding",
+    "batch_size",
+    "empty_cache",
+];
+
 /// Knows which lines are written already.
 pub struct Sources {
     /// Relative names in stacks are relative to this.
     folder: PathBuf,
     files: BTreeMap<String, Option<Context>>,
     written: BTreeSet<(String, u32)>,
+    /// Files read since the last write.
+    fresh: Vec<String>,
 }
 
 impl Sources {
@@ -30,6 +64,7 @@ impl Sources {
             folder,
             files: BTreeMap::new(),
             written: BTreeSet::new(),
+            fresh: Vec::new(),
         }
     }
 
@@ -53,6 +88,26 @@ impl Sources {
             }
             self.written.insert((file, line));
         }
+        for file in std::mem::take(&mut self.fresh) {
+            self.write_settings(&file, writer);
+        }
+    }
+
+    /// Writes the lines of a file that set something up, whether or not samples fell on them: findings name them.
+    fn write_settings(&mut self, file: &str, writer: &mut RecordWriter) {
+        let Some(Some(context)) = self.files.get(file) else {
+            return;
+        };
+        let lines = context.lines_with(&SETTINGS);
+        for line in lines.into_iter().take(MOST_SETTINGS) {
+            if self.written.contains(&(file.to_owned(), line)) {
+                continue;
+            }
+            if let Some(found) = self.line(file, line) {
+                writer.source_line(&found);
+            }
+            self.written.insert((file.to_owned(), line));
+        }
     }
 
     fn line(&mut self, file: &str, line: u32) -> Option<SourceLine> {
@@ -61,6 +116,7 @@ impl Sources {
                 return None;
             }
             self.files.insert(file.to_owned(), read(&self.folder.join(file)));
+            self.fresh.push(file.to_owned());
         }
         let found = self.files.get(file)?.as_ref()?.line(line)?;
         let loops = found.loops.into_iter();

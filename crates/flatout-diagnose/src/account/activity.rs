@@ -98,7 +98,7 @@ pub fn of(stack: &StackCount, frames: &[Frame]) -> Activity {
         Some(Phase::Sync) => Activity::Synchronizing,
         Some(Phase::Data) if waits_for_workers(frames) => Activity::WaitingForBatch,
         Some(Phase::Data) => Activity::PreparingBatch,
-        Some(Phase::Compute | Phase::Other) | None => within_step(stack, frames),
+        Some(Phase::Compute | Phase::Other) | None => within_step(stack),
     }
 }
 
@@ -113,28 +113,12 @@ fn waits_for_workers(frames: &[Frame]) -> bool {
     })
 }
 
-fn within_step(stack: &StackCount, frames: &[Frame]) -> Activity {
+fn within_step(stack: &StackCount) -> Activity {
     match stack.blocked {
         Some(Blocked::Sleep) => Activity::Sleeping,
         Some(Blocked::File | Blocked::Flush) => Activity::FileAccess,
-        Some(Blocked::Process | Blocked::Poll) => Activity::Waiting,
-        // An operator's threads wait for each other with the same system call as a lock of Python's: only the latter has a
-        // frame of the library that waits.
-        Some(Blocked::Lock) if waits_by_itself(frames) => Activity::Waiting,
+        Some(Blocked::Process | Blocked::Poll | Blocked::Lock) => Activity::Waiting,
         _ if stack.gil => Activity::Python,
         _ => Activity::Operators,
     }
-}
-
-fn waits_by_itself(frames: &[Frame]) -> bool {
-    const WAITERS: [&str; 6] = [
-        "threading",
-        "queue",
-        "concurrent",
-        "multiprocessing",
-        "subprocess",
-        "asyncio",
-    ];
-    let innermost = frames.last().and_then(Frame::package);
-    innermost.is_some_and(|package| WAITERS.contains(&package))
 }

@@ -7,12 +7,15 @@
 use super::activity::Activity;
 use super::frame::Frame;
 use super::{Account, Span};
+use flatout_core::Place;
 use flatout_telemetry::Phase;
 use flatout_telemetry::record::{RunData, SourceLine, SourceLoop};
 use std::collections::BTreeMap;
 
 /// A called function that holds this much of its caller's time is where the time goes.
 const DOMINANT: f64 = 0.6;
+/// Calls named between the hot line and the loop.
+const MOST_CALLS: usize = 3;
 /// Without a step to go by, a line that holds this much of everything is above the loop.
 const TRUNK: f64 = 0.95;
 
@@ -24,12 +27,16 @@ pub struct Center {
     pub hot: Frame,
     /// The line of the training loop that leads there.
     pub site: Frame,
+    /// The user's frames between the two, innermost first.
+    pub path: Vec<Frame>,
     /// The function of a library that holds most of its time, if one does.
     pub via: Option<Frame>,
     /// Its time by activity, the largest first.
     pub activities: Vec<(Activity, f64)>,
     /// The part of its time between the end of a step and the next batch.
     pub between_steps_s: f64,
+    /// The share of its time that its lines spend in modules they call.
+    pub share_of_modules: f64,
     /// Packages of libraries in its stacks with their time, the largest first.
     pub packages: Vec<(String, f64)>,
     /// The source of the hot line.
@@ -56,6 +63,18 @@ impl Center {
     pub fn described(&self) -> String {
         let name = self.hot.file.rsplit('/').next().unwrap_or(&self.hot.file);
         format!("{}:{}", name, self.hot.line)
+    }
+
+    /// The hot line, then the calls that lead there, the loop's line last.
+    pub fn places(&self) -> Vec<Place> {
+        let mut places = vec![self.hot.place()];
+        for frame in self.path.iter().take(MOST_CALLS).chain([&self.site]) {
+            let place = frame.place();
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        places
     }
 
     pub fn text(&self) -> Option<&str> {
@@ -133,6 +152,13 @@ fn center(trunk: &Trunk, spans: &[&Span], lines: &Lines, shared: usize) -> Optio
             .filter_map(|(path, span)| Some((*path.get(depth)?, span.seconds))),
     )?
     .clone();
+    let calls = (1..depth).rev().filter_map(|at| {
+        let frames = here
+            .iter()
+            .filter_map(|(path, span)| Some((*path.get(at)?, span.seconds)));
+        heaviest(frames).cloned()
+    });
+    let calls: Vec<Frame> = calls.collect();
     let via = {
         let called = here
             .iter()
@@ -164,8 +190,13 @@ fn center(trunk: &Trunk, spans: &[&Span], lines: &Lines, shared: usize) -> Optio
         .map(|(package, seconds)| (package.to_owned(), seconds))
         .collect();
     packages.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let in_modules = spans
+        .iter()
+        .filter(|span| span.called().any(Frame::is_module_call));
+    let in_modules: f64 = in_modules.map(|span| span.seconds).sum();
     Some(Center {
         seconds: all,
+        share_of_modules: in_modules / all.max(f64::MIN_POSITIVE),
         activities,
         between_steps_s: between.map(|span| span.seconds).sum(),
         packages,
@@ -173,8 +204,79 @@ fn center(trunk: &Trunk, spans: &[&Span], lines: &Lines, shared: usize) -> Optio
         inner_loop: lines.inner_loop(&hot, skipped).cloned(),
         hot,
         site,
+        path: calls,
         via,
     })
+}
+
+/// Functions of the user's that the training loop calls beside the model, with all the time inside of them.
+pub fn helpers(account: &Account, data: &RunData, keep: impl Fn(&Span) -> bool) -> Vec<Center> {
+    let trunk = Trunk::of(&account.spans);
+    centers(account, data, |span| {
+        keep(span) && trunk.below(span).nth(1).is_some()
+    })
+}
+
+/// Each of the user's lines with the time at it and below it in libraries, the costliest first.
+pub fn single_lines(account: &Account, data: &RunData, keep: impl Fn(&Span) -> bool) -> Vec<Center> {
+    let lines = Lines::of(data);
+    let trunk = Trunk::of(&account.spans);
+    let mut groups: BTreeMap<&Frame, Vec<&Span>> = BTreeMap::new();
+    for span in account.spans.iter().filter(|span| keep(span)) {
+        if let Some(frame) = span.line() {
+            groups.entry(frame).or_default().push(span);
+        }
+    }
+    let mut found: Vec<Center> = groups
+        .into_iter()
+        .filter_map(|(frame, spans)| {
+            let mut found = center(&trunk, &spans, &lines, 0)?;
+            found.hot = frame.clone();
+            found.source = lines.get(frame).cloned();
+            Some(found)
+        })
+        .collect();
+    found.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    found
+}
+
+/// Loops of the source inside the step with all the time inside of them, the costliest first.
+pub fn loops(account: &Account, data: &RunData, keep: impl Fn(&Span) -> bool) -> Vec<Center> {
+    let lines = Lines::of(data);
+    let trunk = Trunk::of(&account.spans);
+    let shared = shared_loops(account, &trunk, &lines);
+    let mut groups: BTreeMap<(&str, &str, u32), Vec<&Span>> = BTreeMap::new();
+    for span in account.spans.iter().filter(|span| keep(span)) {
+        let site = trunk.site(span);
+        // The outermost loop below the one over batches: a loop inside of it belongs to it.
+        let looped = trunk.below(span).find_map(|frame| {
+            let skipped = if Some(frame) == site { shared } else { 0 };
+            let inner = lines.inner_loop(frame, skipped)?;
+            Some((frame.file.as_str(), frame.function.as_str(), inner.line))
+        });
+        if let Some(key) = looped {
+            groups.entry(key).or_default().push(span);
+        }
+    }
+    let mut found: Vec<Center> = groups
+        .into_iter()
+        .filter_map(|((file, function, line), spans)| {
+            let mut found = center(&trunk, &spans, &lines, shared)?;
+            // The loop is named by the frame that contains it, however deep its hottest line is.
+            let inside = heaviest(spans.iter().flat_map(|span| {
+                let frames = trunk.below(span);
+                frames
+                    .filter(|frame| frame.file == file && frame.function == function)
+                    .map(|frame| (frame, span.seconds))
+            }))?;
+            let source = lines.get(inside)?;
+            found.inner_loop = source.loops.iter().find(|inner| inner.line == line).cloned();
+            found.path.insert(0, inside.clone());
+            Some(found)
+        })
+        .collect();
+    found.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    found
 }
 
 /// The lines of a loader's worker that are not waiting for work; seconds are those of the samples.

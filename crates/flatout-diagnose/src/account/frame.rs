@@ -61,6 +61,11 @@ impl Frame {
         }
     }
 
+    /// The call of a module of torch.
+    pub fn is_module_call(&self) -> bool {
+        self.in_file("torch/nn/modules/module.py") && self.function.ends_with("_call_impl")
+    }
+
     /// Whether the file's path ends so.
     pub fn in_file(&self, end: &str) -> bool {
         self.file.ends_with(end)

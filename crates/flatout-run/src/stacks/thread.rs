@@ -3,6 +3,7 @@
 use flatout_telemetry::record::Blocked;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 /// One thread of another process. The files of `/proc` stay open, so that a look costs two reads.
 pub struct Thread {
@@ -50,6 +51,30 @@ impl Thread {
         let length = self.schedstat.as_ref()?.read_at(&mut buffer, 0).ok()?;
         let text = std::str::from_utf8(&buffer[..length]).ok()?;
         text.split_whitespace().nth(1)?.parse().ok()
+    }
+}
+
+/// The CPU time of a whole process.
+pub struct CpuClock(libc::clockid_t);
+
+impl CpuClock {
+    /// `None` where it may not be read.
+    pub fn of(pid: u32) -> Option<Self> {
+        let mut clock = 0;
+        // SAFETY: the call writes one clock id to this stack.
+        let code = unsafe { libc::clock_getcpuclockid(i32::try_from(pid).ok()?, &mut clock) };
+        (code == 0).then_some(Self(clock))
+    }
+
+    /// CPU time used so far by all threads of the process.
+    pub fn used(&self) -> Option<Duration> {
+        let mut now = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the call fills the struct on this stack.
+        let code = unsafe { libc::clock_gettime(self.0, &mut now) };
+        (code == 0).then(|| Duration::new(now.tv_sec as u64, now.tv_nsec as u32))
     }
 }
 
@@ -115,13 +140,24 @@ fn on_this_machine(_number: i64) -> Blocked {
 mod tests {
     use super::*;
     use std::process::Command;
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     #[test]
     fn reads_the_state_after_an_odd_name() {
         assert_eq!(state(b"12 (a) b (c)) S 1 2 3"), Some(b'S'));
         assert_eq!(state(b"12 python"), None);
         assert_eq!(state(b"12 (a)"), None);
+    }
+
+    #[test]
+    fn reads_the_cpu_time_of_a_process() {
+        let clock = CpuClock::of(std::process::id()).unwrap();
+        let before = clock.used().unwrap();
+        let until = Instant::now() + Duration::from_millis(30);
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        assert!(clock.used().unwrap() > before);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One process's stacks, in a thread of its own.
 
-use super::thread::Thread;
+use super::thread::{CpuClock, Thread};
 use super::{Watch, frames};
 use crate::ring::Ring;
 use flatout_telemetry::Phase;
@@ -21,6 +21,8 @@ const WINDOW_PERIOD: Duration = Duration::from_millis(4);
 const GPU_WINDOW_PERIOD: Duration = Duration::from_millis(2);
 /// Samples are never closer together than this many times what one costs: a deep stack is sampled less often.
 const COST_FACTOR: u32 = 12;
+/// CPUs that a process uses at least while one of its threads waits for the others' part of an operator.
+const WORKING: f64 = 0.3;
 /// Different stacks kept between two lines.
 const MOST_STACKS: usize = 4000;
 /// A process is looked at again and again until it shows an interpreter: it may be starting, or about to exec one.
@@ -195,6 +197,8 @@ fn sample(watch: &Watch, shared: &Shared) -> Result<(), String> {
     };
     let ring = watch.ring.as_deref().and_then(Ring::open);
     let thread = Thread::open(watch.pid, watch.pid);
+    let cpu = CpuClock::of(watch.pid);
+    let mut used = cpu.as_ref().and_then(CpuClock::used);
     let mut failed = 0;
     let mut last = Instant::now();
     let mut waited_ns = thread.as_ref().and_then(Thread::waited_for_cpu_ns);
@@ -209,6 +213,13 @@ fn sample(watch: &Watch, shared: &Shared) -> Result<(), String> {
         let traces = spy.get_stack_traces();
         cost = begun.elapsed();
         let passed = begun - std::mem::replace(&mut last, begun);
+        let before = std::mem::replace(&mut used, cpu.as_ref().and_then(CpuClock::used));
+        // An operator's threads wait for each other with the same system call as a lock: but then others of them run.
+        let works = match (before, used) {
+            (Some(before), Some(now)) => now.saturating_sub(before) > passed.mul_f64(WORKING),
+            _ => true,
+        };
+        let blocked = blocked.filter(|blocked| *blocked != Blocked::Lock || !works);
         match traces {
             Ok(traces) => {
                 failed = 0;

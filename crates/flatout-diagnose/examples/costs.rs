@@ -1,0 +1,27 @@
+use flatout_diagnose::{Analysis, known};
+use flatout_telemetry::Record;
+fn main() {
+    for path in std::env::args().skip(1) {
+        let data = Record::open(std::path::Path::new(&path)).unwrap().load();
+        let analysis = Analysis::new(&data);
+        let wall = analysis.window.as_ref().map_or(0.0, |w| w.wall_s());
+        println!("{path} wall {wall:.1}");
+        for cost in known::costs(&analysis) {
+            if cost.seconds > wall * 0.04 {
+                println!(
+                    "  {:?} {:?} {:.2} goes {:.2} hot {}:{} site {} loop {:?} act {:?} text {:?}",
+                    cost.part,
+                    cost.known,
+                    cost.seconds / wall,
+                    cost.goes_s / wall,
+                    cost.center.hot.function,
+                    cost.center.hot.line,
+                    cost.center.site.line,
+                    cost.center.inner_loop,
+                    cost.center.activities,
+                    cost.center.text()
+                );
+            }
+        }
+    }
+}
