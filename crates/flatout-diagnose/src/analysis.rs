@@ -307,6 +307,15 @@ impl<'a> Analysis<'a> {
         evidence.over(0.0, self.time.total_s)
     }
 
+    /// The user's line that mentions one of these, the first text first: where something is set up.
+    pub fn mention(&self, texts: &[&str]) -> Option<Place> {
+        let lines = &self.data.lines;
+        let found = texts
+            .iter()
+            .find_map(|text| lines.iter().find(|line| line.text.contains(text)))?;
+        Some(Place::new(found.file.clone(), found.line))
+    }
+
     /// A line of the training loop, as far as one is known: where gradients are zeroed.
     pub fn loop_place(&self) -> Option<Place> {
         self.facts.place("zero_grad.set_to_none")

@@ -4,7 +4,7 @@
 use crate::account::activity::Activity;
 use crate::account::center::Center;
 use crate::advice;
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Confidence, Evidence, Message, Place, message, units};
 use flatout_telemetry::Phase;
@@ -221,12 +221,18 @@ fn batch_costs<'a>(analysis: &'a Analysis<'_>) -> Vec<Cost<'a>> {
     if work_s <= 0.0 {
         return Vec::new();
     }
+    // On CPUs that are all busy the workers slow the steps down without being waited for.
+    let crowding = crowding(analysis);
     // Workers that are waited for are the pace: with less work a batch comes that much sooner, until the steps are the pace.
     let rest_s = window.wall_s() - wait_s;
     let cost = |center: &'_ Center| {
         let share = center.seconds / work_s;
         let goes_s = window.wall_s() - rest_s.max(window.wall_s() * (1.0 - share));
-        (share * wait_s, goes_s)
+        let taken_s = crowding * share * window.wall_s();
+        (
+            (share * wait_s).max(taken_s),
+            goes_s.clamp(0.0, wait_s).max(taken_s * CERTAIN),
+        )
     };
     let workers = analysis.lines.worker.iter();
     workers
@@ -237,11 +243,29 @@ fn batch_costs<'a>(analysis: &'a Analysis<'_>) -> Vec<Cost<'a>> {
                 part: Part::Batch,
                 known: in_batch(center),
                 seconds,
-                goes_s: goes_s.clamp(0.0, wait_s),
+                goes_s,
                 in_worker: true,
             }
         })
         .collect()
+}
+
+/// The share of the CPUs that the workers take while the training thread has to wait for one; at most what it waits.
+fn crowding(analysis: &Analysis) -> f64 {
+    let (Some(account), Some(window)) = (&analysis.account, &analysis.window) else {
+        return 0.0;
+    };
+    let Some(usable) = analysis.usable_cpus().filter(|usable| *usable > 0) else {
+        return 0.0;
+    };
+    let waited = account.seconds(Activity::Descheduled) + window.seconds(Phase::Data);
+    let waited = waited / window.wall_s();
+    let workers = &analysis.workers;
+    let taken = workers.count as f64 * workers.cpus_each.unwrap_or(0.0) / usable as f64;
+    if analysis.device() == Device::Cuda || waited < WARNING_SHARE {
+        return 0.0;
+    }
+    taken.clamp(0.0, 1.0).min(waited)
 }
 
 /// What a line of the step does.
@@ -406,7 +430,7 @@ fn build(analysis: &Analysis, cost: &Cost, id: &str) -> Option<Candidate> {
     let line = cost.center.hot.place();
     let certain = cost.goes_s * CERTAIN;
     let (stretch, other) = match cost.part {
-        Part::Batch => (Stretch::Data, Stretch::Data),
+        Part::Batch => (Stretch::Data, Stretch::Dispatch),
         Part::Step if cost.center.between_steps_s * 2.0 >= cost.center.seconds => {
             (Stretch::Other, Stretch::Dispatch)
         }

@@ -84,6 +84,7 @@ pub fn conclude(analysis: &Analysis) -> Diagnosis {
         .map(|candidate| pointing::to_the_line(analysis, candidate))
         .collect();
     let mut findings = rank::rank(analysis, candidates);
+    rules::launch::gpu_idle::give_way(&mut findings);
     for finding in findings.iter_mut().filter(|finding| finding.kind == Kind::Cause) {
         let trial = advice::trial(&finding.fixes, &data.info.command, &data.info.apply);
         finding.fixes.extend(trial);

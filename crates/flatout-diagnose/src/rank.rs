@@ -126,7 +126,13 @@ fn order(finding: &Finding) -> (u8, std::cmp::Reverse<Severity>) {
 }
 
 fn gain_of(finding: &Finding) -> f64 {
-    finding.gain.map_or(1.0, |gain| (gain.low + gain.high) / 2.0)
+    let gain = finding.gain.map_or(1.0, |gain| (gain.low + gain.high) / 2.0);
+    // Of two that promise about the same, the one with a line is easier to act on.
+    if finding.places.is_empty() {
+        1.0 + (gain - 1.0) * 0.7
+    } else {
+        gain
+    }
 }
 
 #[cfg(test)]

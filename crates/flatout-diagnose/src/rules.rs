@@ -76,6 +76,9 @@ rules! {
         host_work_in_loop,
         cpu_threads_idle,
         memory_given_back,
+        too_many_threads,
+        debug_mode_left_on,
+        steps_slow_down,
     }
     sync {
         sync_every_step,
@@ -85,6 +88,7 @@ rules! {
         mixed_precision_inactive,
         tf32_off,
         tensor_cores_idle,
+        double_precision,
     }
     compile {
         compile_not_applied,

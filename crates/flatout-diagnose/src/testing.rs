@@ -215,6 +215,14 @@ impl Build {
         self
     }
 
+    /// Time without a CPU although ready to run, of each line of stacks.
+    pub fn descheduled(mut self, waited_ms: f64, of_ms: f64) -> Self {
+        for tick in &mut self.data.stacks {
+            tick.descheduled_ms = Some((waited_ms, of_ms));
+        }
+        self
+    }
+
     pub fn stack(self, frames: &[&str], count: u64) -> Self {
         self.stack_of(frames, count, None, false)
     }

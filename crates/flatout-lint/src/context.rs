@@ -38,8 +38,12 @@ impl Context {
             return None;
         }
         let statement = self.statement(line);
+        let first_line = |id: NodeId| self.lines(self.parsed.tree.span(id)).0;
         let text = match statement {
-            Some(id) if !is_compound(self.parsed.tree.kind(id)) => {
+            // Of a statement over many lines the line itself says more: `eval_steps=10,`.
+            Some(id)
+                if !is_compound(self.parsed.tree.kind(id)) && (first_line(id) == line || own.len() < 6) =>
+            {
                 self.brief(self.parsed.tree.span(id).text(&self.source.text))
             }
             _ => self.brief(own),
@@ -180,8 +184,12 @@ class A:
 
     #[test]
     fn names_the_statement_and_its_loops() {
+        assert_eq!(line(4).text, "loss = model( x, ).mean()");
         let found = line(5);
-        assert_eq!(found.text, "loss = model( x, ).mean()");
+        assert_eq!(
+            found.text, "loss = model( x, ).mean()",
+            "a line with a comma says nothing"
+        );
         assert_eq!(
             found.loops,
             [

@@ -91,6 +91,9 @@ pub fn of(stack: &StackCount, frames: &[Frame]) -> Activity {
         Some(GpuState::Copying) => return Activity::GpuCopying,
         Some(GpuState::Idle) | None => {}
     }
+    if saves(frames) {
+        return Activity::Saving;
+    }
     match stack.phase {
         Some(Phase::Eval) => Activity::Evaluating,
         Some(Phase::Checkpoint) => Activity::Saving,
@@ -102,13 +105,27 @@ pub fn of(stack: &StackCount, frames: &[Frame]) -> Activity {
     }
 }
 
+/// Writing a checkpoint, also in a framework's own way.
+fn saves(frames: &[Frame]) -> bool {
+    frames.iter().any(|frame| {
+        let save = frame.function.rsplit('.').next() == Some("save");
+        save && frame.in_file("torch/serialization.py")
+            || frame.in_file("callbacks/model_checkpoint.py")
+            || frame.function.ends_with("_save_checkpoint") && frame.package() == Some("transformers")
+    })
+}
+
 /// The loader's process waits for its workers' queue or its pinning thread.
 fn waits_for_workers(frames: &[Frame]) -> bool {
     let loader = frames
         .iter()
         .rposition(|frame| frame.in_file("torch/utils/data/dataloader.py"));
     loader.is_some_and(|at| {
-        let waits = |frame: &Frame| frame.function == "_try_get_data" || frame.function == "_get_data";
+        // Newer interpreters name the class as well.
+        let waits = |frame: &Frame| {
+            let name = frame.function.rsplit('.').next();
+            name == Some("_try_get_data") || name == Some("_get_data")
+        };
         waits(&frames[at]) || frames[at..].iter().any(waits)
     })
 }

@@ -67,6 +67,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .evidence(analysis.in_window(
         Evidence::new(message!(en: "checkpoints", zh: "checkpoint 次数"), times as f64, "").against(TIMES as f64),
     ))
+    .place(set_at(analysis).as_ref())
     .place(spans.place.as_ref())
     .claims(Stretch::Checkpoint, Reach::Measured, seconds * (1.0 - 1.0 / rarer), seconds);
     // Our own trainer has a setting for it.
@@ -90,6 +91,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         candidate = candidate.evidence(Evidence::new(what, megabytes, "MB"));
     }
     Some(candidate)
+}
+
+/// Where a framework is told how often to save.
+fn set_at(analysis: &Analysis) -> Option<flatout_core::Place> {
+    analysis.mention(&["save_steps", "every_n_train_steps", "ModelCheckpoint("])
 }
 
 #[cfg(test)]

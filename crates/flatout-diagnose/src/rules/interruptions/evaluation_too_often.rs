@@ -65,6 +65,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .evidence(analysis.in_window(
         Evidence::new(message!(en: "evaluations", zh: "评估次数"), times as f64, "").against(TIMES as f64),
     ))
+    .place(set_at(analysis).as_ref())
     .place(spans.place.as_ref())
     .claims(
         Stretch::Eval,
@@ -86,6 +87,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             every * rarer as u64
         ),
     ))
+}
+
+/// Where a framework is told how often to evaluate.
+fn set_at(analysis: &Analysis) -> Option<flatout_core::Place> {
+    analysis.mention(&[
+        "eval_steps",
+        "eval_strategy",
+        "val_check_interval",
+        "check_val_every_n_epoch",
+    ])
 }
 
 #[cfg(test)]

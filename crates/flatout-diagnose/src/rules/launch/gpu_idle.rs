@@ -32,7 +32,7 @@
 use crate::account::center::{Center, centers};
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
-use flatout_core::{Confidence, Evidence, Severity, message, units};
+use flatout_core::{Confidence, Evidence, Finding, Kind, Severity, message, units};
 use flatout_telemetry::record::GpuState;
 
 pub const ID: &str = "gpu-idle";
@@ -83,6 +83,22 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ),
         );
     Some(candidate)
+}
+
+/// Where another finding names a cause, that the GPU is idle is its symptom.
+pub fn give_way(findings: &mut [Finding]) {
+    let names_one = |finding: &Finding| {
+        finding.rule != ID && finding.kind == Kind::Cause && finding.severity >= Severity::Warning
+    };
+    if !findings.iter().any(names_one) {
+        return;
+    }
+    for finding in findings.iter_mut().filter(|finding| finding.rule == ID) {
+        finding.kind = Kind::Symptom;
+        finding.severity = Severity::Information;
+        finding.gain = None;
+    }
+    findings.sort_by_key(|finding| finding.kind != Kind::Cause);
 }
 
 /// The line at which the host is for most of the GPU's idle time.

@@ -45,7 +45,7 @@ mod tests {
     use crate::testing::{CostlyLine, check as run, check_empty};
 
     fn costly(share: f64) -> CostlyLine {
-        CostlyLine::new("features (t.py:12)", r#"x = F.one_hot(ids, n).float()"#).in_operators(share)
+        CostlyLine::new("loss (t.py:12)", r#"x = F.one_hot(ids, n).float()"#).in_operators(share)
     }
 
     #[test]
