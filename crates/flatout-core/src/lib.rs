@@ -7,6 +7,7 @@ pub mod files;
 pub mod finding;
 pub mod histogram;
 pub mod language;
+pub mod leftover;
 pub mod memory;
 pub mod nvidia;
 pub mod rule;
