@@ -40,7 +40,16 @@ pub fn is_gone(owner: &str) -> bool {
     let Ok(process) = process.parse::<u32>() else {
         return false;
     };
-    world == *WORLD && !std::path::Path::new(&format!("/proc/{process}")).exists()
+    world == *WORLD && !is_alive(process)
+}
+
+/// There, and not a zombie that nobody waits for.
+fn is_alive(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+    let state = stat
+        .ok()
+        .and_then(|text| text.rsplit_once(") ")?.1.chars().next());
+    state.is_some_and(|state| state != 'Z' && state != 'X')
 }
 
 /// Whether this is the name of a temporary file whose writer is gone.
