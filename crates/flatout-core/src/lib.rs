@@ -11,6 +11,7 @@ pub mod leftover;
 pub mod memory;
 pub mod nvidia;
 pub mod rule;
+pub mod secrets;
 pub mod shell;
 pub mod signals;
 pub mod spelling;

@@ -233,11 +233,7 @@ fn info(options: &Options, folder: &Path) -> RunInfo {
             .unwrap_or_default(),
         name: run_name(options),
         kind: "run".into(),
-        command: options
-            .command
-            .iter()
-            .map(|part| part.to_string_lossy().into_owned())
-            .collect(),
+        command: shown(&options.command),
         apply: options.apply.clone(),
         folder: std::env::current_dir().ok(),
         started_unix_ms: SystemTime::now()
@@ -246,6 +242,12 @@ fn info(options: &Options, folder: &Path) -> RunInfo {
         interval_s: Some(options.interval.as_secs_f64()),
         ..RunInfo::default()
     }
+}
+
+/// The command as a record may keep it.
+fn shown(command: &[OsString]) -> Vec<String> {
+    let words: Vec<_> = command.iter().map(|part| part.to_string_lossy()).collect();
+    flatout_core::secrets::redact(&words)
 }
 
 /// The job's number; with several tasks the rank too, because they all begin at once and want folders of their own.

@@ -222,3 +222,31 @@ fn the_program_runs_when_nothing_can_be_recorded() {
         (Some(2), &b""[..])
     );
 }
+
+#[test]
+fn records_keep_no_secrets_and_are_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let secret = "SECRETARG456";
+    let script = "sleep 1.5";
+    let output = place
+        .flatout(&["--", "sh", "-c", script, "sh", "--api-key", secret, "--lr=1"])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    assert!(!String::from_utf8_lossy(&output.stderr).contains(secret));
+    let info = place.record().info;
+    assert_eq!(info.command[4..], ["--api-key", "***", "--lr=1"]);
+    let runs = place.folder.path().join("home/runs");
+    let folder = flatout_telemetry::record::list(&runs)[0].folder.clone();
+    let mut seen = false;
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let text = std::fs::read(entry.path()).unwrap();
+        let name = entry.file_name();
+        assert!(!String::from_utf8_lossy(&text).contains(secret), "{name:?}");
+        seen |= String::from_utf8_lossy(&text).contains("--api-key");
+        let mode = entry.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{name:?}");
+    }
+    assert!(seen);
+}
