@@ -161,3 +161,14 @@ fn data_are_generated_only_at_the_files_own_path() {
     assert_eq!(read(Some("data/stocks")), (true, vec![true]));
     assert_eq!(read(Some("data/stcks")), (false, vec![false]));
 }
+
+#[test]
+fn deep_nesting_is_refused_at_once() {
+    for text in [
+        "- ".repeat(100_000) + "a",
+        "? ".repeat(100_000),
+        "{".repeat(100_000),
+    ] {
+        assert!(read(&text).is_err());
+    }
+}
