@@ -94,6 +94,10 @@ pub fn run(options: &Options, live: &mut dyn FnMut(Live)) -> Result<Outcome, Run
     };
     let environment = desk.as_ref().map(|desk| desk.environment(options));
     let environment = environment.unwrap_or_default();
+    let guard = Guard::start(&Charge {
+        folder: desk.as_ref().map(|desk| desk.runtime.folder().to_owned()),
+        ends_program: !options.keep_running,
+    });
     let started = Program::start(&options.command, &environment, &signals, options.keep_running);
     let mut program = started.inspect_err(|_| {
         // Nothing ran: an empty record would only be in the way of `last`.
@@ -101,11 +105,9 @@ pub fn run(options: &Options, live: &mut dyn FnMut(Live)) -> Result<Outcome, Run
             let _ = std::fs::remove_dir_all(&desk.folder);
         }
     })?;
-    let guard = Guard::start(&Charge {
-        program: program.pid(),
-        folder: desk.as_ref().map(|desk| desk.runtime.folder().to_owned()),
-        ends_program: !options.keep_running,
-    });
+    if let Some(guard) = &guard {
+        guard.started(program.pid());
+    }
     let mut wait = Waiting {
         signals: &signals,
         guard: guard.as_ref(),

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 /// Messages to the guard; others are signals to forget.
 const DISMISSED: u8 = 255;
 const STOPPING: u8 = 254;
+/// The program has started; its number follows.
+const STARTED: u8 = 253;
 
 /// A training may write a checkpoint when it is asked to end.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,7 +32,6 @@ pub struct Guard {
 
 /// What the guard looks after.
 pub struct Charge {
-    pub program: u32,
     /// The run's private folder; every process of the program has its path in the environment.
     pub folder: Option<PathBuf>,
     /// Whether the program ends with flatout.
@@ -38,11 +39,10 @@ pub struct Charge {
 }
 
 impl Guard {
-    /// `None` where no process can be made: the run goes on without.
+    /// Before the program, so that nobody can kill flatout in between. `None` where no process can be made: the run goes on without.
     pub fn start(charge: &Charge) -> Option<Self> {
         let (ours, theirs) = UnixStream::pair().ok()?;
-        let session = tree::session(charge.program);
-        let begun = tree::start_time(charge.program);
+        let session = tree::session(std::process::id());
         // SAFETY: the child is alone on its own copy of memory; glibc leaves malloc usable after fork, and nothing else that may be
         // locked is used. It never returns.
         let pid = unsafe { libc::fork() };
@@ -52,7 +52,7 @@ impl Guard {
                 socket: theirs,
                 charge,
                 session,
-                begun,
+                program: None,
             };
             watch.run();
             // SAFETY: ends the child without running anything of the parent's.
@@ -63,6 +63,12 @@ impl Guard {
 
     pub fn pid(&self) -> u32 {
         self.pid.unsigned_abs()
+    }
+
+    /// Which program it is.
+    pub fn started(&self, program: u32) {
+        let _ = (&self.socket).write_all(&[STARTED]);
+        let _ = (&self.socket).write_all(&program.to_le_bytes());
     }
 
     /// Whether a signal that came to us was sent to the whole group.
@@ -126,7 +132,8 @@ struct Watch<'a> {
     socket: UnixStream,
     charge: &'a Charge,
     session: Option<libc::pid_t>,
-    begun: Option<u64>,
+    /// With when it began: numbers are used again.
+    program: Option<(u32, Option<u64>)>,
 }
 
 impl Watch<'_> {
@@ -153,6 +160,13 @@ impl Watch<'_> {
                     stopped = Some(Instant::now());
                     let _ = self.socket.write_all(&message);
                 }
+                Ok(1) if message[0] == STARTED => {
+                    let mut number = [0; 4];
+                    if self.socket.read_exact(&mut number).is_ok() {
+                        let program = u32::from_le_bytes(number);
+                        self.program = Some((program, tree::start_time(program)));
+                    }
+                }
                 Ok(1) => {
                     forget(i32::from(message[0]));
                     let _ = self.socket.write_all(&message);
@@ -176,7 +190,7 @@ impl Watch<'_> {
     /// Whether flatout is to be continued: the program is not stopped any more. Between saying so and being stopped, flatout may
     /// take a moment.
     fn wakes(&self, parent: u32, since: Instant) -> bool {
-        !tree::is_stopped(self.charge.program)
+        !self.program.is_some_and(|(program, _)| tree::is_stopped(program))
             && (tree::is_stopped(parent) || since.elapsed() > SHORT_PATIENCE)
     }
 
@@ -206,8 +220,8 @@ impl Watch<'_> {
     }
 
     fn is_program_alive(&self) -> bool {
-        let program = self.charge.program;
-        tree::is_alive(program) && tree::start_time(program) == self.begun
+        self.program
+            .is_some_and(|(program, begun)| tree::is_alive(program) && tree::start_time(program) == begun)
     }
 
     /// The program and what it started, without what has a session of its own: a daemon stays.
@@ -217,8 +231,8 @@ impl Watch<'_> {
             None => Vec::new(),
         };
         left.retain(|process| tree::session(*process) == self.session);
-        if self.is_program_alive() && !left.contains(&self.charge.program) {
-            left.push(self.charge.program);
+        if self.is_program_alive() {
+            left.extend(self.program.map(|(program, _)| program));
         }
         left
     }
