@@ -345,3 +345,17 @@ fn a_bad_row_in_a_joined_table_is_counted() {
         found.bad_examples
     );
 }
+
+#[test]
+fn an_array_without_columns_or_with_too_many_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("features.npy");
+    for shape in ["(0, 0)", "(5, 0)", "(0, 900000000000000000)", "(0, 0, 0)"] {
+        let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+        let mut bytes = b"\x93NUMPY\x01\0v\0".to_vec();
+        bytes.extend_from_slice(format!("{header:<117}\n").as_bytes());
+        std::fs::write(&path, bytes).unwrap();
+        let error = inspect(&path, None, &Policies::default()).unwrap_err();
+        assert!(matches!(error, DataError::Corrupt { .. }), "{shape}: {error:?}");
+    }
+}
