@@ -1,6 +1,7 @@
 //! What a contributor runs: `cargo xtask test` and friends. A new task is a file here and one line in `TASKS`.
 
 mod faults;
+mod fuzz;
 mod gpu;
 mod packages;
 mod reference;
@@ -25,6 +26,11 @@ const TASKS: &[Task] = &[
         name: "faults",
         about: "diagnose the labelled faults: precision, recall, time to first finding",
         run: faults::run,
+    },
+    Task {
+        name: "fuzz",
+        about: "damaged input for every reader: --count N inputs each, --seed S",
+        run: fuzz::run,
     },
     Task {
         name: "gpu",

@@ -1,12 +1,16 @@
 //! Writing files so that a crash leaves the old one or the new one, never half of it.
 
 use crate::error::FileError;
-use std::fs::{self, File};
+use crate::leftover;
+use std::collections::BTreeSet;
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-/// Writes `contents` to a temporary file beside `path`, flushes it to disk and renames it into place. A link stays one: what it names is
-/// written. What is no file at all (a pipe, a device) is written as it is.
+/// Writes `contents` to a temporary file next to `path`, flushes it to disk and renames it into place. For paths that the user named:
+/// a link stays one and what it names is written, a pipe or a device is written as it is. The file keeps its mode and owner.
 pub fn write_atomically(path: &Path, contents: &[u8]) -> Result<(), FileError> {
     if is_special(path) {
         let written = File::options()
@@ -16,11 +20,64 @@ pub fn write_atomically(path: &Path, contents: &[u8]) -> Result<(), FileError> {
         return written.map_err(|source| FileError::writing(path, source));
     }
     let path = &behind_links(path);
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".tmp{}", std::process::id()));
-    let temporary = path.with_file_name(name);
+    replace(path, contents, fs::symlink_metadata(path).ok().as_ref())
+}
+
+/// The same for a name that flatout chose in a folder that may come from elsewhere. A link there is replaced, never followed: what it
+/// names can be any file of the user's.
+pub fn write_inside(path: &Path, contents: &[u8]) -> Result<(), FileError> {
+    let there = fs::symlink_metadata(path).ok();
+    let there = there.filter(|found| found.is_file());
+    replace(path, contents, there.as_ref())
+}
+
+/// Opens a file of a record: for its owner only, and never through a link.
+pub fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options
+        .write(true)
+        .create(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+    options
+}
+
+/// [`write_inside`] for files that only their owner may read.
+pub fn write_private(path: &Path, contents: &[u8]) -> Result<(), FileError> {
+    written_beside(path, contents, |temporary| {
+        private().create_new(true).open(temporary)
+    })
+}
+
+/// Puts new contents in the place of a file, with the mode and the owner of `old`.
+fn replace(path: &Path, contents: &[u8], old: Option<&Metadata>) -> Result<(), FileError> {
+    written_beside(path, contents, |temporary| {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        let Some(old) = old else {
+            return options.open(temporary);
+        };
+        let file = options.mode(old.mode() & 0o600).open(temporary)?;
+        // Only root may give a file away; without that it becomes the caller's. The mode comes last: a new owner clears some bits.
+        let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
+        file.set_permissions(Permissions::from_mode(old.mode() & 0o7777))?;
+        Ok(file)
+    })
+}
+
+fn written_beside(
+    path: &Path,
+    contents: &[u8],
+    open: impl FnOnce(&Path) -> std::io::Result<File>,
+) -> Result<(), FileError> {
+    if let Some(folder) = path.parent() {
+        sweep(folder);
+    }
+    let temporary = path.with_file_name(leftover::name(path.file_name().unwrap_or_default()));
+    // A thread of this process that failed may have left it.
+    let _ = fs::remove_file(&temporary);
     let result = (|| {
-        let mut file = File::create(&temporary)?;
+        let mut file = open(&temporary)?;
         file.write_all(contents)?;
         file.sync_data()?;
         fs::rename(&temporary, path)
@@ -31,8 +88,29 @@ pub fn write_atomically(path: &Path, contents: &[u8]) -> Result<(), FileError> {
     })
 }
 
-/// Keeps the old text of a file that is about to be changed beside it, as `NAME.flatout-backup`. One that is there already is never lost: the
-/// next has a number. Gives where it lies.
+/// Removes what killed writers left in a folder, once per folder and process.
+pub fn sweep(folder: &Path) {
+    static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    /// Reading a folder of a million images takes a second.
+    const MOST: usize = 20_000;
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if swept.insert(folder.to_owned()) {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        for entry in entries.take(MOST) {
+            if leftover::is_left(&entry.file_name()) && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+/// Keeps the old text of a file that is about to be changed next to it, as `NAME.flatout-backup`, with the mode of the file. A backup
+/// that exists is never lost: the next one has a number. Returns its path.
 pub fn keep_backup(path: &Path, old: &[u8]) -> Result<PathBuf, FileError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".flatout-backup");
@@ -44,7 +122,7 @@ pub fn keep_backup(path: &Path, old: &[u8]) -> Result<PathBuf, FileError> {
         backup = path.with_file_name(numbered);
         number = number.saturating_add(1);
     }
-    write_atomically(&backup, old)?;
+    replace(&backup, old, fs::metadata(path).ok().as_ref())?;
     Ok(backup)
 }
 
@@ -126,6 +204,59 @@ mod tests {
         assert!(write_atomically(Path::new("/dev/full"), b"x").is_err());
         write_atomically(Path::new("/dev/null"), b"x").unwrap();
         assert!(is_special(Path::new("/dev/null")) && is_special(Path::new("/dev/full")));
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn modes_are_kept_and_records_are_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("a.py"), "old").unwrap();
+        fs::set_permissions(at("a.py"), Permissions::from_mode(0o640)).unwrap();
+        let backup = keep_backup(&at("a.py"), b"old").unwrap();
+        write_atomically(&at("a.py"), b"new").unwrap();
+        assert_eq!((mode(&backup), mode(&at("a.py"))), (0o640, 0o640));
+        write_private(&at("run.json"), b"{}").unwrap();
+        write_private(&at("run.json"), b"{ }").unwrap();
+        assert_eq!(mode(&at("run.json")), 0o600);
+    }
+
+    #[test]
+    fn a_link_in_a_folder_from_elsewhere_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("mine"), "mine").unwrap();
+        for (name, write) in [
+            (
+                "report.html",
+                write_inside as fn(&Path, &[u8]) -> Result<(), FileError>,
+            ),
+            ("run.json", write_private),
+        ] {
+            std::os::unix::fs::symlink("mine", at(name)).unwrap();
+            write(&at(name), b"page").unwrap();
+            assert_eq!(fs::read(at("mine")).unwrap(), b"mine");
+            assert_eq!(fs::read(at(name)).unwrap(), b"page");
+        }
+        std::os::unix::fs::symlink("mine", at("samples.jsonl")).unwrap();
+        assert!(private().open(at("samples.jsonl")).is_err());
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_is_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        // No process has this number: it is above the kernel's limit.
+        let dead = leftover::name_of(std::ffi::OsStr::new("last.safetensors"), u32::MAX);
+        let others = ["a.tmp123", "notes.flatout-tmp", "b.flatout-tmp-zz-1"];
+        fs::write(folder.path().join(&dead), "half").unwrap();
+        others.iter().for_each(|name| fs::write(at(name), "x").unwrap());
+        write_atomically(&at("a.json"), b"x").unwrap();
+        assert!(!folder.path().join(dead).exists());
+        assert!(others.iter().all(|name| at(name).exists()));
     }
 
     #[test]

@@ -164,6 +164,15 @@ pub struct Skipped {
     pub examples: Vec<BadRow>,
 }
 
+impl Skipped {
+    /// Counts the rows of another table as well.
+    pub fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        let room = EXAMPLES_KEPT.saturating_sub(self.examples.len());
+        self.examples.extend(other.examples.iter().take(room).cloned());
+    }
+}
+
 /// What a reader of tables returns.
 #[derive(Debug, Default)]
 pub struct TableRead {

@@ -5,7 +5,7 @@
 use flatout_data::dataset::images::{never_learnt, single_pictures};
 use flatout_data::formats::image::{ImageShape, write_png};
 use flatout_data::formats::parquet_write::{self, ColumnToWrite};
-use flatout_data::generate::{Recipe, stocks::Stocks};
+use flatout_data::generate::{Recipe, interactions::Interactions, stocks::Stocks};
 use flatout_data::inspect::inspect;
 use flatout_data::load::images::list_images;
 use flatout_data::table::Layout;
@@ -323,4 +323,39 @@ fn a_damaged_picture_is_found_by_inspecting() {
     assert!(look().unwrap_err().to_string().contains("0.png"));
     std::fs::remove_file(&picture).unwrap();
     assert_eq!(look().unwrap().kind, "table", "a table of that name is a table");
+}
+
+#[test]
+fn a_bad_row_in_a_joined_table_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("joined");
+    let recipe = Recipe::Interactions(Interactions::of_size(300, 1));
+    recipe.generate(&path, None).unwrap();
+    let videos = path.join("video_features.csv");
+    let mut bytes = std::fs::read(&videos).unwrap();
+    let mut lines: Vec<&mut [u8]> = bytes.split_mut(|byte| *byte == b'\n').collect();
+    let dot = lines[10].iter().position(|byte| *byte == b'.').unwrap();
+    lines[10][dot] = 0xff;
+    std::fs::write(&videos, &bytes).unwrap();
+    let found = inspect(&path, None, &Policies::default()).unwrap();
+    assert_eq!(found.bad_rows, 1);
+    assert!(
+        found.bad_examples[0].path.ends_with("video_features.csv"),
+        "{:?}",
+        found.bad_examples
+    );
+}
+
+#[test]
+fn an_array_without_columns_or_with_too_many_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("features.npy");
+    for shape in ["(0, 0)", "(5, 0)", "(0, 900000000000000000)", "(0, 0, 0)"] {
+        let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+        let mut bytes = b"\x93NUMPY\x01\0v\0".to_vec();
+        bytes.extend_from_slice(format!("{header:<117}\n").as_bytes());
+        std::fs::write(&path, bytes).unwrap();
+        let error = inspect(&path, None, &Policies::default()).unwrap_err();
+        assert!(matches!(error, DataError::Corrupt { .. }), "{shape}: {error:?}");
+    }
 }

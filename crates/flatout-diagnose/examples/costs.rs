@@ -6,6 +6,18 @@ fn main() {
         let analysis = Analysis::new(&data);
         let wall = analysis.window.as_ref().map_or(0.0, |w| w.wall_s());
         println!("{path} wall {wall:.1}");
+        println!(
+            "  workers {:?} usable {:?} desched {:?}",
+            analysis.workers,
+            analysis.usable_cpus(),
+            analysis
+                .account
+                .as_ref()
+                .map(|a| a.seconds(flatout_diagnose::account::activity::Activity::Descheduled))
+        );
+        for c in &analysis.lines.worker {
+            println!("  worker {} {} {:.2}", c.hot.function, c.hot.line, c.seconds);
+        }
         for cost in known::costs(&analysis) {
             if cost.seconds > wall * 0.04 {
                 println!(

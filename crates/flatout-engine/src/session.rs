@@ -115,11 +115,13 @@ impl<T: Send> Answer<T> for Here<T> {
 /// Everything that is kept from step to step.
 pub type Leaving = Box<dyn Answer<Vec<KeptTensor>>>;
 
-/// The training loss since it was last asked for.
+/// The training loss since [`Session::set_loss`], or since the session began. The sum is built batch by batch in the order of the
+/// steps, so it does not depend on when or how often it is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Loss {
-    /// In rows; `None` without a step.
-    pub mean: Option<f64>,
+    /// Over rows.
+    pub sum: f64,
+    pub rows: u64,
     /// The first update whose loss was no finite number, counted from 1, since the session began; `None` where none was, or where the
     /// device does not keep it.
     pub first_bad_update: Option<u64>,
@@ -191,19 +193,16 @@ pub trait Session: Send {
         None
     }
 
-    /// The mean training loss since the last call, in rows; `None` without a step. Waits for the device.
+    /// The mean training loss since the last call, in rows; `None` without a step. Waits for the device and resets the sum.
     fn take_loss(&mut self) -> Option<f64>;
 
-    /// The same, asked for behind the steps so far and not waited for.
-    fn ask_loss(&mut self) -> Result<Box<dyn Answer<Loss>>, EngineError> {
-        let mean = self.take_loss();
-        Ok(Box::new(Here(Loss {
-            mean,
-            first_bad_update: None,
-        })))
-    }
+    /// The running sum after the steps so far, not waited for and not reset.
+    fn ask_loss(&mut self) -> Result<Box<dyn Answer<Loss>>, EngineError>;
 
-    /// The same for evaluation.
+    /// The sum that the next steps add to: zero at the start of an epoch, the checkpoint's sum after a resume.
+    fn set_loss(&mut self, sum: f64, rows: u64) -> Result<(), EngineError>;
+
+    /// The mean evaluation loss since the last call.
     fn take_evaluation_loss(&mut self) -> Option<f64>;
 
     /// The global norm of the gradients of the last update, before the clip.

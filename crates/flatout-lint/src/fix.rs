@@ -5,7 +5,7 @@ use crate::lint::Outcome;
 use crate::report::Reported;
 use crate::source::Source;
 use flatout_core::error::FileError;
-use flatout_core::files::{keep_backup, write_atomically};
+use flatout_core::files::{keep_backup, write_inside};
 use flatout_core::{Edit, Finding, Fix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -28,13 +28,30 @@ pub struct Plan {
     pub mended: usize,
     /// Findings whose edits would overlap with others: the next round mends them.
     pub postponed: usize,
+    /// Files that are not changed, and why.
+    pub left: BTreeMap<PathBuf, Left>,
 }
 
-pub fn plan(found: &[Reported], with_unsafe: bool) -> Plan {
+/// Why a file is not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// It may mean something else than what was read of it.
+    SyntaxError,
+    /// What it names may be outside the project; inside, it is linted under its own name.
+    Link,
+    ReadOnly,
+}
+
+pub fn plan(found: &[Reported], left: impl Fn(&Path) -> Option<Left>, with_unsafe: bool) -> Plan {
     let mut plan = Plan::default();
     for one in found {
         let edits = edits_of(&one.finding, with_unsafe);
         if edits.is_empty() {
+            continue;
+        }
+        let mut files = edits.iter().map(|edit| &edit.file);
+        if let Some((file, why)) = files.find_map(|file| Some((file, left(file)?))) {
+            plan.left.insert(file.clone(), why);
             continue;
         }
         if edits.iter().any(|edit| collides(&plan, edit)) {
@@ -82,17 +99,6 @@ pub fn apply(text: &str, edits: &[Edit]) -> String {
     result
 }
 
-/// Puts the new text in place.
-pub(crate) fn write(path: &Path, new: &str) -> Result<(), FileError> {
-    let mode = std::fs::metadata(path).map(|data| data.permissions());
-    write_atomically(path, new.as_bytes())?;
-    if let Ok(mode) = mode {
-        // A script stays executable; failing that is no reason to undo the edit.
-        let _ = std::fs::set_permissions(path, mode);
-    }
-    Ok(())
-}
-
 /// What was mended, or would be.
 #[derive(Debug, Default)]
 pub struct Mended {
@@ -100,6 +106,8 @@ pub struct Mended {
     pub files: BTreeSet<PathBuf>,
     pub findings: usize,
     pub postponed: usize,
+    /// Files that are not changed, and why.
+    pub left: BTreeMap<PathBuf, Left>,
     pub written: bool,
 }
 
@@ -109,7 +117,8 @@ const MOST_ROUNDS: usize = 8;
 /// What a first round would change. Nothing is written.
 pub fn preview(outcome: &Outcome, with_unsafe: bool) -> Mended {
     let mut mended = Mended::default();
-    mended.take(outcome, &plan(&outcome.found, with_unsafe));
+    let plan = plan(&outcome.found, |path| outcome.left(path), with_unsafe);
+    mended.take(outcome, &plan);
     mended
 }
 
@@ -126,7 +135,7 @@ pub fn mend<E: From<FileError>>(
     };
     let mut outcome = first;
     for _ in 0..MOST_ROUNDS {
-        let plan = plan(&outcome.found, with_unsafe);
+        let plan = plan(&outcome.found, |path| outcome.left(path), with_unsafe);
         let kept = mended.files.clone();
         let texts = mended.take(&outcome, &plan);
         if texts.is_empty() {
@@ -136,7 +145,7 @@ pub fn mend<E: From<FileError>>(
             if !kept.contains(&source.path) {
                 keep_backup(&source.path, source.text.as_bytes())?;
             }
-            write(&source.path, &new)?;
+            write_inside(&source.path, new.as_bytes())?;
         }
         outcome = again()?;
     }
@@ -148,6 +157,8 @@ impl Mended {
     fn take<'o>(&mut self, outcome: &'o Outcome, plan: &Plan) -> Vec<(&'o Source, String)> {
         self.findings += plan.mended;
         self.postponed = plan.postponed;
+        self.left
+            .extend(plan.left.iter().map(|(path, why)| (path.clone(), *why)));
         let mut texts = Vec::new();
         for (path, edits) in &plan.edits {
             let Some(source) = outcome.source(path) else {
@@ -178,6 +189,19 @@ impl Mended {
         if postponed > 0 {
             say.en += &format!(" {postponed} more touch the same lines and come in the next round.");
             say.zh += &format!("另有 {postponed} 处涉及相同的行，将在下一轮修复。");
+        }
+        let count = |why: Left| self.left.values().filter(|other| **other == why).count();
+        if let broken @ 1.. = count(Left::SyntaxError) {
+            say.en += &format!(" Files with syntax errors, not changed: {broken}.");
+            say.zh += &format!("有语法错误、未作修改的文件：{broken} 个。");
+        }
+        if let links @ 1.. = count(Left::Link) {
+            say.en += &format!(" Symbolic links, not followed: {links}.");
+            say.zh += &format!("未跟随的符号链接：{links} 个。");
+        }
+        if let locked @ 1.. = count(Left::ReadOnly) {
+            say.en += &format!(" Read-only files, not changed: {locked}.");
+            say.zh += &format!("只读、未作修改的文件：{locked} 个。");
         }
         say
     }

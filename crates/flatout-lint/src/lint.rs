@@ -2,6 +2,7 @@
 
 use crate::config::{self, Document};
 use crate::discover::{self, Files, LARGEST_PYTHON_BYTES};
+use crate::fix::Left;
 use crate::project::{ModuleId, Project, Unreadable};
 use crate::python::{self, Parsed};
 use crate::report::{Report, Reported};
@@ -64,6 +65,22 @@ impl Outcome {
         modules.chain(documents).find(|source| source.path == path)
     }
 
+    /// Why a file must not be changed, if so.
+    pub fn left(&self, path: &Path) -> Option<Left> {
+        let mut modules = self.project.modules.iter();
+        let mut documents = self.project.documents.iter();
+        if modules.any(|module| module.source.path == path && !module.parsed.errors.is_empty())
+            || documents.any(|document| document.source.path == path && document.error.is_some())
+        {
+            return Some(Left::SyntaxError);
+        }
+        let found = std::fs::symlink_metadata(path).ok()?;
+        if found.is_symlink() {
+            return Some(Left::Link);
+        }
+        found.permissions().readonly().then_some(Left::ReadOnly)
+    }
+
     pub fn file_count(&self) -> usize {
         self.project.modules.len() + self.project.documents.len()
     }
@@ -116,6 +133,17 @@ fn read_python(path: &Path, roots: &[PathBuf]) -> Result<(Source, Parsed), Unrea
     }
     let text = read_text(path)?;
     let parsed = python::parse(&text);
+    if parsed.too_deep {
+        let deepest = python::DEEPEST;
+        let why = message!(
+            en: "the code is nested more than {deepest} levels deep: not linted",
+            zh: "代码嵌套超过 {deepest} 层：未检查"
+        );
+        return Err(Unreadable {
+            path: path.to_path_buf(),
+            why,
+        });
+    }
     let mut source = Source::new(path.to_path_buf(), text);
     source.is_test = discover::is_test(path, roots);
     Ok((source, parsed))

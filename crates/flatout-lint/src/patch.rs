@@ -5,7 +5,7 @@ use crate::project::{Code, Origin, Project};
 use crate::python::Kind;
 use crate::{LintError, Settings, fix, lint};
 use flatout_core::error::FileError;
-use flatout_core::files::keep_backup;
+use flatout_core::files::{keep_backup, write_atomically};
 use flatout_core::{Edit, Message, Place, message};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ pub fn write(patch: &Patch) -> Result<Vec<(&Path, PathBuf)>, FileError> {
     let mut kept = Vec::new();
     for (path, old, new) in &patch.files {
         kept.push((path.as_path(), keep_backup(path, old.as_bytes())?));
-        fix::write(path, new)?;
+        write_atomically(path, new.as_bytes())?;
     }
     Ok(kept)
 }

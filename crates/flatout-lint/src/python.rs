@@ -3,6 +3,7 @@
 
 mod bindings;
 mod lower;
+mod nesting;
 mod tree;
 
 pub use bindings::{Binding, Bindings, Bound};
@@ -16,7 +17,12 @@ pub struct Parsed {
     /// The text of each comment with its place, in order.
     pub comments: Vec<Span>,
     pub errors: Vec<SyntaxError>,
+    /// Nested deeper than any program; nothing of it was parsed.
+    pub too_deep: bool,
 }
+
+/// Files nested deeper than this many levels are not parsed.
+pub const DEEPEST: usize = nesting::DEEPEST;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
@@ -34,6 +40,7 @@ pub fn parse(text: &str) -> Parsed {
         bindings,
         comments: lowered.comments,
         errors: lowered.errors,
+        too_deep: lowered.too_deep,
     }
 }
 
@@ -69,8 +76,17 @@ mod tests {
             format!("x = {}1{}", "[".repeat(50_000), "]".repeat(50_000)),
             format!("x = {}", "a.b".repeat(50_000)),
             format!("x = 1{}", " + 1".repeat(50_000)),
+            format!(
+                "while x:\n  o{0}={0}f(m.p(),{0}lr=1)\nfor{0}x,{0}y in l:",
+                "[".repeat(3_000)
+            ),
         ] {
-            let _ = parse(&text);
+            let parsed = parse(&text);
+            assert!(
+                parsed.too_deep && !parsed.errors.is_empty(),
+                "{:?}",
+                parsed.errors
+            );
         }
     }
 

@@ -133,7 +133,7 @@ mod tests {
             let project = crate::testing::project(&files);
             let found: Vec<_> = RULES.iter().flat_map(|rule| crate::testing::run(rule, &project)).collect();
             // Whatever is found, its edits can be made.
-            let plan = crate::fix::plan(&found, true);
+            let plan = crate::fix::plan(&found, |_| None, true);
             for (path, text) in files {
                 let edits = plan.edits.get(std::path::Path::new(path)).map_or(&[][..], Vec::as_slice);
                 crate::fix::apply(text, edits);

@@ -81,7 +81,7 @@ pub fn fixed(id: &str, files: Files<'_>) -> Vec<(String, String)> {
         return Vec::new();
     };
     let found = run(rule, &project(files));
-    let plan = fix::plan(&found, true);
+    let plan = fix::plan(&found, |_| None, true);
     files
         .iter()
         .map(|(path, text)| {

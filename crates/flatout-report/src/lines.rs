@@ -68,7 +68,7 @@ impl<W: Write, F: Format> View for Lines<W, F> {
 /// Lines are data; what is only meant for people goes to stderr.
 fn say_notices(moment: &Moment, language: Language) {
     for notice in &moment.tick.notices {
-        eprintln!("{}", notice.get(language));
+        eprintln!("{}", flatout_core::text::visible(notice.get(language)));
     }
 }
 

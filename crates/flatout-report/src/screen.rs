@@ -16,7 +16,7 @@ use keys::Answer;
 use ratatui_crossterm::crossterm::event::{self, Event};
 use std::io;
 use std::time::{Duration, Instant};
-use terminal::Guard;
+use terminal::{Guard, Keyboard};
 
 /// Drawing more often than this shows nobody more and costs the program that is watched.
 const SHORTEST_FRAME: Duration = Duration::from_millis(95);
@@ -27,6 +27,7 @@ pub struct Screen {
     guard: Guard,
     state: State,
     interrupt: Interrupt,
+    keyboard: Keyboard,
     drawn: Option<Instant>,
     /// The terminal is gone; nothing more can be shown.
     gone: bool,
@@ -35,11 +36,12 @@ pub struct Screen {
 impl Screen {
     /// Takes the terminal over and shows the first, still empty frame.
     pub fn open(state: State) -> io::Result<Self> {
-        let interrupt = Interrupt::catch();
+        let interrupt = Interrupt::catch_on_screen();
         let mut screen = Self {
             guard: Guard::enter()?,
             state,
             interrupt,
+            keyboard: Keyboard::open(),
             drawn: None,
             gone: false,
         };
@@ -60,7 +62,13 @@ impl Screen {
 
     /// The next key or resize within the time, taken in and shown.
     fn next_event(&mut self, at_most: Duration) -> io::Result<Wish> {
-        if !event::poll(at_most)? {
+        // Asked before every reading: of a terminal that is gone, crossterm reads the end of the file in an endless loop.
+        if !self.keyboard.wait(at_most) {
+            self.gone = true;
+            terminal::let_go();
+            return Ok(Wish::Quit);
+        }
+        if !event::poll(Duration::ZERO)? {
             return Ok(Wish::GoOn);
         }
         let answer = match event::read()? {
@@ -89,6 +97,9 @@ impl View for Screen {
     fn wait(&mut self, at_most: Duration) -> Wish {
         let started = Instant::now();
         loop {
+            if self.gone {
+                terminal::let_go();
+            }
             if self.gone || self.interrupt.came() {
                 return Wish::Quit;
             }

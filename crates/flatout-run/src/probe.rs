@@ -2,7 +2,8 @@
 //! through the environment. The folder goes when the run ends.
 
 use crate::RunError;
-use crate::program::Environment;
+use crate::program::{Environment, sweep};
+use flatout_core::leftover;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -63,6 +64,9 @@ files![
 /// The CUPTI tracer, a shared library that the probe opens once the program uses CUDA.
 pub const TRACER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libflatout_tracer.so"));
 
+/// How the names of such folders begin; who made them follows.
+const PREFIX: &str = "flatout-";
+
 /// The private folder of one run: `python/` with the probe, `rings/` where its processes report.
 pub struct Runtime {
     folder: tempfile::TempDir,
@@ -83,8 +87,9 @@ impl Runtime {
     }
 
     fn create_in(place: &Path) -> std::io::Result<Self> {
+        sweep(place, PREFIX);
         let folder = tempfile::Builder::new()
-            .prefix("flatout-")
+            .prefix(&format!("{PREFIX}{}-", leftover::owner()))
             .permissions(fs::Permissions::from_mode(0o700))
             .tempdir_in(place)?;
         let private = |path: &Path| fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
@@ -102,6 +107,10 @@ impl Runtime {
         fs::write(&library, TRACER)?;
         fs::set_permissions(&library, fs::Permissions::from_mode(0o700))?;
         Ok(Self { folder })
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub fn rings(&self) -> PathBuf {
@@ -191,5 +200,21 @@ mod tests {
         assert_eq!(fs::read(tracer).unwrap(), TRACER);
         drop(runtime);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn folders_of_dead_runs_are_swept() {
+        let place = tempfile::tempdir().unwrap();
+        let world = leftover::owner().rsplit_once('-').unwrap().0.to_owned();
+        let dead = place.path().join(format!("{PREFIX}{world}-{}-abcdef", u32::MAX));
+        let others = ["flatout-abcdef", "flatout-00000000-4294967295-abcdef"];
+        fs::create_dir_all(dead.join("rings")).unwrap();
+        for other in others {
+            fs::create_dir(place.path().join(other)).unwrap();
+        }
+        let runtime = Runtime::create_in(place.path()).unwrap();
+        assert!(!dead.exists() && others.iter().all(|other| place.path().join(other).exists()));
+        let second = Runtime::create_in(place.path()).unwrap();
+        assert!(runtime.rings().is_dir() && second.rings().is_dir());
     }
 }

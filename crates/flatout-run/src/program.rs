@@ -1,8 +1,11 @@
 //! Starting a program so that it notices nothing: it inherits stdin, stdout, stderr, the process group and the signal mask; the
 //! signals sent to us reach it; its exit, by code or by signal, becomes ours.
 
+mod guard;
 mod signals;
+mod tree;
 
+pub use guard::{Charge, Guard, sweep};
 pub use signals::{Signals, Woken};
 
 use crate::RunError;
@@ -23,15 +26,24 @@ impl Program {
         command: &[OsString],
         environment: &Environment,
         signals: &Signals,
+        keep_running: bool,
     ) -> Result<Self, RunError> {
         let (program, arguments) = command.split_first().ok_or(RunError::NoCommand)?;
         let mask = signals.mask_before();
         let mut start = Command::new(program);
         start.args(arguments).envs(environment.iter().cloned());
-        // SAFETY: between fork and exec only pthread_sigmask is called, which is safe there; it gives the program the
-        // signal mask that we were started with, since ours blocks what we wait for.
+        let own = std::process::id() as libc::pid_t;
+        // SAFETY: between fork and exec only system calls are made, which is safe there. The program gets the signal mask that we
+        // were started with, since ours blocks what we wait for, and is asked to end when we are killed, even if that has happened
+        // already.
         unsafe {
             start.pre_exec(move || {
+                if !keep_running {
+                    libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM, 0, 0, 0);
+                    if libc::getppid() != own {
+                        libc::raise(libc::SIGTERM);
+                    }
+                }
                 libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut());
                 Ok(())
             });
@@ -52,10 +64,31 @@ impl Program {
         self.child.try_wait().map_err(RunError::Wait)
     }
 
+    /// Whether it was stopped since the last call, as by Ctrl-Z.
+    pub fn was_stopped(&self) -> bool {
+        // SAFETY: asks the kernel about our own child; what it fills lives on this stack. An exit is left for `ended`.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let options = libc::WSTOPPED | libc::WNOHANG;
+            let asked = libc::waitid(libc::P_PID, self.child.id(), &mut info, options);
+            asked == 0 && info.si_pid() != 0
+        }
+    }
+
     pub fn send(&self, signal: i32) {
         // SAFETY: sends a signal to our own child, which has not been waited for yet, so its id is still its own.
         unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
     }
+}
+
+/// Stops this process as the program was stopped: the shell must see its job stopped. Returns when it is continued.
+pub fn stop_too(guard: Option<&Guard>) {
+    let Some(guard) = guard else {
+        return;
+    };
+    guard.stopping();
+    // SAFETY: stops our own process; the guard or the shell continues it.
+    unsafe { libc::raise(libc::SIGSTOP) };
 }
 
 /// How a program ended, as the record keeps it.

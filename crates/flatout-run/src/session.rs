@@ -9,17 +9,18 @@ use crate::RunError;
 use crate::collect::Progress;
 use crate::probe::Runtime;
 use crate::profile;
-use crate::program::{Program, Signals, Woken, exit_info};
+use crate::program::{self, Charge, Environment, Guard, Program, Signals, Woken, exit_info};
 pub use attach::{Access, access, attach};
 use early::EarlyFinding;
 pub use early::Live;
-use flatout_telemetry::record::{self, JobInfo, SCHEMA};
+use flatout_telemetry::record::{self, ExitInfo, JobInfo, SCHEMA};
 use flatout_telemetry::sampler::job_from_environment;
 use flatout_telemetry::{RecordWriter, RunInfo};
 pub use recording::Recording;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::process::ExitStatus;
+use std::time::{Duration, Instant, SystemTime};
 
 /// Rings are emptied this often, so that a burst of messages finds room.
 const POLL: Duration = Duration::from_millis(100);
@@ -40,6 +41,8 @@ pub struct Options {
     pub profile: bool,
     /// Read where the program's Python code stands.
     pub stacks: bool,
+    /// Let the program go on when flatout is killed.
+    pub keep_running: bool,
     /// Where records lie.
     pub runs: PathBuf,
 }
@@ -55,6 +58,7 @@ impl Options {
             stacks: true,
             profile: false,
             live: false,
+            keep_running: false,
             runs: record::runs_folder(),
         }
     }
@@ -68,40 +72,64 @@ pub enum Ended {
 
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    pub folder: PathBuf,
+    /// The record; `None` where none could be written.
+    pub folder: Option<PathBuf>,
     pub ended: Ended,
     pub progress: Progress,
     pub duration_s: f64,
 }
 
-/// Runs a program to its end. `live` is called while the program still runs.
+/// Runs a program to its end. `live` is called while the program still runs. Where nothing can be recorded (a full disk, a folder
+/// without permission), the program runs all the same.
 pub fn run(options: &Options, live: &mut dyn FnMut(Live)) -> Result<Outcome, RunError> {
     let signals = Signals::block();
-    let runtime = Runtime::create()?;
-    let job = job_from_environment().map(|job| job_name(&job));
-    let folder =
-        record::new_folder(&options.runs, &run_name(options), job.as_deref()).map_err(RunError::Record)?;
-    let mut writer = RecordWriter::create(&folder, info(options, &folder)).map_err(RunError::Record)?;
-    let trace = std::path::absolute(folder.join(profile::TRACE)).ok();
-    let trace = trace.as_deref().filter(|_| options.profile);
-    let environment = runtime.environment(&options.apply, options.steps, trace);
-    let mut program = Program::start(&options.command, &environment, &signals).inspect_err(|_| {
+    let desk = match Desk::prepare(options) {
+        Ok(desk) => Some(desk),
+        // Settings are put in force through the same folder.
+        Err(error) if !options.apply.is_empty() || options.steps.is_some() => return Err(error),
+        Err(error) => {
+            live(Live::Unrecorded(&error));
+            None
+        }
+    };
+    let environment = desk.as_ref().map(|desk| desk.environment(options));
+    let environment = environment.unwrap_or_default();
+    let guard = Guard::start(&Charge {
+        folder: desk.as_ref().map(|desk| desk.runtime.folder().to_owned()),
+        ends_program: !options.keep_running,
+    });
+    let started = Program::start(&options.command, &environment, &signals, options.keep_running);
+    let mut program = started.inspect_err(|_| {
         // Nothing ran: an empty record would only be in the way of `last`.
-        let _ = std::fs::remove_dir_all(&folder);
+        if let Some(desk) = &desk {
+            let _ = std::fs::remove_dir_all(&desk.folder);
+        }
     })?;
+    if let Some(guard) = &guard {
+        guard.started(program.pid());
+    }
+    let mut wait = Waiting {
+        signals: &signals,
+        guard: guard.as_ref(),
+    };
+    let Some(Desk {
+        runtime,
+        folder,
+        mut writer,
+    }) = desk
+    else {
+        return unrecorded(&mut program, &mut wait);
+    };
     let mut recording = Recording::start(&runtime, program.pid(), options, &mut writer);
     let mut early = EarlyFinding::new(&folder, options.live);
     let status = loop {
-        match signals.wait(POLL) {
-            Woken::PassOn(signal) => program.send(signal),
-            Woken::Child | Woken::Time | Woken::Terminal(_) => {}
-        }
-        if let Some(status) = program.ended()? {
+        if let Some(status) = wait.turn(&mut program)? {
             break status;
         }
         recording.poll(&mut writer);
         early.look(recording.progress(), recording.elapsed_s(), live);
     };
+    drop(guard);
     let exit = exit_info(status, recording.elapsed_s());
     recording.finish(&mut writer);
     if let Some(profile) = profile::of_record(&folder).filter(|_| options.profile) {
@@ -109,14 +137,93 @@ pub fn run(options: &Options, live: &mut dyn FnMut(Live)) -> Result<Outcome, Run
     }
     writer.finish(exit);
     Ok(Outcome {
-        folder,
-        ended: match exit.signal {
-            Some(signal) => Ended::Signal(signal),
-            None => Ended::Code(exit.code.unwrap_or(0)),
-        },
+        folder: Some(folder),
+        ended: ended(exit),
         progress: recording.progress(),
         duration_s: exit.t,
     })
+}
+
+/// What recording needs before the program starts.
+struct Desk {
+    runtime: Runtime,
+    folder: PathBuf,
+    writer: RecordWriter,
+}
+
+impl Desk {
+    fn prepare(options: &Options) -> Result<Self, RunError> {
+        let runtime = Runtime::create()?;
+        let job = job_from_environment().map(|job| job_name(&job));
+        let folder = record::new_folder(&options.runs, &run_name(options), job.as_deref())
+            .map_err(RunError::Record)?;
+        let writer = RecordWriter::create(&folder, info(options, &folder)).map_err(|error| {
+            let _ = std::fs::remove_dir_all(&folder);
+            RunError::Record(error)
+        })?;
+        Ok(Self {
+            runtime,
+            folder,
+            writer,
+        })
+    }
+
+    fn environment(&self, options: &Options) -> Environment {
+        let trace = std::path::absolute(self.folder.join(profile::TRACE)).ok();
+        let trace = trace.as_deref().filter(|_| options.profile);
+        self.runtime.environment(&options.apply, options.steps, trace)
+    }
+}
+
+/// Between two looks at the program.
+struct Waiting<'a> {
+    signals: &'a Signals,
+    guard: Option<&'a Guard>,
+}
+
+impl Waiting<'_> {
+    /// Waits a moment and passes on what came; how the program ended, if it has.
+    fn turn(&mut self, program: &mut Program) -> Result<Option<ExitStatus>, RunError> {
+        match self.signals.wait(POLL) {
+            Woken::PassOn { signal, sender } => {
+                let from_guard = self.guard.is_some_and(|guard| guard.pid() == sender);
+                // What was sent to the whole group has reached the program as well.
+                if !from_guard && !self.guard.is_some_and(|guard| guard.saw(signal)) {
+                    program.send(signal);
+                }
+            }
+            Woken::Terminal(signal) => {
+                // Forgotten by the guard, so that the next one is not taken for this one.
+                let _ = self.guard.is_some_and(|guard| guard.saw(signal));
+            }
+            Woken::Child if program.was_stopped() => program::stop_too(self.guard),
+            Woken::Child | Woken::Time => {}
+        }
+        program.ended()
+    }
+}
+
+/// Waits for a program that nobody watches.
+fn unrecorded(program: &mut Program, wait: &mut Waiting<'_>) -> Result<Outcome, RunError> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = wait.turn(program)? {
+            let exit = exit_info(status, begun.elapsed().as_secs_f64());
+            return Ok(Outcome {
+                folder: None,
+                ended: ended(exit),
+                progress: Progress::default(),
+                duration_s: exit.t,
+            });
+        }
+    }
+}
+
+fn ended(exit: ExitInfo) -> Ended {
+    match exit.signal {
+        Some(signal) => Ended::Signal(signal),
+        None => Ended::Code(exit.code.unwrap_or(0)),
+    }
 }
 
 fn info(options: &Options, folder: &Path) -> RunInfo {
@@ -128,11 +235,7 @@ fn info(options: &Options, folder: &Path) -> RunInfo {
             .unwrap_or_default(),
         name: run_name(options),
         kind: "run".into(),
-        command: options
-            .command
-            .iter()
-            .map(|part| part.to_string_lossy().into_owned())
-            .collect(),
+        command: shown(&options.command),
         apply: options.apply.clone(),
         folder: std::env::current_dir().ok(),
         started_unix_ms: SystemTime::now()
@@ -141,6 +244,12 @@ fn info(options: &Options, folder: &Path) -> RunInfo {
         interval_s: Some(options.interval.as_secs_f64()),
         ..RunInfo::default()
     }
+}
+
+/// The command as a record may keep it.
+fn shown(command: &[OsString]) -> Vec<String> {
+    let words: Vec<_> = command.iter().map(|part| part.to_string_lossy()).collect();
+    flatout_core::secrets::redact(&words)
 }
 
 /// The job's number; with several tasks the rank too, because they all begin at once and want folders of their own.

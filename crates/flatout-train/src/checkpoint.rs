@@ -27,15 +27,88 @@ pub struct Progress {
     pub step: u64,
     pub updates: u64,
     pub micro_batches: u64,
+    #[serde(default, with = "exact::optional")]
     pub best: Option<f64>,
     /// Evaluations since the best one.
     pub without_gain: u64,
-    /// Sum of losses and samples of the epoch so far.
-    pub epoch_loss: f64,
-    pub epoch_samples: u64,
+    /// The loss of the epoch so far.
+    #[serde(default)]
+    pub loss: LossSum,
+    /// The same at the last logged step of this epoch.
+    #[serde(default)]
+    pub logged_loss: LossSum,
     /// Of the current phase.
     #[serde(default)]
     pub batch: Option<Batch>,
+}
+
+/// A training loss summed over samples, as the session computes it: not yet scaled to the target's units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LossSum {
+    #[serde(with = "exact")]
+    pub sum: f64,
+    pub samples: u64,
+}
+
+impl LossSum {
+    pub fn mean(self) -> Option<f64> {
+        (self.samples > 0).then(|| self.sum / self.samples as f64)
+    }
+
+    /// The mean over the samples added since `earlier`.
+    pub fn mean_since(self, earlier: Self) -> Option<f64> {
+        let added = Self {
+            sum: self.sum - earlier.sum,
+            samples: self.samples.saturating_sub(earlier.samples),
+        };
+        added.mean()
+    }
+}
+
+/// Numbers that come back to the last bit. serde_json reads a number that it wrote up to one unit in the last place off, so these
+/// are written as text, which Rust's own reader reads exactly. Checkpoints of 0.1.0 have plain numbers.
+mod exact {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Text(String),
+        Number(f64),
+    }
+
+    impl Written {
+        fn value<E: serde::de::Error>(self) -> Result<f64, E> {
+            match self {
+                Self::Text(text) => text.parse().map_err(E::custom),
+                Self::Number(number) => Ok(number),
+            }
+        }
+    }
+
+    pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        Written::deserialize(deserializer)?.value()
+    }
+
+    pub mod optional {
+        use super::{Deserialize, Deserializer, Serializer, Written};
+
+        pub fn serialize<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+            match value {
+                Some(value) => super::serialize(value, serializer),
+                None => serializer.serialize_none(),
+            }
+        }
+
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+            let written = Option::<Written>::deserialize(deserializer)?;
+            written.map(Written::value).transpose()
+        }
+    }
 }
 
 /// Parameters, state and position of a session in memory, on their way to another session of the same model.
@@ -242,4 +315,39 @@ fn broken(path: &Path, reason: &str) -> TrainError {
         path,
         message!(en: "it is damaged or no safetensors file ({reason})", zh: "文件损坏，或不是 safetensors 文件（{reason}）"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_come_back_to_the_last_bit() {
+        let mut bits = 0x3ff0_0000_0000_0001_u64;
+        for _ in 0..2000 {
+            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1) & 0x43ff_ffff_ffff_ffff;
+            let progress = Progress {
+                best: Some(f64::from_bits(bits)),
+                loss: LossSum {
+                    sum: f64::from_bits(bits ^ 0xff),
+                    samples: bits,
+                },
+                ..Progress::default()
+            };
+            let text = serde_json::to_string(&progress).unwrap();
+            assert_eq!(
+                serde_json::from_str::<Progress>(&text).unwrap(),
+                progress,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn checkpoints_of_0_1_0_are_read() {
+        let text = r#"{"phase":0,"epoch":2,"epoch_step":5,"step":25,"updates":25,"micro_batches":25,
+            "best":0.5,"without_gain":0,"epoch_loss":12.5,"epoch_samples":40}"#;
+        let progress: Progress = serde_json::from_str(text).unwrap();
+        assert_eq!((progress.best, progress.loss), (Some(0.5), LossSum::default()));
+    }
 }

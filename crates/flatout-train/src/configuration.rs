@@ -102,11 +102,15 @@ impl Configuration {
                     .flat_map(|(_, own): &(String, Values)| own.keys().copied()),
             );
         }
+        // The recipe is for the file's own path. Elsewhere are the user's data: a mistyped path must not become generated data.
+        let elsewhere = flags
+            .get("data")
+            .is_some_and(|data| values.get("data") != Some(data));
         values.extend(flags.iter().map(|(name, value)| (*name, value.clone())));
         for (_, own) in &mut phases {
             own.retain(|name, _| !flags.contains_key(name));
         }
-        let recipe = recipe::read(&lines)?;
+        let recipe = recipe::read(&lines)?.filter(|_| !elsewhere);
         let resolve = |values: &Values| -> Result<Settings, TrainError> {
             Ok(Settings {
                 recipe: recipe.clone(),

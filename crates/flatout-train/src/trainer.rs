@@ -49,8 +49,6 @@ pub struct Trainer<'a> {
     saving: Vec<saving::Saving>,
     /// A checkpoint could not be written.
     unsaved: bool,
-    /// Trained on since the loss was last read.
-    unread_samples: u64,
     /// The last step up to which the loss was seen to be a number.
     finite_step: u64,
     trained_samples: u64,
@@ -67,6 +65,8 @@ pub struct Trainer<'a> {
     told: Vec<Message>,
     begun: Instant,
     opener: fitting::Opener,
+    /// Seconds between signs of life inside an epoch.
+    report_s: f64,
 }
 
 /// What a session begins with.
@@ -139,7 +139,6 @@ impl<'a> Trainer<'a> {
             report,
             saving: Vec::new(),
             unsaved: false,
-            unread_samples: 0,
             finite_step: 0,
             trained_samples: 0,
             trained_s: 0.0,
@@ -151,6 +150,7 @@ impl<'a> Trainer<'a> {
             told: Vec::new(),
             begun,
             opener: fitting::open_once,
+            report_s: epochs::REPORT_S,
         })
     }
 

@@ -83,6 +83,9 @@ impl ConfigFile {
     }
 }
 
+/// Reading takes the square of the nesting; no configuration has more levels than this.
+const DEEPEST: usize = 200;
+
 enum Frame {
     Mapping { path: String, key: Option<String> },
     Sequence { path: String, next: usize },
@@ -109,6 +112,10 @@ fn yaml(text: &str) -> Result<Vec<Value>, String> {
     let mut parser = Parser::new_from_str(text);
     while let Some(event) = parser.next_event() {
         let (event, at) = event.map_err(|error| format!("{}: {}", error.marker().line(), error.info()))?;
+        if stack.len() > DEEPEST {
+            let line = at.start.line();
+            return Err(format!("{line}: nested more than {DEEPEST} levels deep"));
+        }
         match event {
             Event::Scalar(scalar, ..) => {
                 if let Some(Frame::Mapping { key: key @ None, .. }) = stack.last_mut() {
@@ -199,6 +206,14 @@ mod tests {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
         ConfigFile::read(&path)
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_at_once() {
+        for text in ["- ".repeat(100_000) + "a", "[".repeat(100_000)] {
+            assert!(file("a.yaml", &text).is_err());
+        }
+        assert!(file("a.yaml", &("- ".repeat(100) + "a")).is_ok());
     }
 
     #[test]

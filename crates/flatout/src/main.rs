@@ -1,11 +1,13 @@
 //! The command line: reads arguments, calls a library, prints. No logic lives here.
 
+#[macro_use]
+mod output;
+
 mod commands;
 mod context;
 mod demo;
 mod help;
 mod logging;
-mod output;
 mod questions;
 mod training;
 mod watching;

@@ -5,6 +5,7 @@
 use command::flatout;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 #[path = "support/command.rs"]
 mod command;
@@ -257,4 +258,39 @@ fn a_picture_is_shown_with_its_width_first() {
     assert_eq!(generated.status.code(), Some(0));
     let said = text(&flatout(folder.path(), &["data", "inspect", "captcha"]).stdout);
     assert!(said.contains("pictures: 320 wide × 160 high"), "{said}");
+}
+
+/// What a file is called, and what its header says, is for the eye, not for the terminal.
+#[test]
+fn no_control_character_of_a_name_reaches_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let evil = "x\u{1b}]0;pwn\u{7}";
+    let csv = folder.path().join(format!("{evil}.csv"));
+    std::fs::write(&csv, format!("{evil},label\n1,{evil}\n2,b\n3,{evil}\n")).unwrap();
+    let yaml = folder.path().join("a.yaml");
+    std::fs::write(&yaml, "\"x\\e]0;pwn\\a\": 1\n").unwrap();
+    let (csv, yaml) = (csv.to_str().unwrap(), yaml.to_str().unwrap());
+    let missing = format!("{}/{evil}", folder.path().display());
+    for arguments in [
+        vec!["data", "inspect", csv],
+        vec!["data", "inspect", &missing],
+        vec!["train", "--data", csv, "--label", "nothing"],
+        vec!["train", "--config", yaml],
+        vec!["run", "--", evil],
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_flatout"))
+            .args(["--lang", "en"])
+            .args(&arguments)
+            .current_dir(folder.path())
+            .env("FLATOUT_HOME", folder.path().join("home"))
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&said);
+        assert!(
+            !said.contains(&0x1b) && !said.contains(&7),
+            "{arguments:?}: {text:?}"
+        );
+        assert!(text.contains("pwn"), "{arguments:?}: {text:?}");
+    }
 }

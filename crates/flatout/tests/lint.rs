@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -107,6 +108,55 @@ fn fixes_keep_a_backup_and_happen_once() {
     let settled = fs::read_to_string(&path).unwrap();
     flatout(folder.path(), &["lint", "--fix", "--unsafe"]);
     assert_eq!(fs::read_to_string(&path).unwrap(), settled);
+}
+
+#[test]
+fn fix_leaves_broken_linked_and_read_only_files_alone() {
+    let folder = project();
+    let outside = tempfile::tempdir().unwrap();
+    let broken = TRAIN.to_owned() + "def f(:\n";
+    fs::write(folder.path().join("broken.py"), &broken).unwrap();
+    fs::write(outside.path().join("victim.py"), TRAIN).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("victim.py"), folder.path().join("link.py")).unwrap();
+    fs::write(folder.path().join("locked.py"), TRAIN).unwrap();
+    let read_only = fs::Permissions::from_mode(0o444);
+    fs::set_permissions(folder.path().join("locked.py"), read_only).unwrap();
+    fs::set_permissions(folder.path().join("train.py"), fs::Permissions::from_mode(0o640)).unwrap();
+    let output = flatout(folder.path(), &["lint", "--fix", "--unsafe"]);
+    let said = stdout(&output) + &String::from_utf8_lossy(&output.stderr);
+    for (path, text) in [
+        (folder.path().join("broken.py"), broken.as_str()),
+        (outside.path().join("victim.py"), TRAIN),
+        (folder.path().join("locked.py"), TRAIN),
+    ] {
+        assert_eq!(fs::read_to_string(&path).unwrap(), text, "{}", path.display());
+    }
+    for words in [
+        "syntax errors, not changed: 1",
+        "links, not followed: 1",
+        "Read-only files, not changed: 1",
+    ] {
+        assert!(said.contains(words), "{words} is not in\n{said}");
+    }
+    assert_ne!(fs::read_to_string(folder.path().join("train.py")).unwrap(), TRAIN);
+    for name in ["train.py", "train.py.flatout-backup"] {
+        let mode = fs::metadata(folder.path().join(name))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o640, "{name}");
+    }
+}
+
+#[test]
+fn deep_nesting_is_told_and_the_rest_is_linted() {
+    let folder = project();
+    let brackets = "[".repeat(3_000);
+    let deep = format!("o{brackets}={brackets}f(m.p(),{brackets}lr=1)\nb{brackets}={brackets}t.m()\n");
+    fs::write(folder.path().join("deep.py"), deep).unwrap();
+    let output = stdout(&flatout(folder.path(), &["lint"]));
+    assert!(output.contains("levels deep: not linted"), "{output}");
+    assert!(output.contains("train.py:12:18: item-in-step"), "{output}");
 }
 
 #[test]

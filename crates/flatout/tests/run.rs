@@ -6,6 +6,8 @@
 mod attach;
 #[path = "run/loaders.rs"]
 mod loaders;
+#[path = "run/processes.rs"]
+mod processes;
 #[path = "run/programs.rs"]
 mod programs;
 #[path = "run/settings.rs"]

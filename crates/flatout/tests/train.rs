@@ -135,7 +135,7 @@ fn a_disk_without_room_costs_no_checkpoint_and_no_training() {
             .unwrap()
             .file_name()
             .to_string_lossy()
-            .contains(".tmp")
+            .contains("flatout-tmp")
     });
     assert_eq!(left.count(), 0, "half a file was left behind");
     let resumed = flatout(folder.path(), &["train", "--resume", "out", "--epochs", "3"])

@@ -125,8 +125,10 @@ pub fn write<T: Prepared>(
     source_bytes: Option<u64>,
     value: &T,
 ) -> Result<(), FileError> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".tmp{}", std::process::id()));
+    if let Some(folder) = path.parent() {
+        flatout_core::files::sweep(folder);
+    }
+    let name = flatout_core::leftover::name(path.file_name().unwrap_or_default());
     let temporary = path.with_file_name(name);
     let result =
         write_new(&temporary, source, source_bytes, value).and_then(|()| std::fs::rename(&temporary, path));

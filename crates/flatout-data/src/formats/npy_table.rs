@@ -10,6 +10,8 @@ use crate::table::ColumnType;
 use crate::{DataError, Result};
 use std::path::{Path, PathBuf};
 
+/// Each has a name and a place in memory before the first row is read.
+const MOST_COLUMNS: usize = 1 << 20;
 /// The column that numbers the entities of an array with three axes.
 pub const ENTITY: &str = "entity";
 /// The column out of `labels.npy`.
@@ -57,6 +59,14 @@ impl Source {
                 });
             }
         };
+        // An array without rows may claim any width, whatever the size of its file.
+        if !(1..=MOST_COLUMNS).contains(&width) {
+            return Err(DataError::Corrupt {
+                path: path.to_owned(),
+                format: "NumPy",
+                reason: format!("the table has {width} columns; expected 1 to {MOST_COLUMNS}"),
+            });
+        }
         let mut columns: Vec<(String, ColumnType, Origin)> = per_entity
             .map(|rows| {
                 (

@@ -49,7 +49,9 @@ pub(super) fn table(source: &TableSource, policies: &Policies) -> Result<Inspect
         && times.is_some()
         && source.files.len() > 1
         && !source.files[0].to_string_lossy().contains("_part");
-    let panel = files || (source.format_name() == "NumPy" && source.names[0] == npy_table::ENTITY);
+    let panel = files
+        || (source.format_name() == "NumPy"
+            && source.names.first().is_some_and(|name| name == npy_table::ENTITY));
     let times = times.and_then(|column| layout.slots[column]);
     let timestamps = match times.map(|slot| &read.arrays.arrays[slot.array]) {
         Some(Array::Integer(times)) if panel => Some(&times[..]),

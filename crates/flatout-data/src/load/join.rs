@@ -5,7 +5,7 @@ use super::missing::Missing;
 use super::roles::Roles;
 use super::tabular::{self, TabularOptions};
 use crate::dataset::{Category, Tabular};
-use crate::table::{Array, ColumnType, Layout, Slot};
+use crate::table::{Array, ColumnType, Layout, Skipped, Slot};
 use crate::table_source::TableSource;
 use crate::text_list::{Dictionary, TextList};
 use crate::{DataError, Result, shards};
@@ -165,12 +165,14 @@ pub struct Side {
     /// Of the file, whether they are read or not.
     column_names: Vec<String>,
     keys: Dictionary,
-    /// Row of each key code.
-    row_of_code: Vec<usize>,
+    /// Row of each key code; `None` where the row of that key could not be read.
+    row_of_code: Vec<Option<usize>>,
     pub feature_names: Vec<String>,
     features: Vec<f32>,
     pub categories: Vec<Category>,
     codes: Vec<i32>,
+    /// Rows that could not be read and were left out.
+    pub skipped: Skipped,
 }
 
 impl Side {
@@ -239,6 +241,7 @@ impl Side {
                 })
                 .collect(),
             codes,
+            skipped: read.skipped,
             column_names: source.names,
         })
     }
@@ -246,8 +249,8 @@ impl Side {
     /// The side table's row for each code of the log's key, `None` where it has none. Entry 0 is the missing key.
     fn rows_for(&self, log_keys: &TextList) -> Vec<Option<usize>> {
         let known = (0..log_keys.len()).map(|index| {
-            let code = self.keys.find(log_keys.bytes(index));
-            (code > 0).then(|| self.row_of_code[code as usize - 1])
+            let code = usize::try_from(self.keys.find(log_keys.bytes(index))).ok()?;
+            self.row_of_code.get(code.checked_sub(1)?).copied().flatten()
         });
         std::iter::once(None).chain(known).collect()
     }
@@ -278,18 +281,21 @@ fn side_layout(source: &TableSource, key: usize, features: &[usize], categories:
     layout
 }
 
-fn index_keys(keys: &[i32], names: &TextList, path: &Path, key: &str) -> Result<Vec<usize>> {
-    let mut rows = vec![usize::MAX; names.len()];
+fn index_keys(keys: &[i32], names: &TextList, path: &Path, key: &str) -> Result<Vec<Option<usize>>> {
+    // A key whose row was skipped is in the dictionary as well, so there may be more names than rows.
+    let mut rows = vec![None; names.len()];
     for (row, &code) in keys.iter().enumerate() {
-        let slot = &mut rows[(code - 1) as usize];
-        if *slot != usize::MAX {
-            let (path, value) = (path.display(), names.get((code - 1) as usize));
+        // Code 0 is a row without a key.
+        let Some(index) = usize::try_from(code).ok().and_then(|code| code.checked_sub(1)) else {
+            continue;
+        };
+        if rows[index].replace(row).is_some() {
+            let (path, value) = (path.display(), names.get(index));
             return Err(DataError::Setting(message!(
                 en: "`{path}` has two rows whose `{key}` is {value}; a table to join must have one",
                 zh: "`{path}` 中 `{key}` 为 {value} 的行出现了两次；用于关联的表每个键只能有一行"
             )));
         }
-        *slot = row;
     }
     Ok(rows)
 }

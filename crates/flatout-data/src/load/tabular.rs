@@ -117,6 +117,7 @@ pub(crate) fn build(
         },
     );
     for side in sides {
+        read.skipped.add(&side.skipped);
         feature_names.extend(side.feature_names.iter().cloned());
         categories.extend(side.categories.iter().cloned());
     }

@@ -13,7 +13,7 @@ use crate::ops::{clip, optimizer};
 use crate::plan::{BufferId, DataType, Plan, Role};
 use crate::session::{Answer, Here, Loss, Position, Session, Table};
 
-/// Losses added up since they were last asked for.
+/// Losses added up in the order of the batches.
 #[derive(Default)]
 struct LossMeter {
     sum: f64,
@@ -287,9 +287,18 @@ impl<T: Real> Session for CpuSession<T> {
 
     fn ask_loss(&mut self) -> Result<Box<dyn Answer<Loss>>, EngineError> {
         Ok(Box::new(Here(Loss {
-            mean: self.training_loss.take(),
+            sum: self.training_loss.sum,
+            rows: self.training_loss.rows as u64,
             first_bad_update: self.first_bad_update,
         })))
+    }
+
+    fn set_loss(&mut self, sum: f64, rows: u64) -> Result<(), EngineError> {
+        self.training_loss = LossMeter {
+            sum,
+            rows: rows as usize,
+        };
+        Ok(())
     }
 
     fn gradient_norm(&mut self) -> f64 {

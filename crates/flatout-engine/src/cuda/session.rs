@@ -244,15 +244,19 @@ impl Session for CudaSession {
     }
 
     fn take_loss(&mut self) -> Option<f64> {
-        self.ask_mean(0).ok()?.arrive().ok()?.mean
+        self.take_mean(0).ok()?
     }
 
     fn ask_loss(&mut self) -> Result<Box<dyn Answer<Loss>>, EngineError> {
-        self.ask_mean(0)
+        self.ask_sum(0)
+    }
+
+    fn set_loss(&mut self, sum: f64, rows: u64) -> Result<(), EngineError> {
+        self.set_sum(0, sum, rows)
     }
 
     fn take_evaluation_loss(&mut self) -> Option<f64> {
-        self.ask_mean(1).ok()?.arrive().ok()?.mean
+        self.take_mean(1).ok()?
     }
 
     fn gradient_norm(&mut self) -> f64 {

@@ -4,6 +4,9 @@ use super::{ConfigError, Entry, Value};
 use crate::python::Span;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
+/// Paths grow with the nesting, so reading 100,000 levels took over 25 s; no configuration has more than this.
+const DEEPEST: usize = 200;
+
 enum Frame {
     Mapping {
         path: Vec<String>,
@@ -27,6 +30,10 @@ pub(super) fn entries(text: &str) -> (Vec<Entry>, Option<ConfigError>) {
             Ok((event, at)) => {
                 let span = Span::new(bytes.at(at.start.index()), bytes.at(at.end.index()));
                 reader.event(event, span);
+                if reader.stack.len() > DEEPEST {
+                    let text = format!("nested more than {DEEPEST} levels deep");
+                    return (Vec::new(), Some(ConfigError { at: span, text }));
+                }
             }
             Err(error) => {
                 let at = bytes.at(error.marker().index());
@@ -173,5 +180,22 @@ impl<'a> ByteOffsets<'a> {
                 .get(character)
                 .map_or(self.text.len(), |at| *at as usize)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deep_nesting_is_refused_at_once() {
+        for text in [
+            "- ".repeat(100_000) + "a",
+            "{".repeat(100_000),
+            "? ".repeat(100_000),
+        ] {
+            assert!(entries(&text).1.is_some());
+        }
+        assert!(entries(&("- ".repeat(100) + "a")).1.is_none());
     }
 }

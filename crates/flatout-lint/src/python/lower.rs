@@ -1,7 +1,7 @@
 //! From the parser's tree to ours. The only file that names the parser's types: its API changes from version to version.
 
-use super::SyntaxError;
 use super::tree::{Arguments, Class, Function, Generator, Kind, NodeId, Operator, Parameter, Span, Tree};
+use super::{SyntaxError, nesting};
 use ruff_python_ast as ast;
 use ruff_python_ast::token::TokenKind;
 use ruff_python_ast::{ExceptHandler, Expr, Stmt};
@@ -14,9 +14,32 @@ pub(super) struct Lowered {
     pub tree: Tree,
     pub comments: Vec<Span>,
     pub errors: Vec<SyntaxError>,
+    pub too_deep: bool,
+}
+
+impl Lowered {
+    /// A file that is not parsed at all.
+    fn too_deep(text: &str) -> Self {
+        let mut tree = Tree::default();
+        let root = tree.open(None, Span::new(0, text.len()));
+        tree.close(root, Kind::Module);
+        tree.finish();
+        Self {
+            tree,
+            comments: Vec::new(),
+            errors: vec![SyntaxError {
+                at: Span::new(0, 0),
+                text: format!("the file is nested more than {} levels deep", nesting::DEEPEST),
+            }],
+            too_deep: true,
+        }
+    }
 }
 
 pub(super) fn lower(text: &str) -> Lowered {
+    if nesting::is_too_deep(text) {
+        return Lowered::too_deep(text);
+    }
     let parsed = ruff_python_parser::parse_unchecked_source(text, ast::PySourceType::Python);
     let errors = parsed
         .errors()
@@ -49,6 +72,7 @@ pub(super) fn lower(text: &str) -> Lowered {
         tree: lowering.tree,
         comments,
         errors,
+        too_deep: false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use flatout_core::signals::Signals;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 static CAME: Signals = Signals::new();
@@ -15,7 +15,15 @@ pub struct Interrupt {
     wake: RawFd,
 }
 
-extern "C" fn handle(_signal: libc::c_int) {
+/// Seconds to end in order after the terminal of a screen is gone. A reader of keys that was in the middle of reading never returns.
+const AFTER_HANGUP_S: libc::c_uint = 5;
+static ON_SCREEN: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn handle(signal: libc::c_int) {
+    if signal == libc::SIGHUP && ON_SCREEN.load(Ordering::SeqCst) {
+        // SAFETY: alarm may be called in a handler.
+        unsafe { libc::alarm(AFTER_HANGUP_S) };
+    }
     CAME.note();
     // SAFETY: write may be called in a handler; the descriptor is ours and stays open.
     unsafe { libc::write(WAKE.load(Ordering::SeqCst), [1u8].as_ptr().cast(), 1) };
@@ -37,6 +45,12 @@ impl Interrupt {
             }
         }
         Self { wake: ends[0] }
+    }
+
+    /// For a program that draws on a terminal: when that is gone, so is the program soon.
+    pub fn catch_on_screen() -> Self {
+        ON_SCREEN.store(true, Ordering::SeqCst);
+        Self::catch()
     }
 
     pub fn came(&self) -> bool {

@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-/// What is passed on to the program. SIGTSTP, SIGCONT and SIGWINCH are left alone: the terminal sends them to both.
-const PASSED_ON: [i32; 8] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGTERM,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGALRM,
-    libc::SIGXCPU,
+/// Signals that ask a program to end.
+const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
+/// What a program may not block, and what the kernel sends for an error in our own code.
+const OURS: [i32; 8] = [
+    libc::SIGKILL,
+    libc::SIGSTOP,
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGSYS,
 ];
 
 pub struct Signals {
@@ -26,21 +29,32 @@ pub enum Woken {
     /// A child changed its state.
     Child,
     /// To be passed on to the program.
-    PassOn(i32),
+    PassOn { signal: i32, sender: u32 },
     /// Came from the terminal, which sent it to the program as well.
     Terminal(i32),
 }
 
 impl Signals {
-    /// Blocks them in this thread; threads made later inherit that.
+    /// Blocks every signal that can be passed on, in this thread; threads made later inherit that.
     pub fn block() -> Self {
+        // SIGRTMIN is the first that glibc leaves to programs.
+        let all = (1..libc::SIGRTMIN()).take_while(|signal| *signal < 32);
+        let all = all.chain(libc::SIGRTMIN()..=libc::SIGRTMAX());
+        Self::block_these(all.filter(|signal| !OURS.contains(signal)))
+    }
+
+    /// Blocks those that ask to end.
+    pub fn block_ending() -> Self {
+        Self::block_these(ENDING.into_iter().chain([libc::SIGCHLD]))
+    }
+
+    fn block_these(signals: impl Iterator<Item = i32>) -> Self {
         // SAFETY: fills two signal sets that live on the stack and changes this thread's mask.
         unsafe {
             let mut waited_for: libc::sigset_t = std::mem::zeroed();
             let mut before: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut waited_for);
-            libc::sigaddset(&mut waited_for, libc::SIGCHLD);
-            for signal in PASSED_ON {
+            for signal in signals {
                 libc::sigaddset(&mut waited_for, signal);
             }
             libc::pthread_sigmask(libc::SIG_BLOCK, &waited_for, &mut before);
@@ -59,17 +73,20 @@ impl Signals {
             tv_sec: at_most.as_secs() as libc::time_t,
             tv_nsec: libc::c_long::from(at_most.subsec_nanos()),
         };
-        // SAFETY: all three point to values on this stack; the kernel fills `info`.
-        let (signal, code) = unsafe {
+        // SAFETY: all three point to values on this stack; the kernel fills `info`, whose sender is there for every code that is
+        // not positive, and is a number in any case.
+        let (signal, code, sender) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             let signal = libc::sigtimedwait(&self.waited_for, &mut info, &timeout);
-            (signal, info.si_code)
+            (signal, info.si_code, info.si_pid().unsigned_abs())
         };
         match signal {
-            libc::SIGCHLD => Woken::Child,
-            signal if signal > 0 && code == libc::SI_KERNEL => Woken::Terminal(signal),
-            signal if signal > 0 => Woken::PassOn(signal),
-            _ => Woken::Time,
+            ..=0 => Woken::Time,
+            libc::SIGCHLD if code > 0 => Woken::Child,
+            signal if code > 0 => Woken::Terminal(signal),
+            // A pipe that we wrote to was closed.
+            libc::SIGPIPE if sender == std::process::id() => Woken::Time,
+            signal => Woken::PassOn { signal, sender },
         }
     }
 }

@@ -41,7 +41,7 @@ pub fn access(pid: u32) -> Result<Access, RunError> {
 
 /// Watches a process for so long, until it ends, or until Ctrl-C.
 pub fn attach(pid: u32, duration: Duration, runs: &Path, stacks: bool) -> Result<Outcome, RunError> {
-    let signals = Signals::block();
+    let signals = Signals::block_ending();
     let options = Options {
         name: Some(format!("attach-{pid}")),
         runs: runs.to_owned(),
@@ -57,7 +57,7 @@ pub fn attach(pid: u32, duration: Duration, runs: &Path, stacks: bool) -> Result
     let lives = || Path::new("/proc").join(pid.to_string()).exists();
     while begun.elapsed() < duration && lives() {
         match signals.wait(POLL) {
-            Woken::PassOn(_) | Woken::Terminal(_) => break,
+            Woken::PassOn { .. } | Woken::Terminal(_) => break,
             Woken::Child | Woken::Time => recording.poll(&mut writer),
         }
     }
@@ -70,7 +70,7 @@ pub fn attach(pid: u32, duration: Duration, runs: &Path, stacks: bool) -> Result
         signal: None,
     });
     Ok(Outcome {
-        folder,
+        folder: Some(folder),
         ended: Ended::Code(0),
         progress: recording.progress(),
         duration_s: t,

@@ -1,5 +1,6 @@
 //! Findings while the program still runs: nobody should wait for the end of a day's training to learn that it starves.
 
+use crate::RunError;
 use crate::collect::Progress;
 use flatout_core::{Finding, Kind};
 use flatout_diagnose::Diagnosis;
@@ -19,6 +20,8 @@ const LIVE_COST: f64 = 100.0;
 pub enum Live<'a> {
     /// The first cause that was found; after 15 s without one, what can be said so far.
     First(&'a Finding),
+    /// Nothing can be recorded; the program starts all the same.
+    Unrecorded(&'a RunError),
     /// The state of things, as often as `--live` asks for it.
     State(&'a Diagnosis, Progress),
 }

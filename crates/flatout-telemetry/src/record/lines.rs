@@ -1,7 +1,8 @@
 //! One `.jsonl` file of a record: appending lines so that a kill or a full disk tears at most the last one, compressing old
 //! parts, and reading all parts back in order.
 
-use std::fs::{self, File, OpenOptions};
+use flatout_core::files::private;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
@@ -87,17 +88,14 @@ impl Drop for LineWriter {
 }
 
 fn open(folder: &Path, name: &str) -> io::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(folder.join(format!("{name}.jsonl")))
+    private().append(true).open(folder.join(format!("{name}.jsonl")))
 }
 
 fn compress(part: &Path) -> io::Result<()> {
     let whole = part.with_extension("jsonl.zst");
     let temporary = part.with_extension("jsonl.zst.tmp");
     let result = (|| {
-        zstd::stream::copy_encode(File::open(part)?, File::create(&temporary)?, 3)?;
+        zstd::stream::copy_encode(File::open(part)?, private().truncate(true).open(&temporary)?, 3)?;
         fs::rename(&temporary, &whole)?;
         fs::remove_file(part)
     })();

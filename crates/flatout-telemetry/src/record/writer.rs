@@ -5,7 +5,7 @@ use super::lines::LineWriter;
 use super::{Event, EventKind, ExitInfo, Fact, GpuWindow, Profile, RunInfo, SourceLine, StackTick, StepTick};
 use crate::Sample;
 use flatout_core::error::FileError;
-use flatout_core::files::write_atomically;
+use flatout_core::files::write_private;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fs;
@@ -125,7 +125,7 @@ impl RecordWriter {
 
     pub fn profile(&mut self, profile: &Profile) {
         let text = serde_json::to_vec_pretty(profile).unwrap_or_default();
-        if let Err(error) = write_atomically(&self.folder.join("profile.json"), &text) {
+        if let Err(error) = write_private(&self.folder.join("profile.json"), &text) {
             self.count_loss(&error.source);
         }
     }
@@ -173,6 +173,6 @@ impl RecordWriter {
 
     fn write_info(&self) -> Result<(), FileError> {
         let text = serde_json::to_vec_pretty(&self.info).unwrap_or_default();
-        write_atomically(&self.folder.join("run.json"), &text)
+        write_private(&self.folder.join("run.json"), &text)
     }
 }

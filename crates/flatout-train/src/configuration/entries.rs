@@ -4,6 +4,9 @@ use crate::TrainError;
 use saphyr_parser::{Event, Parser};
 use std::path::Path;
 
+/// Reading takes the square of the nesting; no configuration has more levels than this.
+const DEEPEST: usize = 200;
+
 /// A value of the file, with its place.
 pub struct Entry {
     pub path: Vec<String>,
@@ -33,6 +36,13 @@ pub fn entries(path: &Path, text: &str) -> Result<Vec<Entry>, TrainError> {
             reason: error.info().to_owned(),
         })?;
         let line = at.start.line();
+        if stack.len() > DEEPEST {
+            return Err(TrainError::Syntax {
+                path: path.to_owned(),
+                line,
+                reason: format!("nested more than {DEEPEST} levels deep"),
+            });
+        }
         match event {
             Event::MappingStart(..) => stack.push(Frame::Mapping { key: None }),
             Event::SequenceStart(..) => stack.push(Frame::Sequence {

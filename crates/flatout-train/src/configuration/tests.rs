@@ -146,3 +146,29 @@ fn flags_win_and_the_resolved_file_reads_back() {
     let flagged = Configuration::of(Path::new("a.yaml"), "global:\n  epochs: 2\n", &flags).unwrap();
     assert_eq!(flagged.phases[0].settings.epochs, 7);
 }
+
+#[test]
+fn data_are_generated_only_at_the_files_own_path() {
+    let text = "data: data/stocks\ngenerate:\n  kind: stocks\n";
+    let read = |data: Option<&str>| {
+        let flags: Values = data.iter().map(|data| ("data", (*data).to_owned())).collect();
+        let configuration = Configuration::of(Path::new("a.yaml"), text, &flags).unwrap();
+        let phases = configuration.phases.iter().map(|phase| &phase.settings);
+        let recipes: Vec<bool> = phases.map(|settings| settings.recipe.is_some()).collect();
+        (configuration.settings.recipe.is_some(), recipes)
+    };
+    assert_eq!(read(None), (true, vec![true]));
+    assert_eq!(read(Some("data/stocks")), (true, vec![true]));
+    assert_eq!(read(Some("data/stcks")), (false, vec![false]));
+}
+
+#[test]
+fn deep_nesting_is_refused_at_once() {
+    for text in [
+        "- ".repeat(100_000) + "a",
+        "? ".repeat(100_000),
+        "{".repeat(100_000),
+    ] {
+        assert!(read(&text).is_err());
+    }
+}

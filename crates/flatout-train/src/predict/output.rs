@@ -72,8 +72,10 @@ impl Predictions {
                 (name.as_str(), column)
             })
             .collect();
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".tmp{}", std::process::id()));
+        if let Some(folder) = path.parent() {
+            flatout_core::files::sweep(folder);
+        }
+        let name = flatout_core::leftover::name(path.file_name().unwrap_or_default());
         let temporary = path.with_file_name(name);
         let written = parquet_write::write(&temporary, &columns).map_err(TrainError::from);
         let renamed = written.and_then(|()| {

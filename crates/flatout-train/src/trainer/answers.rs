@@ -4,6 +4,7 @@
 use super::closing::Closing;
 use super::{Report, Trainer};
 use crate::TrainError;
+use crate::checkpoint::LossSum;
 use flatout_engine::{Answer, Loss, Session};
 use flatout_telemetry::Phase;
 use std::time::Instant;
@@ -19,8 +20,6 @@ pub(super) enum Pending {
 /// A loss on its way.
 pub(super) struct Asked {
     loss: Box<dyn Answer<Loss>>,
-    /// Trained on since the loss was asked for before: its mean stands for them.
-    samples: u64,
     /// Where the training stood: epochs done, steps of the run, updates of the session.
     epoch: u64,
     step: u64,
@@ -45,7 +44,6 @@ impl Trainer<'_> {
         self.recorder.add(Phase::Sync, asking.elapsed().as_secs_f64());
         self.pending.push_back(Pending::Loss(Asked {
             loss,
-            samples: std::mem::take(&mut self.unread_samples),
             epoch: self.progress.epoch,
             step: self.progress.step,
             updates: session.position().updates,
@@ -105,11 +103,12 @@ impl Trainer<'_> {
     fn read_loss(&mut self, asked: Asked) -> Result<(), TrainError> {
         let waiting = Instant::now();
         let Loss {
-            mean,
+            sum,
+            rows,
             first_bad_update,
         } = asked.loss.arrive()?;
         self.recorder.add(Phase::Sync, waiting.elapsed().as_secs_f64());
-        if mean.is_some_and(|mean| !mean.is_finite()) {
+        if !sum.is_finite() {
             let steps_ago = first_bad_update.map_or(0, |update| asked.updates.saturating_sub(update));
             let kept = Some(self.output("last.safetensors")).filter(|path| path.exists());
             return Err(TrainError::NotFinite {
@@ -122,13 +121,12 @@ impl Trainer<'_> {
                 kept,
             });
         }
-        let mean = mean.map(|mean| mean * self.data.target().loss_scale());
+        let (now, scale) = (LossSum { sum, samples: rows }, self.data.target().loss_scale());
+        let before = std::mem::replace(&mut self.progress.loss, now);
+        let mean = now.mean_since(before).map(|mean| mean * scale);
         if let Some(loss) = mean {
             self.finite_step = asked.step;
             self.recorder.loss(loss);
-            // The mean since the last reading stands for all samples since then.
-            self.progress.epoch_loss += loss * asked.samples as f64;
-            self.progress.epoch_samples += asked.samples;
         }
         match asked.then {
             Then::Nothing => {}
@@ -138,11 +136,18 @@ impl Trainer<'_> {
         Ok(())
     }
 
+    /// A logged line has the mean since the logged line before it, whatever was read between them; a sign of life has the mean
+    /// since the last reading.
     fn show(&mut self, mut report: Report, mean: Option<f64>, at_step: u64) {
         if let Report::Steps { loss, line, .. } = &mut report {
             *loss = mean;
-            if *line && let Some(mean) = mean {
-                self.metrics.step_loss(at_step, mean);
+            if *line {
+                let before = std::mem::replace(&mut self.progress.logged_loss, self.progress.loss);
+                let logged = self.progress.loss.mean_since(before);
+                *loss = logged.map(|mean| mean * self.data.target().loss_scale());
+                if let Some(mean) = *loss {
+                    self.metrics.step_loss(at_step, mean);
+                }
             }
         }
         (self.report)(&report);

@@ -6,7 +6,7 @@ use super::answers::Then;
 use super::evaluation::Evaluation;
 use super::{PhaseRun, Report, Trainer};
 use crate::TrainError;
-use crate::checkpoint::Progress;
+use crate::checkpoint::{LossSum, Progress};
 use crate::metrics::Scores;
 use flatout_engine::{Leaving, Session};
 use flatout_telemetry::EventKind;
@@ -76,8 +76,8 @@ impl Trainer<'_> {
             progress: Progress {
                 updates: position.updates,
                 micro_batches: position.micro_batches,
-                epoch_loss: 0.0,
-                epoch_samples: 0,
+                loss: LossSum::default(),
+                logged_loss: LossSum::default(),
                 ..self.progress.clone()
             },
             patience: settings.early_stopping,
@@ -120,8 +120,8 @@ impl Trainer<'_> {
                 duration_ms: Some(seconds * 1e3),
             });
         }
-        let loss = self.progress.epoch_loss / self.progress.epoch_samples.max(1) as f64;
-        (self.progress.epoch_loss, self.progress.epoch_samples) = (0.0, 0);
+        let loss = self.progress.loss.mean().unwrap_or(0.0) * self.data.target().loss_scale();
+        (self.progress.loss, self.progress.logged_loss) = <(LossSum, LossSum)>::default();
         self.epoch_line(&Report::Epoch {
             phase: closing.phase.clone(),
             epoch,

@@ -3,7 +3,7 @@
 use super::answers::Then;
 use super::{Report, Trainer};
 use crate::batch_size::Batch;
-use crate::checkpoint::Progress;
+use crate::checkpoint::{LossSum, Progress};
 use crate::indices::BatchIndices;
 use crate::schedule::{Schedule, Shape as ScheduleShape};
 use crate::{Settings, TrainError};
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Seconds between signs of life inside an epoch. Each asks the device for the loss.
-const REPORT_S: f64 = 0.5;
+pub(super) const REPORT_S: f64 = 0.5;
 
 /// One phase with its order of samples.
 pub(super) struct PhaseRun<'a> {
@@ -97,6 +97,12 @@ impl Trainer<'_> {
         let (settings, schedule) = (run.settings, run.schedule());
         let steps = run.order.batches_per_epoch();
         session.set_epoch(self.progress.epoch);
+        // In the middle of an epoch (a resume, a smaller batch) everything asked for was read, and the sum continues.
+        let begun = match self.progress.epoch_step {
+            0 => LossSum::default(),
+            _ => self.progress.loss,
+        };
+        session.set_loss(begun.sum, begun.samples)?;
         let mut indices = BatchIndices::new(run.batch.effective, run.batch.micro, session.plan());
         while self.progress.epoch_step < steps {
             let began = Instant::now();
@@ -106,7 +112,6 @@ impl Trainer<'_> {
             self.progress.epoch_step += 1;
             self.progress.step += 1;
             self.trained_samples += samples as u64;
-            self.unread_samples += samples as u64;
             if settings.naive {
                 self.catch_up(session)?;
             }
@@ -118,7 +123,7 @@ impl Trainer<'_> {
             self.recorder.step(samples, began.elapsed().as_secs_f64());
             let line =
                 settings.log_interval > 0 && self.progress.epoch_step.is_multiple_of(settings.log_interval);
-            if line || pace.since.elapsed().as_secs_f64() > REPORT_S {
+            if line || pace.since.elapsed().as_secs_f64() > self.report_s {
                 self.steps_line(run, pace, line, session)?;
             }
             if self.interrupted.load(Ordering::Relaxed) {
@@ -192,7 +197,7 @@ impl Trainer<'_> {
             seconds_left: each * left as f64,
             line,
         };
-        if seconds > REPORT_S {
+        if seconds > self.report_s {
             (pace.since, pace.step) = (Instant::now(), self.progress.step);
         }
         self.ask_loss(session, Then::Show(Box::new(report)))

@@ -6,6 +6,7 @@ use crate::settings::Values;
 use flatout_data::generate::{Recipe, stocks::Stocks};
 use flatout_engine::{Answer, Leaving, Loss, Plan, Table};
 use std::cell::Cell;
+use std::sync::atomic::Ordering;
 
 /// What a session of the CPU is made to do.
 #[derive(Clone, Copy, PartialEq)]
@@ -142,6 +143,9 @@ impl Session for Odd {
         let answer = self.inner.ask_loss()?;
         self.answer(answer)
     }
+    fn set_loss(&mut self, sum: f64, rows: u64) -> Result<(), EngineError> {
+        self.inner.set_loss(sum, rows)
+    }
     fn snapshot(&mut self) -> Result<Leaving, EngineError> {
         let answer = self.inner.snapshot()?;
         self.answer(answer)
@@ -185,6 +189,18 @@ fn train_with(
     opener: fitting::Opener,
     more: &[(&'static str, &str)],
 ) -> (f64, Vec<Report>) {
+    let (outcome, reports) = train_until(folder, output, opener, more, (epochs::REPORT_S, None));
+    (outcome.best_loss.unwrap(), reports)
+}
+
+/// Trains with signs of life this many seconds apart, until this many of them were reported.
+fn train_until(
+    folder: &Path,
+    output: &str,
+    opener: fitting::Opener,
+    more: &[(&'static str, &str)],
+    (report_s, stop_after): (f64, Option<usize>),
+) -> (Outcome, Vec<Report>) {
     let mut values: Values = [
         ("data", folder.join("data").display().to_string()),
         ("output_dir", folder.join(output).display().to_string()),
@@ -201,11 +217,16 @@ fn train_with(
     }
     let configuration = Configuration::read(None, &values).unwrap();
     let (interrupted, mut reports) = (AtomicBool::new(false), Vec::new());
-    let mut report = |report: &Report| reports.push(report.clone());
+    let mut seen = 0;
+    let mut report = |report: &Report| {
+        seen += usize::from(matches!(report, Report::Steps { .. }));
+        interrupted.store(stop_after.is_some_and(|limit| seen >= limit), Ordering::Relaxed);
+        reports.push(report.clone());
+    };
     let mut trainer = Trainer::new(&configuration, &interrupted, &mut report).unwrap();
-    trainer.opener = opener;
+    (trainer.opener, trainer.report_s) = (opener, report_s);
     let outcome = trainer.run().unwrap();
-    (outcome.best_loss.unwrap(), reports)
+    (outcome, reports)
 }
 
 fn small_data(folder: &Path) {
@@ -279,6 +300,79 @@ fn answers_that_are_late_change_nothing() {
         for name in ["best.safetensors", "last.safetensors"] {
             assert_eq!(tensors(&outputs[0], name), tensors(&outputs[1], name), "{name}");
         }
+    }
+}
+
+/// What an epoch and a logged step report, to the last bit.
+fn losses(reports: &[Report]) -> Vec<(u64, u64, u64)> {
+    let each = reports.iter().filter_map(|report| match report {
+        Report::Epoch { epoch, loss, .. } => Some((*epoch, 0, loss.to_bits())),
+        Report::Steps {
+            epoch,
+            step,
+            loss: Some(loss),
+            line: true,
+            ..
+        } => Some((*epoch, *step, loss.to_bits())),
+        _ => None,
+    });
+    each.collect()
+}
+
+/// However often the loss is read on the way, it is the same number.
+#[test]
+fn reading_the_loss_more_often_does_not_change_it() {
+    let folder = tempfile::tempdir().unwrap();
+    small_data(folder.path());
+    let more = [("epochs", "3"), ("log_interval", "3"), ("batch_size", "16")];
+    let train = |output: &str, opener: fitting::Opener, report_s: f64| {
+        let (_, reports) = train_until(folder.path(), output, opener, &more, (report_s, None));
+        losses(&reports)
+    };
+    let never = train("never", fitting::open_once, f64::INFINITY);
+    assert!(never.len() > 10, "{never:?}");
+    assert_eq!(never, train("always", fitting::open_once, 0.0));
+    assert_eq!(never, train("late", open_late, 0.0));
+}
+
+#[test]
+fn a_resumed_run_reports_the_same_losses() {
+    let folder = tempfile::tempdir().unwrap();
+    small_data(folder.path());
+    let more = [("epochs", "3"), ("log_interval", "4"), ("batch_size", "16")];
+    let whole = train_until(
+        folder.path(),
+        "whole",
+        fitting::open_once,
+        &more,
+        (f64::INFINITY, None),
+    );
+    let whole = losses(&whole.1);
+    for stop_after in [1, 3, 6, 30, 45] {
+        let output = format!("stopped{stop_after}");
+        let (outcome, first) = train_until(
+            folder.path(),
+            &output,
+            fitting::open_once,
+            &more,
+            (0.0, Some(stop_after)),
+        );
+        assert!(outcome.interrupted);
+        let resume = folder.path().join(&output).display().to_string();
+        let mut rest = more.to_vec();
+        rest.push(("resume", &resume));
+        let (_, second) = train_until(
+            folder.path(),
+            &output,
+            fitting::open_once,
+            &rest,
+            (f64::INFINITY, None),
+        );
+        assert_eq!(
+            whole,
+            [losses(&first), losses(&second)].concat(),
+            "stopped after {stop_after}"
+        );
     }
 }
 

@@ -49,7 +49,8 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         &record::runs_folder(),
         allowed == Access::Allowed,
     )?;
-    let data = Record::open(&outcome.folder)?.load();
+    let folder = outcome.folder.unwrap_or_default();
+    let data = Record::open(&folder)?.load();
     let seen = flatout_diagnose::seen::look(&data);
     let shown = if arguments.json {
         serde_json::to_string_pretty(&seen).unwrap_or_default() + "\n"
@@ -57,7 +58,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         text::seen(&seen, context.language, context.colour_on_stdout())
     };
     crate::output::write_stdout(shown.as_bytes());
-    let folder = outcome.folder.display();
+    let folder = folder.display();
     let say = message!(en: "record in {folder}", zh: "记录保存在 {folder}");
     eprintln!("{}", context.say(&say));
     Ok(ExitCode::SUCCESS)

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::output::write_stdout;
 use clap::Args;
-use flatout_core::files::write_atomically;
+use flatout_core::files::{write_atomically, write_inside};
 use flatout_core::{Message, Result, message};
 use flatout_report::analyze::job;
 use flatout_report::digest::Digest;
@@ -73,10 +73,19 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         write_stdout(text::headline(&digest, context.language, width, context.colour_on_stdout()).as_bytes());
     }
     if arguments.html.is_some() || !(arguments.md || arguments.json) {
-        let path = arguments
-            .html
-            .unwrap_or_else(|| record.folder().join("report.html"));
-        write_atomically(&path, page::html(&digest, options).as_bytes())?;
+        let html = page::html(&digest, options);
+        let path = match arguments.html {
+            Some(path) => {
+                write_atomically(&path, html.as_bytes())?;
+                path
+            }
+            // A record may come from somebody else.
+            None => {
+                let path = record.folder().join("report.html");
+                write_inside(&path, html.as_bytes())?;
+                path
+            }
+        };
         let path = path.display();
         eprintln!(
             "{}",

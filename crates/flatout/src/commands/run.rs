@@ -3,14 +3,14 @@
 use crate::context::Context;
 use clap::Args;
 use flatout_core::files::{check_writable, write_atomically};
-use flatout_core::{Finding, Kind, Message, Result, message, units};
+use flatout_core::{Explain, Finding, Kind, Message, Result, message, units};
 use flatout_diagnose::Diagnosis;
 use flatout_report::text;
-use flatout_run::{Ended, Live, Options, Outcome, apply, program};
+use flatout_run::{Ended, Live, Options, Outcome, RunError, apply, program};
 use flatout_telemetry::Record;
 use flatout_telemetry::record::RunData;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
@@ -38,6 +38,9 @@ pub struct Arguments {
     /// Do not read where the program's Python code stands (20 times a second, from outside)
     #[arg(long)]
     no_stacks: bool,
+    /// Let the program go on when flatout is killed (by default it is ended)
+    #[arg(long)]
+    keep_running: bool,
     /// Write the findings as JSON to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -64,6 +67,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         stacks: !arguments.no_stacks,
         profile: arguments.profile,
         live: arguments.live,
+        keep_running: arguments.keep_running,
         ..Options::new(arguments.command)
     };
     if let Some(file) = &arguments.json {
@@ -76,9 +80,37 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
             eprint!("{}", during(&live, context));
         }
     })?;
-    let data = Record::open(&outcome.folder)?.load();
+    // Whatever becomes of the record, the program's exit code is ours.
+    if let Some(folder) = &outcome.folder
+        && let Err(error) = conclude(
+            &options,
+            &outcome,
+            folder,
+            arguments.json.as_deref(),
+            quiet,
+            context,
+        )
+    {
+        eprint!("{}", error.render(context.language));
+    }
+    Ok(match outcome.ended {
+        Ended::Code(code) => ExitCode::from(code as u8),
+        Ended::Signal(signal) => ExitCode::from(program::die_of(signal)),
+    })
+}
+
+/// Says what the record shows.
+fn conclude(
+    options: &Options,
+    outcome: &Outcome,
+    folder: &Path,
+    json: Option<&Path>,
+    quiet: bool,
+    context: &Context,
+) -> Result<()> {
+    let data = Record::open(folder)?.load();
     let diagnosis = flatout_diagnose::diagnose(&data);
-    if let Some(file) = &arguments.json {
+    if let Some(file) = json {
         let text = serde_json::to_string_pretty(&diagnosis).unwrap_or_default() + "\n";
         write_atomically(file, text.as_bytes())?;
     }
@@ -94,17 +126,15 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         for line in flatout_run::not_applied(&options.apply, &data) {
             eprintln!("{}", context.say(&line));
         }
-        eprintln!("{}", context.say(&place(&outcome)));
+        eprintln!("{}", context.say(&place(outcome, folder)));
     }
-    Ok(match outcome.ended {
-        Ended::Code(code) => ExitCode::from(code as u8),
-        Ended::Signal(signal) => ExitCode::from(program::die_of(signal)),
-    })
+    Ok(())
 }
 
 fn during(live: &Live, context: &Context) -> String {
     match live {
         Live::First(finding) => early(finding, context),
+        Live::Unrecorded(error) => unrecorded(error, context),
         Live::State(diagnosis, progress) => state(diagnosis, progress.steps, context),
     }
 }
@@ -166,12 +196,23 @@ fn no_profile(data: &RunData) -> Message {
     )
 }
 
-fn place(outcome: &Outcome) -> Message {
-    let (folder, seconds, steps) = (
-        outcome.folder.display(),
-        outcome.duration_s,
-        outcome.progress.steps,
+/// Why there will be no record, and what to do about it next time.
+fn unrecorded(error: &RunError, context: &Context) -> String {
+    let mut why = context.say(&error.message()).to_owned();
+    if let Some(cause) = error.cause() {
+        why += &format!(": {cause}");
+    }
+    let said = message!(
+        en: "flatout: not recording: {why}. The program runs without it.",
+        zh: "flatout：无法记录：{why}。程序照常运行。"
     );
+    let hint = error.hint();
+    let hint = hint.as_ref().map_or("", |hint| context.say(hint));
+    format!("{} {hint}\n", context.say(&said))
+}
+
+fn place(outcome: &Outcome, folder: &Path) -> Message {
+    let (folder, seconds, steps) = (folder.display(), outcome.duration_s, outcome.progress.steps);
     message!(
         en: "{steps} steps in {seconds:.1} s; record in {folder}",
         zh: "{seconds:.1} 秒内共 {steps} 步；记录保存在 {folder}"

@@ -182,6 +182,10 @@ pub static CHINESE: &[(&str, &str)] = &[
     ("Leave so many of the newest", "保留最新的多少个"),
     ("Leave the GPUs alone", "不动 GPU"),
     (
+        "Let the program go on when flatout is killed (by default it is ended)",
+        "flatout 被杀死时让程序继续运行（默认一并结束）",
+    ),
+    (
         "Limits are in the [check] section of the nearest flatout.toml. Exits 1 when an item fails.",
         "阈值写在最近的 flatout.toml 的 [check] 一节中。有任一项不通过时以 1 退出。",
     ),

@@ -46,22 +46,42 @@ impl<T> Answer<T> for Asked<T> {
 }
 
 impl CudaSession {
-    /// The mean since the last time, and the sums begin anew.
-    pub(super) fn ask_mean(&mut self, which: usize) -> Result<Box<dyn Answer<Loss>>, EngineError> {
+    /// The running sum of the training (0) or evaluation (1) loss.
+    pub(super) fn ask_sum(&mut self, which: usize) -> Result<Box<dyn Answer<Loss>>, EngineError> {
         let address = self.memory.results.address();
         let read = move |bytes: &[u8]| {
             let results = Results::from_bytes(bytes);
-            let rows = results.rows[which];
             Loss {
-                mean: (rows > 0.0).then(|| results.loss[which] / rows),
+                sum: results.loss[which],
+                rows: results.rows[which] as u64,
                 first_bad_update: Some(results.first_bad).filter(|update| *update > 0),
             }
         };
-        let asked = self.ask(address, size_of::<Results>(), Box::new(read))?;
-        for sum in [which, 2 + which] {
-            self.machine.stream.clear(address + 8 * sum as u64, 8)?;
+        self.ask(address, size_of::<Results>(), Box::new(read))
+    }
+
+    /// The mean since the last call; resets the sum.
+    pub(super) fn take_mean(&mut self, which: usize) -> Result<Option<f64>, EngineError> {
+        let asked = self.ask_sum(which)?;
+        self.set_sum(which, 0.0, 0)?;
+        let Loss { sum, rows, .. } = asked.arrive()?;
+        Ok((rows > 0).then(|| sum / rows as f64))
+    }
+
+    /// Sets a running sum after the steps so far. Waits for the device only where the sum is not zero.
+    pub(super) fn set_sum(&mut self, which: usize, sum: f64, rows: u64) -> Result<(), EngineError> {
+        self.machine.device.bind()?;
+        self.flush()?;
+        let address = self.memory.results.address();
+        for (index, value) in [(which, sum), (2 + which, rows as f64)] {
+            let target = address + 8 * index as u64;
+            if value == 0.0 {
+                self.machine.stream.clear(target, 8)?;
+            } else {
+                self.machine.stream.write(target, &[value])?;
+            }
         }
-        Ok(asked)
+        Ok(())
     }
 
     /// What evaluations have kept; the next ones begin anew.

@@ -191,9 +191,16 @@ pub fn command(pid: u32) -> Option<String> {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
         return Some(name.trim().to_owned());
     }
-    let cut = &text[..text.len().min(COMMAND_BYTES)];
+    // A cut in the middle of a secret would still be part of it.
+    let words: Vec<_> = text
+        .split(|byte| *byte == 0)
+        .map(String::from_utf8_lossy)
+        .take(COMMAND_BYTES)
+        .collect();
+    let shown = flatout_core::secrets::redact(&words).join(" ");
+    let end = shown.floor_char_boundary(COMMAND_BYTES);
     Some(
-        String::from_utf8_lossy(cut)
+        shown[..end]
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
             .collect(),
