@@ -36,12 +36,14 @@ files![
     "own_loader.py",
     "places.py",
     "profile.py",
+    "raw.py",
     "ring.py",
     "settings.py",
     "sizes.py",
     "supply.py",
     "trial.py",
     "variants.py",
+    "weave.py",
     "patches/__init__.py",
     "patches/amp.py",
     "patches/checkpoint.py",
@@ -148,9 +150,9 @@ mod tests {
                     folders.push(path);
                 } else if path.extension().is_some_and(|extension| extension == "py") {
                     let name = path.strip_prefix(&source).unwrap().to_str().unwrap().to_owned();
-                    let carried = FILES
-                        .iter()
-                        .any(|(known, _)| *known == format!("_flatout_probe/{name}") || name.ends_with(known));
+                    let carried = FILES.iter().any(|(known, _)| {
+                        *known == format!("_flatout_probe/{name}") || name.ends_with(known)
+                    });
                     assert!(carried, "{name} is not in the list of probe.rs");
                     count += 1;
                 }
