@@ -1,6 +1,7 @@
 //! Starting a program so that it notices nothing: it inherits stdin, stdout, stderr, the process group and the signal mask; the
 //! signals sent to us reach it; its exit, by code or by signal, becomes ours.
 
+mod closed;
 mod signals;
 
 pub use signals::{Signals, Woken};
@@ -28,10 +29,13 @@ impl Program {
         let mask = signals.mask_before();
         let mut start = Command::new(program);
         start.args(arguments).envs(environment.iter().cloned());
-        // SAFETY: between fork and exec only pthread_sigmask is called, which is safe there; it gives the program the
-        // signal mask that we were started with, since ours blocks what we wait for.
+        // SAFETY: between fork and exec only close and pthread_sigmask are called, which are safe there; they give the program
+        // the standard streams and the signal mask that we were started with, since ours blocks what we wait for.
         unsafe {
             start.pre_exec(move || {
+                closed::at_start().for_each(|descriptor| {
+                    libc::close(descriptor);
+                });
                 libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut());
                 Ok(())
             });

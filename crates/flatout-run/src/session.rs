@@ -7,7 +7,7 @@ mod recording;
 
 use crate::RunError;
 use crate::collect::Progress;
-use crate::probe::Runtime;
+use crate::probe::{Runtime, without_site};
 use crate::profile;
 use crate::program::{Program, Signals, Woken, exit_info};
 pub use attach::{Access, access, attach};
@@ -84,7 +84,11 @@ pub fn run(options: &Options, live: &mut dyn FnMut(Live)) -> Result<Outcome, Run
     let mut writer = RecordWriter::create(&folder, info(options, &folder)).map_err(RunError::Record)?;
     let trace = std::path::absolute(folder.join(profile::TRACE)).ok();
     let trace = trace.as_deref().filter(|_| options.profile);
-    let environment = runtime.environment(&options.apply, options.steps, trace);
+    let mut environment = runtime.environment(&options.apply, options.steps, trace);
+    if without_site(&options.command) {
+        // The probe is not loaded, and nothing would take its folder out of `sys.path`.
+        environment.retain(|(name, _)| name != "PYTHONPATH");
+    }
     let mut program = Program::start(&options.command, &environment, &signals).inspect_err(|_| {
         // Nothing ran: an empty record would only be in the way of `last`.
         let _ = std::fs::remove_dir_all(&folder);
