@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import signal
 import sys
+import time
 import traceback
 import types
 
@@ -36,6 +38,18 @@ def run(name, text):
         os._exit(code & 255)
 
 
+def ended(child):
+    """How the child ended; it is killed after a minute."""
+    until = time.monotonic() + 60
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        if time.monotonic() > until:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.005)
+
+
 def told(name, status):
     def text(file):
         with open(os.path.join("cases", name, file), errors="replace") as lines:
@@ -50,7 +64,7 @@ def all_of(given):
         child = os.fork()
         if not child:
             run(name, given["common"] + text)
-        found[name] = told(name, os.waitpid(child, 0)[1])
+        found[name] = told(name, ended(child))
     return found
 
 

@@ -15,6 +15,18 @@ TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "python"))
 
 
+# The probe as on a machine with a GPU, with every tensor taken for one on the device.
+AWAKE = """
+import sys
+if "_flatout_probe.patches.sync" in sys.modules:
+    sync = sys.modules["_flatout_probe.patches.sync"]
+    sync._is_cuda = lambda tensor: True
+    sync.device_awake()
+    assert not sys.modules["_flatout_probe.guard"].off, sys.modules["_flatout_probe.guard"].told
+    del sync
+"""
+
+
 def flatout():
     if not FLATOUT.exists():
         pytest.skip(f"no {FLATOUT}: cargo build -p flatout, or set FLATOUT_BIN")
@@ -56,18 +68,20 @@ def batches(tmp_path_factory):
     """The results of all cases of a file, each in a process of its own forked from one that has imported torch."""
     known = {}
 
-    def results(file):
-        if file not in known:
-            folder, known[file] = tmp_path_factory.mktemp(Path(file).stem), []
+    def results(file, awake):
+        if (file, awake) not in known:
+            folder, found = tmp_path_factory.mktemp(Path(file).stem), []
+            known[file, awake] = found
             common, cases = parts(file)
+            common = (AWAKE if awake else "") + common
             for way, before in (("alone", []), ("with", flatout())):
                 # The same path for both: it is in tracebacks.
                 (folder / "cases").mkdir()
                 (folder / "cases.json").write_text(json.dumps({"common": common, "cases": cases}))
                 command = [*before, sys.executable, str(TESTS / "batch.py"), "cases.json"]
                 subprocess.run(command, cwd=folder, env=environment(folder), timeout=600, check=True)
-                known[file].append(json.loads((folder / "results.json").read_text()))
+                found.append(json.loads((folder / "results.json").read_text()))
                 (folder / "cases").rename(folder / way)
-        return known[file]
+        return known[file, awake]
 
     return results

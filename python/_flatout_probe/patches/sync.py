@@ -75,8 +75,9 @@ def device_awake():
 
 def _read_directly():
     """Optimizers read their own step counts, two per parameter: without the probe, which has no use for them."""
-    module = _torch.optim.optimizer
-    original, item = getattr(module, "_get_value", None), vars(_base)["item"].original
+    from torch.optim import optimizer
+
+    original, item = getattr(optimizer, "_get_value", None), vars(_base)["item"].original
     if original is not None:
         weave(original, (), instead_of="item", instead=item)
 

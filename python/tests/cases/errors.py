@@ -131,24 +131,25 @@ import signal
 class Alarm(Exception):
     pass
 
-def handler(*_):
-    raise Alarm
+armed = False
 
+def handler(*_):
+    if armed:
+        raise Alarm
+
+# Again and again: torch itself swallows one now and then.
 signal.signal(signal.SIGALRM, handler)
-model = nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+weight = nn.Parameter(torch.ones(1))
 caught = 0
 for _ in range(40):
-    signal.setitimer(signal.ITIMER_REAL, 0.005)
+    signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
     try:
+        armed = True
         while True:
             for (x,) in DataLoader(TensorDataset(torch.ones(8, 4)), batch_size=4):
-                optimizer.zero_grad()
-                loss = model(x).sum()
-                loss.backward()
-                optimizer.step()
-                loss.item()
+                (x * weight).sum().item()
     except Alarm:
+        armed = False
         caught += 1
 print(caught)
 
