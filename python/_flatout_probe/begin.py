@@ -2,7 +2,7 @@
 
 import os
 
-from . import clock, coast, guard, places, profile, settings, trial, windows
+from . import clock, coast, guard, places, profile, raw, settings, trial, weave, windows
 from .patches import amp, checkpoint, compiled, debug, environment, evaluation, garbage, loader, memory, optimizer, sync, worker
 
 PATCHES = [loader, worker, optimizer, sync, evaluation, checkpoint, amp, compiled, environment, debug, garbage, memory]
@@ -11,6 +11,8 @@ PATCHES = [loader, worker, optimizer, sync, evaluation, checkpoint, amp, compile
 @guard.quietly
 def start(torch):
     places.learn(torch)
+    raw.learn(torch)
+    settings.learn()
     # Both are constants to a compiler; the first is quicker to ask where it exists.
     compiler = getattr(torch, "compiler", None)
     compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", None)
@@ -21,6 +23,7 @@ def start(torch):
     profile.install(torch)
     trial.install(torch)
     windows.install(torch)
+    weave.done()
     compiled.hide(torch)
     os.register_at_fork(after_in_child=forked)
 

@@ -290,6 +290,7 @@ def begin():
     words = ring.words
     if not _registered:
         _registered.append(True)
+        # Also for a program without torch, whose steps come from `flatout.step()`.
         atexit.register(ended)
 
 

@@ -10,6 +10,7 @@ Whatever else happens (an evaluation, a checkpoint, another loader, another opti
 settles too.
 """
 
+import sys
 from itertools import repeat
 from math import log2
 from operator import add, mul, sub
@@ -72,8 +73,9 @@ def settle():
             reckon()
             for function in clock.settlers:
                 function()
-    except Exception as error:
-        guard.failed(error, "coast")
+    except BaseException as error:
+        if guard.foreign(error, "coast"):
+            raise
     log.clear()
     _sizes.clear()
     _state = _measure = None
@@ -226,48 +228,66 @@ def count_all(counters, at, taken):
         counters[at + min(bucket, BUCKETS - 1)] += count
 
 
-def patched_next(original, slow, landed, ended):
-    """`__next__` of a loader's iterator: written down while it coasts, else `slow`. `landed` is called after the batch
-    that ends the coasting, `ended` when no batch came."""
+def hooks_of_next(ask, got, miss, landed, ended):
+    """The hooks of `__next__` of a loader's iterator: what happens is written down while it coasts, else they are `ask`, `got` and
+    `miss`. `landed` is called after the batch that ends the coasting, `ended` when no batch came."""
 
-    @guard.like(original)
-    def __next__(self):
+    def enter(self):
         global fetching
         if id(self) != iterator:
-            return slow(self)
+            return ask(self)
         words[W_LIVE] = entry = perf_counter_ns() * 8
         stamp(entry)
         fetching = True
-        try:
-            batch = original(self)
-        except BaseException as error:
-            fetching = False
-            settle()
-            ended(self, isinstance(error, StopIteration), False)
-            raise
+
+    def leave(self, batch):
+        global fetching
+        if id(self) != iterator:
+            return got(self, batch)
         fetching = False
         now = perf_counter_ns()
         words[W_LIVE] = entry = now * 8 + COMPUTE
         stamp(entry)
         if _measure is not None:
-            _sizes.append(_measure(batch))
+            count_samples(batch)
         if now >= due or len(log) >= full:
             settle()
             landed(now)
         return batch
 
-    return __next__
+    def fail(self):
+        global fetching
+        if id(self) != iterator:
+            return miss(self)
+        fetching = False
+        settle()
+        ended(self, is_end(), False)
+
+    return enter, leave, fail
 
 
-def patched_step(slow, compiling):
+def is_end():
+    """Whether the error that passes is the end of an iteration."""
+    return sys.exc_info()[0] is StopIteration
+
+
+@guard.quietly
+def count_samples(batch):
+    _sizes.append(_measure(batch))
+
+
+def number():
+    """The loader whose batch is being made, by its number plus one."""
+    return _state[0].number + 1 if _state is not None else 0
+
+
+def hook_of_step(slow):
     """The hook after an optimizer's step."""
 
-    def after(self, args, kwargs):
-        # While a compiler traces the step it must find nothing here to trace.
-        if compiling():
-            return None
+    def after(self, result):
         if id(self) != optimizer:
-            return slow(self)
+            slow(self)
+            return result
         now = perf_counter_ns()
         entry = now * 8 + OTHER
         stamp(entry)
@@ -275,7 +295,7 @@ def patched_step(slow, compiling):
             words[W_LIVE] = entry
         if now >= due and (not iterator or now >= due + GRACE_NS):
             settle()
-        return None
+        return result
 
     return after
 

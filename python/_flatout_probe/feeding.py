@@ -70,7 +70,7 @@ class Feeding:
             self.drop(count)
             return
         self.torch.set_num_threads(threads)
-        loader.fed = (loader._known[self.ours], self.sources[count])
+        loader.fed = (loader.info_of(self.ours), self.sources[count])
         self.left, self.steps, self.before = self.warm_up(count), 0, None
 
     def source(self, count):

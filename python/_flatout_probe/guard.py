@@ -1,8 +1,10 @@
-"""Patches that can never break the program: a fault inside the probe turns all of it off, and the record says so."""
+"""Hooks that can never break the program: an error inside the probe turns all of it off, and the record says so."""
 
 import contextlib
 import functools
+import os
 
+_here = os.path.dirname(os.path.abspath(__file__))
 off = False
 told = []
 
@@ -30,6 +32,35 @@ def failed(error, where):
         clock.note("probe", text)
     except Exception:
         pass
+
+
+def foreign(error, where):
+    """Whether an error that a hook caught is the program's own, and the hook must raise it again. The probe calls nothing of the program's,
+    but a signal handler may run at any line of a hook, and Ctrl-C may arrive there. Such an error goes on without the probe's frames.
+    Any other turns the probe off."""
+    trace = error.__traceback__
+    ours = isinstance(error, Exception)
+    while ours and trace is not None:
+        ours = is_ours(trace.tb_frame.f_code) or not is_users(trace.tb_frame.f_code)
+        trace = trace.tb_next
+    if ours:
+        failed(error, where)
+        return False
+    trace = error.__traceback__
+    while trace is not None and is_ours(trace.tb_frame.f_code):
+        trace = trace.tb_next
+    error.__traceback__ = trace
+    return True
+
+
+def is_ours(code):
+    return code.co_filename.startswith(("<flatout>", _here))
+
+
+def is_users(code):
+    from . import places
+
+    return places.kind_of(code) == places.USER
 
 
 @contextlib.contextmanager
@@ -65,8 +96,9 @@ def quietly(function):
             return None
         try:
             return function(*args, **kwargs)
-        except Exception as error:
-            failed(error, function.__name__)
+        except BaseException as error:
+            if foreign(error, function.__name__):
+                raise
             return None
 
     return inner

@@ -21,7 +21,7 @@ def first_batch():
     if _done:
         return
     _done = True
-    for one in list(optimizer._known):
+    for one in optimizer.known():
         parameters = [parameter for group in one.param_groups for parameter in group["params"]]
         module = environment.find_model(parameters[0])[0] if parameters else None
         if module is not None:

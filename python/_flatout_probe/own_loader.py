@@ -16,7 +16,7 @@ PATIENCE_S = 5
 def suitable(torch, samples):
     """The one loader that feeds the steps, if its data can be asked for by index, a step takes one batch of it, its workers are
     forked and there is memory for them, shared memory too."""
-    ours = [one for one, info in list(loader._known.items()) if info.feeds]
+    ours = [one for one, info in loader.known() if info.feeds]
     if len(ours) != 1 or not by_index(ours[0]):
         return None
     one = ours[0]

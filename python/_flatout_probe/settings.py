@@ -65,8 +65,16 @@ def tell_children(**variables):
             os.environ[name] = value
 
 
-def install(torch):
+def in_trial():
+    """Whether this is a trial of `flatout tune`, which may change what the program does."""
+    return bool(os.environ.get("FLATOUT_TRIAL"))
+
+
+def learn():
     values.update(parse(os.environ.get("FLATOUT_APPLY")))
+
+
+def install(torch):
     if not values:
         return
     for key in values:
@@ -87,8 +95,9 @@ def loader_arguments(original, loader, args, kwargs):
         from . import apply
 
         return apply.loader_arguments(original, loader, args, kwargs)
-    except Exception as error:
-        guard.failed(error, "apply")
+    except BaseException as error:
+        if guard.foreign(error, "apply"):
+            raise
         return args, kwargs
 
 
@@ -98,8 +107,9 @@ def optimizer_defaults(optimizer, defaults):
             from . import apply
 
             apply.optimizer_defaults(optimizer, defaults)
-        except Exception as error:
-            guard.failed(error, "apply")
+        except BaseException as error:
+            if guard.foreign(error, "apply"):
+                raise
 
 
 def optimizer_made(optimizer):
@@ -109,5 +119,6 @@ def optimizer_made(optimizer):
 
             apply.scale_learning_rate(optimizer)
             accumulate.optimizer_made(optimizer)
-        except Exception as error:
-            guard.failed(error, "apply")
+        except BaseException as error:
+            if guard.foreign(error, "apply"):
+                raise

@@ -32,7 +32,7 @@ class Sizes:
         self.torch, self.most, self.samples, self.result = torch, most, samples, result
         self.cuda = torch.cuda.is_initialized()
         self.peak = self.allocated()
-        self.alone = all(not one.num_workers for one in list(loader._known))
+        self.alone = all(not one.num_workers for one, _ in loader.known())
         self.told = result["sizes"] = []
         self.until = perf_counter_ns() + LARGER_S * 1e9
         self.take(1)
@@ -81,7 +81,7 @@ class Sizes:
 
     def make(self):
         """What making batches takes where workers do it."""
-        ours = [one for one, info in list(loader._known.items()) if info.feeds and one.num_workers]
+        ours = [one for one, info in loader.known() if info.feeds and one.num_workers]
         if len(ours) == 1:
             told = {size["samples"]: size for size in (self.told[-1], self.told[0])}
             for samples, seconds in making.sizes(self.torch, ours[0], sorted(told)):

@@ -71,7 +71,7 @@ def warm_up():
         return _plan["warm_up"]
     from .patches import loader
 
-    queued = [(one.num_workers or 0) * (one.prefetch_factor or 0) for one in list(loader._known)]
+    queued = [(one.num_workers or 0) * (one.prefetch_factor or 0) for one, _ in loader.known()]
     return max(_plan["warm_up"], min(max(queued, default=0) + 2, LONGEST_WARM_UP))
 
 

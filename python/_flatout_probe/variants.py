@@ -119,7 +119,7 @@ def self_searching(torch):
 
 
 def model():
-    for one in list(optimizer._known):
+    for one in optimizer.known():
         parameters = [parameter for group in one.param_groups for parameter in group["params"]]
         if parameters:
             return environment.find_model(parameters[0])[0]
@@ -133,7 +133,7 @@ def use_tf32(torch, on):
 def format_as(torch, module, memory_format):
     """The optimizers' states go along, as they would had the weights begun so."""
     module.to(memory_format=memory_format)
-    for one in list(optimizer._known):
+    for one in optimizer.known():
         for state in one.state.values():
             for name, value in state.items():
                 if isinstance(value, torch.Tensor) and value.dim() == 4:
@@ -183,7 +183,7 @@ class Autocast:
 
 def fused_switch(torch):
     """Of those optimizers whose fused form takes the same states."""
-    ones = [one for one in list(optimizer._known) if type(one) in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)]
+    ones = [one for one in optimizer.known() if type(one) in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)]
     groups = [group for one in ones for group in one.param_groups]
     if not groups or any(group.get("fused") or group.get("capturable") for group in groups):
         return None

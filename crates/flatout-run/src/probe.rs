@@ -37,6 +37,7 @@ files![
     "own_loader.py",
     "places.py",
     "profile.py",
+    "raw.py",
     "ring.py",
     "settings.py",
     "sizes.py",
@@ -44,6 +45,7 @@ files![
     "tracer.py",
     "trial.py",
     "variants.py",
+    "weave.py",
     "windows.py",
     "patches/__init__.py",
     "patches/amp.py",
@@ -151,9 +153,48 @@ impl Runtime {
     }
 }
 
+/// Whether the command is a Python that does not import `site`, and with it not the probe: `python -S`, also as `-IS`.
+pub fn without_site(command: &[OsString]) -> bool {
+    let Some((program, arguments)) = command.split_first() else {
+        return false;
+    };
+    let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
+    if !name.starts_with("python") && !name.starts_with("pypy") {
+        return false;
+    }
+    let mut arguments = arguments.iter().map(|argument| argument.to_string_lossy());
+    while let Some(argument) = arguments.next() {
+        let Some(letters) = argument.strip_prefix('-').filter(|letters| !letters.starts_with('-')) else {
+            return false;
+        };
+        for (at, letter) in letters.char_indices() {
+            match letter {
+                'S' => return true,
+                'c' | 'm' => return false,
+                'W' | 'X' => {
+                    if at + 1 == letters.len() {
+                        arguments.next();
+                    }
+                    break;
+                }
+                _ => {}
+            }
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sees_python_without_site() {
+        let without = |line: &str| without_site(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert!(without("python -S x.py") && without("/usr/bin/python3.12 -X dev -IS -c 1") && without("python -bSu"));
+        assert!(!without("python x.py -S") && !without("python -c S") && !without("sh -S") && !without("python -WS x.py"));
+        assert!(!without("python -m S -S") && !without("python --help -S"));
+    }
 
     #[test]
     fn every_file_of_the_probe_is_carried() {

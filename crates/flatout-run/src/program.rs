@@ -1,6 +1,7 @@
 //! Starting a program so that it notices nothing: it inherits stdin, stdout, stderr, the process group and the signal mask; the
 //! signals sent to us reach it; its exit, by code or by signal, becomes ours.
 
+mod closed;
 mod guard;
 mod signals;
 mod tree;
@@ -33,11 +34,14 @@ impl Program {
         let mut start = Command::new(program);
         start.args(arguments).envs(environment.iter().cloned());
         let own = std::process::id() as libc::pid_t;
-        // SAFETY: between fork and exec only system calls are made, which is safe there. The program gets the signal mask that we
-        // were started with, since ours blocks what we wait for, and is asked to end when we are killed, even if that has happened
-        // already.
+        // SAFETY: between fork and exec only system calls are made, which is safe there. The program gets the standard streams and
+        // the signal mask that we were started with, since ours blocks what we wait for, and is asked to end when we are killed,
+        // even if that has happened already.
         unsafe {
             start.pre_exec(move || {
+                closed::at_start().for_each(|descriptor| {
+                    libc::close(descriptor);
+                });
                 if !keep_running {
                     libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM, 0, 0, 0);
                     if libc::getppid() != own {

@@ -7,7 +7,7 @@ mod recording;
 
 use crate::RunError;
 use crate::collect::Progress;
-use crate::probe::Runtime;
+use crate::probe::{Runtime, without_site};
 use crate::profile;
 use crate::program::{self, Charge, Environment, Guard, Program, Signals, Woken, exit_info};
 pub use attach::{Access, access, attach};
@@ -93,7 +93,11 @@ pub fn run(options: &Options, live: &mut dyn FnMut(Live)) -> Result<Outcome, Run
         }
     };
     let environment = desk.as_ref().map(|desk| desk.environment(options));
-    let environment = environment.unwrap_or_default();
+    let mut environment = environment.unwrap_or_default();
+    if without_site(&options.command) {
+        // The probe is not loaded, and nothing would take its folder out of `sys.path`.
+        environment.retain(|(name, _)| name != "PYTHONPATH");
+    }
     let guard = Guard::start(&Charge {
         folder: desk.as_ref().map(|desk| desk.runtime.folder().to_owned()),
         ends_program: !options.keep_running,

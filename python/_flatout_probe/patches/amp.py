@@ -1,6 +1,8 @@
 """Mixed precision: which autocast was really entered, and whether one was asked for and never came."""
 
 from .. import clock, guard, places
+from ..raw import fields
+from ..weave import weave
 from ..ring import W_STEPS
 
 _entered = {}
@@ -10,27 +12,23 @@ NAMES = {"torch.bfloat16": "bf16", "torch.float16": "fp16"}
 
 
 def install(torch):
-    cls = torch.amp.autocast_mode.autocast
-    original = cls.__enter__
-    compiling = guard.compiling
-
-    @guard.like(original)
-    def __enter__(self):
-        result = original(self)
-        if not compiling() and not guard.off:
-            try:
-                key = (self.device, self.fast_dtype, self._enabled)
-                if key not in _entered:
-                    first(key)
-            except Exception as error:
-                guard.failed(error, "autocast")
-        return result
-
-    cls.__enter__ = __enter__
+    weave(torch.amp.autocast_mode.autocast.__enter__, leave=entered)
     scalers = [getattr(torch.amp, "GradScaler", None), torch.cuda.amp.GradScaler]
-    for scaler in {scaler for scaler in scalers if scaler is not None}:
-        _patch_scaler(scaler)
+    weave(next(scaler for scaler in scalers if scaler is not None).__init__, leave=scaler_made)
     clock.flushers.append(flush)
+
+
+def entered(autocast, result):
+    if not guard.off:
+        try:
+            own = fields(autocast)
+            key = (own.get("device"), own.get("fast_dtype"), own.get("_enabled"))
+            if key not in _entered:
+                first(key)
+        except BaseException as error:
+            if guard.foreign(error, "autocast"):
+                raise
+    return result
 
 
 @guard.quietly
@@ -54,22 +52,16 @@ def ask(place):
         clock.fact("amp.asked", True, None, place)
 
 
-def _patch_scaler(cls):
-    original = cls.__init__
-
-    @guard.like(original)
-    def __init__(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        if not guard.off:
-            scaler_made(self)
-
-    cls.__init__ = __init__
+def scaler_made(scaler, nothing):
+    if not guard.off:
+        tell_scaler(scaler)
+    return nothing
 
 
 @guard.quietly
-def scaler_made(scaler):
+def tell_scaler(scaler):
     ask(places.user_place(2))
-    clock.fact("amp.scaler", bool(scaler.is_enabled()), None, places.user_place(2))
+    clock.fact("amp.scaler", fields(scaler).get("_enabled") is True, None, places.user_place(2))
 
 
 def flush(last=False):

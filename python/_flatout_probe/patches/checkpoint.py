@@ -4,51 +4,75 @@ import os
 import sys
 from time import perf_counter_ns
 
-from .. import clock, guard, places
+from .. import clock, guard, places, settings
+from ..weave import weave
 
-_inside = False
+# The save under way: the phase before it, and when it began.
+_inside = None
 # During a trial: the folder that takes what the program would write over its own files.
 elsewhere = None
-
-
-# Functions of modules that the program may import later, looked for at each flush.
+# Functions of modules that the program may import later, looked for at each flush: the argument that says where, and its position.
 LATER = [
-    ("safetensors.torch", "save_file", 1),
-    ("safetensors.torch", "save_model", 1),
-    ("torch.distributed.checkpoint.state_dict_saver", "save", None),
+    ("safetensors.torch", "save_file", "filename", 1),
+    ("safetensors.torch", "save_model", "filename", 1),
+    ("torch.distributed.checkpoint.state_dict_saver", "save", None, None),
 ]
 
 
 def install(torch):
-    torch.save = timed(torch.save, 1)
+    follow(torch, "save", "f", 1)
     clock.flushers.append(flush)
 
 
 def flush(last=False):
     for one in list(LATER):
-        module, name, target_at = one
-        function = vars(sys.modules[module]).get(name) if module in sys.modules else None
-        if function is not None:
+        module = sys.modules.get(one[0])
+        if module is not None and one[1] in vars(module):
             LATER.remove(one)
-            setattr(sys.modules[module], name, timed(function, target_at))
+            follow(module, *one[1:])
 
 
-def timed(original, target_at):
+def follow(module, name, target, position):
+    function = vars(module)[name]
+    weave(function, (target,) if target else (), enter=begin, leave=saved, fail=failed)
+    if settings.in_trial():
+        setattr(module, name, moved(function, position))
+
+
+def begin(target=None):
+    global _inside
+    if _inside is None and not guard.off and clock.mine():
+        try:
+            back = clock.here()
+            _inside = back, clock.switch(clock.CHECKPOINT), sys._getframe(1)
+        except BaseException as error:
+            if guard.foreign(error, "save"):
+                raise
+
+
+def saved(*target_and_result):
+    end(target_and_result[0] if len(target_and_result) > 1 else None)
+    return target_and_result[-1]
+
+
+def failed(target=None):
+    end(target)
+
+
+def end(target):
+    global _inside
+    # A save within a save is a part of it.
+    if _inside is not None and clock.mine() and _inside[2] is sys._getframe(2):
+        (back, begun, _), _inside = _inside, None
+        ended(back, begun, target)
+
+
+def moved(original, position):
     @guard.like(original)
     def save(*args, **kwargs):
-        global _inside
-        if guard.off or _inside or not clock.mine():
-            return original(*args, **kwargs)
-        _inside = True
-        if elsewhere is not None:
-            args, kwargs = redirected(args, kwargs, target_at)
-        back = clock.here()
-        begin = clock.switch(clock.CHECKPOINT)
-        try:
-            return original(*args, **kwargs)
-        finally:
-            _inside = False
-            ended(back, begin, args[target_at] if target_at is not None and len(args) > target_at else kwargs.get("f"))
+        if elsewhere is not None and not guard.off:
+            args, kwargs = redirected(args, kwargs, position)
+        return original(*args, **kwargs)
 
     return save
 
@@ -76,13 +100,13 @@ def ended(back, begin, target):
 
 def size(target):
     try:
-        if isinstance(target, (str, os.PathLike)):
+        if type(target) in (str, bytes) or type(target).__module__.partition(".")[0] == "pathlib":
             return os.path.getsize(target)
-        return target.tell()
+        return target.tell() if type(target).__module__ == "_io" else None
     except Exception:
         return None
 
 
 def after_fork():
     global _inside
-    _inside = False
+    _inside = None

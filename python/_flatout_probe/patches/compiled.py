@@ -3,6 +3,8 @@
 import sys
 
 from .. import clock, guard, places
+from ..raw import name_of
+from ..weave import weave
 
 _breaks = {}
 _seen = set()
@@ -11,29 +13,19 @@ _called = False
 
 
 def install(torch):
-    original = getattr(torch, "compile", None)
-    if original is None:
-        return
-
-    @guard.like(original)
-    def compile(*args, **kwargs):
-        if not guard.off:
-            called(args, kwargs)
-        return original(*args, **kwargs)
-
-    torch.compile = compile
+    weave(torch.compile, ("mode", "backend"), enter=called)
     clock.flushers.append(flush)
 
 
 @guard.quietly
-def called(args, kwargs):
+def called(mode, backend):
     global _called
     _called = True
     place = places.user_place(2)
     clock.fact("compile.called", True, None, place)
     clock.fact("compile.applied", False, None, place)
-    clock.fact("compile.mode", str(kwargs.get("mode") or "default"), None, place)
-    clock.fact("compile.backend", str(kwargs.get("backend") or "inductor"), None, place)
+    clock.fact("compile.mode", mode if type(mode) is str else "default", None, place)
+    clock.fact("compile.backend", backend if type(backend) is str else name_of(type(backend)), None, place)
 
 
 def hide(torch):
@@ -52,7 +44,9 @@ def hide(torch):
     skip_code(guard.compiling.__code__)
     for name, module in list(sys.modules.items()):
         if name == "flatout" or name.startswith("_flatout_probe"):
-            for function in list(vars(module).values()):
+            functions = list(vars(module).values())
+            functions += [method for cls in functions if isinstance(cls, type) and cls.__module__ == name for method in vars(cls).values()]
+            for function in functions:
                 while hasattr(function, "__code__"):
                     skip(function.__code__, skip_code)
                     # A decorated function hides the one that it calls.

@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 
-from .. import clock, device, guard
+from .. import clock, device, guard, raw
 from ..ring import W_BATCHES, W_STEPS
 
 _torch = None
@@ -59,35 +59,33 @@ def accumulation():
         tell("step.accumulation", max(1, round(batches / steps)))
 
 
-def tensors(value, depth=0):
-    if isinstance(value, _torch.Tensor):
-        yield value
-    elif depth < 4:
-        if isinstance(value, dict) or hasattr(value, "values") and hasattr(value, "keys"):
-            value = list(value.values())
-        if isinstance(value, (list, tuple)):
-            for item in value[:64]:
-                yield from tensors(item, depth + 1)
-
-
 def describe_batch(batch, scope):
-    found = list(tensors(batch))
-    if not found:
-        return
-    tell("input.dtype", str(found[0].dtype).replace("torch.", ""), scope)
-    tell("input.device", found[0].device.type, scope)
-    tell("input.shape", list(found[0].shape), scope)
-    tell("input.bytes", sum(tensor.numel() * tensor.element_size() for tensor in found), scope)
-    if found[0].device.type == "cpu" and _torch.cuda.is_initialized():
-        tell("input.pinned", bool(found[0].is_pinned()), scope)
+    with raw.without_functions():
+        found = list(raw.tensors(batch))
+        if not found:
+            return
+        first = found[0]
+        tell("input.dtype", str(first.dtype).replace("torch.", ""), scope)
+        tell("input.device", first.device.type, scope)
+        tell("input.shape", list(first.shape), scope)
+        tell("input.bytes", size_of(found), scope)
+        if first.device.type == "cpu" and _torch.cuda.is_initialized():
+            tell("input.pinned", bool(first.is_pinned()), scope)
+
+
+def size_of(tensors):
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 @guard.quietly
-def describe_training(optimizer, scope):
-    """The model behind the optimizer: found among the living objects, so that no module has to be patched."""
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    if not parameters:
-        return
+def describe_training(parameters):
+    """The model of an optimizer's parameters: found among the living objects, so that no module has to be patched."""
+    if parameters:
+        with raw.without_functions():
+            describe_model(parameters)
+
+
+def describe_model(parameters):
     first = parameters[0]
     devices = {str(parameter.device) for parameter in parameters}
     tell("device.used", len(devices))
@@ -98,20 +96,20 @@ def describe_training(optimizer, scope):
     module, modules = find_model(first)
     if module is None:
         return
-    every = list(module.parameters())
-    tell("model.class", type(module).__name__)
+    every = raw.parameters(module)
+    tell("model.class", raw.name_of(type(module)))
     tell("model.parameters", sum(parameter.numel() for parameter in every))
     tell("model.tensors", len(every))
-    tell("model.bytes", sum(parameter.numel() * parameter.element_size() for parameter in every))
+    tell("model.bytes", size_of(every))
     tell("model.dtype", str(first.dtype).replace("torch.", ""))
     nn = _torch.nn
-    inside = list(module.modules())
-    tell("model.has_rnn", any(isinstance(part, nn.RNNBase) for part in inside))
-    tell("model.has_conv", any(isinstance(part, nn.modules.conv._ConvNd) for part in inside))
+    inside = raw.modules(module)
+    tell("model.has_rnn", any(raw.is_a(part, nn.RNNBase) for part in inside))
+    tell("model.has_conv", any(raw.is_a(part, nn.modules.conv._ConvNd) for part in inside))
     tell("model.memory_format", memory_format(every))
     for part in modules + inside:
-        name = type(part).__name__
-        if name == "DataParallel" and len(getattr(part, "device_ids", ())) < 2:
+        name = raw.name_of(type(part))
+        if name == "DataParallel" and len(raw.items(raw.fields(part).get("device_ids")) or ()) < 2:
             # On one device, or none, it hands the batch through.
             continue
         if name in ("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel"):
@@ -121,12 +119,12 @@ def describe_training(optimizer, scope):
 def find_model(parameter):
     """The outermost module that holds the parameter, and the wrappers seen on the way."""
     module_type = _torch.nn.Module
-    # `type(x)`, never `isinstance`: asking a lazy proxy for its class may run the program's code.
-    modules = [thing for thing in gc.get_objects() if issubclass(type(thing), module_type)]
-    children = {id(child) for module in modules for child in module._modules.values()}
-    holders = [m for m in modules if id(m) not in children and any(p is parameter for p in m.parameters())]
-    wrappers = [m for m in modules if type(m).__name__ in ("DataParallel", "DistributedDataParallel")]
-    return (max(holders, key=lambda m: sum(1 for _ in m.parameters())) if holders else None), wrappers
+    modules = [thing for thing in gc.get_objects() if raw.is_a(thing, module_type)]
+    children = {id(child) for module in modules for child in raw.items(raw.fields(module).get("_modules")) or ()}
+    outer = [(raw.parameters(module), module) for module in modules if id(module) not in children]
+    holders = [(len(every), module) for every, module in outer if any(one is parameter for one in every)]
+    wrappers = [module for module in modules if raw.name_of(type(module)) in ("DataParallel", "DistributedDataParallel")]
+    return (max(holders, key=lambda holder: holder[0])[1] if holders else None), wrappers
 
 
 def memory_format(parameters):

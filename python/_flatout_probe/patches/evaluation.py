@@ -5,6 +5,7 @@ once batches come without gradients, or `train()` comes back before an optimizer
 """
 
 from .. import clock, guard, places
+from ..weave import weave
 from ..ring import W_EVAL_BATCHES
 
 # Time is being charged to `eval`.
@@ -15,58 +16,40 @@ _begun = 0
 _batches = 0
 _place = None
 _by_mode = False
-_in_train = False
+# The module whose mode is being set, by its id.
+_within = 0
 # A step has been done: before the first one no loader can be told from another.
 _trained = False
 
 
 def install(torch):
-    module = torch.nn.Module
-    _patch_eval(module)
-    _patch_train(module)
+    # `eval()` is `train(False)`.
+    weave(torch.nn.Module.train, ("self", "mode"), enter=entering, leave=train_done, fail=forget, traced=True)
     clock.enders.append(program_ended)
 
 
-def _patch_eval(cls):
-    original = cls.eval
-    compiling = guard.compiling
+def entering(module, mode):
+    """The children's own `train` within it is no news."""
+    global _within
+    if not _within and not guard.off and clock.get_ident() == clock.thread:
+        _within = id(module)
 
-    @guard.like(original)
-    def eval(self):
-        global _in_train
-        if compiling() or guard.off or _in_train or clock.get_ident() != clock.thread:
-            return original(self)
-        # The children's own `train(False)` below is no news.
-        _in_train = True
-        try:
-            return original(self)
-        finally:
-            _in_train = False
+
+def forget(module, mode):
+    global _within
+    if _within == id(module) and clock.get_ident() == clock.thread:
+        _within = 0
+
+
+def train_done(module, mode, result):
+    global _within
+    if _within == id(module) and clock.get_ident() == clock.thread:
+        _within = 0
+        if mode:
+            _returned()
+        else:
             _asked()
-
-    cls.eval = eval
-
-
-def _patch_train(cls):
-    original = cls.train
-    compiling = guard.compiling
-
-    @guard.like(original)
-    def train(self, mode=True):
-        global _in_train
-        if compiling() or _in_train or guard.off or clock.get_ident() != clock.thread:
-            return original(self, mode)
-        _in_train = True
-        try:
-            return original(self, mode)
-        finally:
-            _in_train = False
-            if mode:
-                _returned()
-            else:
-                _asked()
-
-    cls.train = train
+    return result
 
 
 @guard.quietly
@@ -151,5 +134,5 @@ def step_came():
 
 
 def after_fork():
-    global active, pending, _in_train, _trained
-    active, pending, _in_train, _trained = False, None, False, False
+    global active, pending, _within, _trained
+    active, pending, _within, _trained = False, None, 0, False

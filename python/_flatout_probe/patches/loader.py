@@ -1,17 +1,30 @@
-"""DataLoader: its arguments, the wait for each batch, epochs, and iterators that are made anew."""
+"""DataLoader: its arguments, the wait for each batch, epochs, and iterators that are made again."""
 
 import weakref
+from operator import length_hint
 from time import perf_counter_ns
 
-from .. import clock, coast, guard, places, settings
+from .. import clock, coast, guard, places, raw, settings
+from ..raw import batch_size, fields
+from ..weave import weave
 from . import evaluation, worker
 from ..ring import L_BATCHES, L_EVAL_BATCHES, L_EVAL_WAIT, L_NUMBER, L_WAIT, LOADER_SLOTS, LOADER_WORDS, W_BATCHES, W_LOADERS
 
-_known = weakref.WeakKeyDictionary()
+# By the loader's id: a reference to it and what is known of it. No dictionary of the loaders themselves: it would call their `__eq__`.
+_loaders = {}
+# The same for their iterators, with the state of each.
+_iterators = {}
 _count = 0
 # The loader whose iterator is being made: forked workers inherit it, spawned ones read it from the environment.
 starting = 0
+# Iterators that are being made: their loader's id and the state, the innermost last.
+_making = []
+# A batch that was asked for: its iterator's id and state, when, and whether it is for an evaluation.
+_asked = None
+# How many samples torch's own samplers have, by their id, as they said themselves.
+_sized = {}
 _tensor = None
+_is_grad_enabled = None
 # Training batches are cut to their first samples, or repeated so many times; 0 and 1 leave them whole. Only a trial of
 # `flatout tune` does so.
 first_samples = 0
@@ -28,25 +41,34 @@ newly_fed = []
 
 
 class Loader:
-    __slots__ = ("number", "workers", "epoch", "told_batch", "feeds", "batches", "latest", "alike")
+    __slots__ = ("number", "workers", "epoch", "told_batch", "feeds", "batches", "latest", "alike", "length")
 
-    def __init__(self, number, workers, batches, alike):
-        self.number, self.workers, self.batches, self.alike = number, workers, batches, alike
-        self.epoch, self.told_batch, self.feeds, self.latest = 0, False, False, None
+    def __init__(self, number, workers, alike):
+        self.number, self.workers, self.alike = number, workers, alike
+        self.batches = self.length = self.latest = None
+        self.epoch, self.told_batch, self.feeds = 0, False, False
 
 
 def install(torch):
-    from torch.utils.data import dataloader
+    from torch.utils.data import dataloader, sampler
 
-    global _tensor
-    _tensor = torch.Tensor
-    _patch_init(dataloader.DataLoader)
-    _patch_iter(dataloader.DataLoader)
-    _patch_next(dataloader._BaseDataLoaderIter, torch)
+    global _tensor, _is_grad_enabled
+    _tensor, _is_grad_enabled = torch.Tensor, torch.is_grad_enabled
+    weave(sampler.SequentialSampler.__iter__, leave=counted)
+    weave(sampler.RandomSampler.num_samples.fget, leave=sized)
+    weave(dataloader.DataLoader.__init__, leave=made)
+    weave(dataloader.DataLoader.__iter__, enter=iterating, leave=iterated, fail=not_iterated)
+    enter, leave, fail = coast.hooks_of_next(ask, got, miss, _landed, _ended)
+    woven = weave(dataloader._BaseDataLoaderIter.__next__, enter=enter, leave=leave, fail=fail)
+    if settings.in_trial() and woven is not None:
+        _wrap_next(dataloader._BaseDataLoaderIter, woven)
+    if any(key.startswith("loader.") for key in settings.values):
+        _wrap_init(dataloader.DataLoader)
     clock.enders.append(program_ended)
 
 
-def _patch_init(cls):
+def _wrap_init(cls):
+    """The settings of `--apply` take the place of the program's arguments."""
     original = cls.__init__
 
     @guard.like(original)
@@ -54,84 +76,158 @@ def _patch_init(cls):
         if not guard.off:
             args, kwargs = settings.loader_arguments(original, self, args, kwargs)
         original(self, *args, **kwargs)
-        if not guard.off:
-            describe(self)
 
     cls.__init__ = __init__
+
+
+def _wrap_next(cls, woven):
+    """A trial gives other batches than the program's own now and then."""
+    original, own = cls.__next__, woven.raw
+
+    @guard.like(original)
+    def __next__(self):
+        if guard.off or (held is None and fed is None and not first_samples and repeated == 1):
+            return original(self)
+        woven.enter(self)
+        try:
+            if _asked is None or _asked[0] != id(self) or _asked[3]:
+                batch = own(self)
+            else:
+                batch = resized(instead(own, self, _asked[1]))
+        except BaseException:
+            woven.fail(self)
+            raise
+        return woven.leave(self, batch)
+
+    cls.__next__ = __next__
+
+
+def known():
+    """Loaders that live, each with what is known of it."""
+    living = [(reference(), info) for reference, info in list(_loaders.values())]
+    return [(loader, info) for loader, info in living if loader is not None]
+
+
+def info_of(loader):
+    found = _loaders.get(id(loader))
+    return found[1] if found is not None and found[0]() is loader else None
+
+
+def state_of(iterator):
+    found = _iterators.get(id(iterator))
+    return found[1] if found is not None and found[0]() is iterator else None
+
+
+def counted(sampler, iterator):
+    """A sampler that goes through its data in order began."""
+    if not guard.off and type(iterator) is _RANGE:
+        remember_size(sampler, length_hint(iterator))
+    return iterator
+
+
+def sized(sampler, count):
+    """A random sampler told how many samples it draws."""
+    if not guard.off and type(count) is int:
+        remember_size(sampler, count)
+    return count
+
+
+_RANGE = type(iter(range(0)))
+
+
+def remember_size(sampler, count):
+    if len(_sized) > 1000:
+        _sized.clear()
+    _sized[id(sampler)] = count
+
+
+def made(loader, nothing):
+    if not guard.off:
+        describe(loader)
+    return nothing
 
 
 @guard.quietly
 def describe(loader):
     global _count
-    if loader in _known:
+    if info_of(loader) is not None:
         return
-    _known[loader] = Loader(_count, loader.num_workers, length(loader), alike(loader))
+    own = fields(loader)
+    info = Loader(_count, own.get("num_workers") or 0, alike(own))
+    for table in (_loaders, _iterators):
+        for key in [key for key, entry in list(table.items()) if entry[0]() is None]:
+            table.pop(key, None)
+    _loaders[id(loader)] = weakref.ref(loader), info
     scope, place = "loader.%d" % _count, places.user_place(2)
     _count += 1
+    sampler = own.get("sampler")
     values = {
-        "num_workers": loader.num_workers,
-        "batch_size": loader.batch_size if loader.batch_size else getattr(loader.batch_sampler, "batch_size", None),
-        "pin_memory": bool(loader.pin_memory),
-        "persistent_workers": bool(loader.persistent_workers),
-        "prefetch_factor": loader.prefetch_factor,
-        "drop_last": bool(loader.drop_last),
-        "shuffle": "Random" in type(loader.sampler).__name__ or getattr(loader.sampler, "shuffle", None) is True,
-        "dataset": type(loader.dataset).__name__,
-        "multiprocessing_context": start_method(loader.multiprocessing_context),
+        "num_workers": info.workers,
+        "batch_size": own.get("batch_size") or fields(own.get("batch_sampler")).get("batch_size"),
+        "pin_memory": own.get("pin_memory") is True,
+        "persistent_workers": own.get("persistent_workers") is True,
+        "prefetch_factor": own.get("prefetch_factor"),
+        "drop_last": own.get("drop_last") is True,
+        "shuffle": "Random" in raw.name_of(type(sampler)) or fields(sampler).get("shuffle") is True,
+        "dataset": raw.name_of(type(own.get("dataset"))),
+        "multiprocessing_context": start_method(own.get("_DataLoader__multiprocessing_context")),
     }
-    if type(loader.sampler).__name__ != "_InfiniteConstantSampler" and hasattr(loader.dataset, "__len__"):
-        values["length"] = len(loader.dataset)
     for key, value in values.items():
-        clock.fact("loader." + key, value, scope, place)
+        if value is None or type(value) in (int, bool, str):
+            clock.fact("loader." + key, value, scope, place)
+    learn_length(info, own)
     clock.begin()
+
+
+def learn_length(info, own):
+    """Samples and batches per epoch, once torch's own sampler told them. Nobody asks the program's data for its length."""
+    sampler, batches = own.get("sampler"), own.get("batch_sampler")
+    kind = type(sampler)
+    if info.length is not None or kind.__module__ not in ("torch.utils.data.sampler", "torch.utils.data.distributed"):
+        return
+    count, size = _sized.get(id(sampler), fields(sampler).get("num_samples")), own.get("batch_size")
+    if type(count) is not int:
+        return
+    info.length = count
+    clock.fact("loader.length", count, "loader.%d" % info.number)
+    if type(size) is int and size > 0 and type(batches).__module__ == "torch.utils.data.sampler":
+        info.batches = count // size if own.get("drop_last") else -(-count // size)
 
 
 def start_method(context):
     """How workers begin, where that was said or is no fork. Asking for the program's own without `allow_none` would settle it."""
     if context is not None:
-        return context.get_start_method()
+        return context.get_start_method() if type(context).__module__ == "multiprocessing.context" else None
     import multiprocessing
 
     default = multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
     return default if default != "fork" else None
 
 
-def length(loader):
-    """Batches an epoch, where that is known."""
-    try:
-        return len(loader)
-    except Exception:
-        return None
-
-
-def alike(loader):
+def alike(own):
     """Whether all batches but an epoch's last have the same number of samples."""
     from torch.utils.data import BatchSampler, IterableDataset, default_collate
 
-    plain = type(loader.batch_sampler) is BatchSampler and loader.collate_fn is default_collate
-    return plain and not isinstance(loader.dataset, IterableDataset)
+    plain = type(own.get("batch_sampler")) is BatchSampler and own.get("collate_fn") is default_collate
+    return plain and not raw.is_a(own.get("dataset"), IterableDataset)
 
 
-def _patch_iter(cls):
-    original = cls.__iter__
-
-    @guard.like(original)
-    def __iter__(self):
-        if guard.off or coast.fetching or not clock.mine():
-            return original(self)
-        before = _before_iter(self)
-        try:
-            iterator = original(self)
-        finally:
-            _after_iter(before)
+def iterating(loader):
+    if not guard.off and not coast.fetching and clock.mine():
+        before = _before_iter(loader)
         if before is not None:
-            try:
-                iterator._flatout = before[0].latest = before
-            except Exception:
-                pass
-        return iterator
+            _making.append((id(loader), before))
 
-    cls.__iter__ = __iter__
+
+def iterated(loader, iterator):
+    if _making and _making[-1][0] == id(loader) and clock.mine():
+        _after_iter(_making.pop()[1], iterator)
+    return iterator
+
+
+def not_iterated(loader):
+    if _making and _making[-1][0] == id(loader) and clock.mine():
+        _after_iter(_making.pop()[1], None)
 
 
 @guard.quietly
@@ -139,13 +235,13 @@ def _before_iter(loader):
     global starting
     # Workers that are forked now must time theirs.
     worker.time_one()
-    info = _known.get(loader)
+    info = info_of(loader)
     if info is None:
         describe(loader)
-        info = _known[loader]
-    import torch
-
-    evaluating = clock.base == clock.EVAL or not torch.is_grad_enabled()
+        info = info_of(loader)
+    # The program may have changed it since.
+    info.workers = fields(loader).get("num_workers") or 0
+    evaluating = clock.base == clock.EVAL or not _is_grad_enabled()
     begin = clock.switch(clock.EVAL if evaluating else clock.DATA)
     starting = info.number + 1
     if info.workers:
@@ -166,51 +262,72 @@ def _epoch(state):
 
 
 @guard.quietly
-def _after_iter(before):
+def _after_iter(state, iterator):
     global starting
     starting = 0
-    settings.tell_children(FLATOUT_LOADER=None)
+    if state[0].workers:
+        settings.tell_children(FLATOUT_LOADER=None)
     clock.switch(clock.base)
+    if iterator is not None:
+        _iterators[id(iterator)] = weakref.ref(iterator), state
+        state[0].latest = state
 
 
-def _patch_next(cls, torch):
-    original = cls.__next__
-    is_grad_enabled = torch.is_grad_enabled
-
-    def slow(self):
-        if guard.off or coast.fetching or clock.get_ident() != clock.thread:
-            return original(self)
-        state = getattr(self, "_flatout", None)
-        evaluating = not is_grad_enabled() or clock.base == clock.EVAL
+def ask(iterator):
+    """A batch is asked for."""
+    global _asked
+    if guard.off or coast.fetching or clock.get_ident() != clock.thread:
+        return
+    try:
+        state = state_of(iterator)
+        evaluating = not _is_grad_enabled() or clock.base == clock.EVAL
         if evaluation.pending is not None and not evaluating:
             evaluating = evaluation.asked(state)
-        begin = 0
-        try:
-            begin = clock.switch(clock.EVAL if evaluating else clock.DATA)
-            coast.fetching = True
-        except Exception as error:
-            guard.failed(error, "next")
-        try:
-            own = evaluating or (held is None and fed is None)
-            batch = original(self) if own else instead(original, self, state)
-        except BaseException as error:
-            coast.fetching = False
-            _ended(self, isinstance(error, StopIteration), evaluating)
+        begin = clock.switch(clock.EVAL if evaluating else clock.DATA)
+        _asked = id(iterator), state, begin, evaluating
+        coast.fetching = True
+    except BaseException as error:
+        if guard.foreign(error, "next"):
             raise
-        coast.fetching = False
-        if (first_samples or repeated > 1) and not evaluating:
-            batch = resized(batch)
-        if not guard.off:
-            try:
-                if state is not None and state[2] and state[0].feeds and not evaluating and not evaluation.active:
-                    _came_again(self, state, begin, batch)
-                else:
-                    _first_or_other(state, begin, batch, evaluating)
-            except Exception as error:
-                guard.failed(error, "next")
-        return batch
 
-    cls.__next__ = coast.patched_next(original, slow, _landed, _ended)
+
+def taken(iterator):
+    """What was asked for by this iterator, which has its answer now."""
+    global _asked
+    if _asked is None or _asked[0] != id(iterator):
+        return None
+    (_, state, begin, evaluating), _asked = _asked, None
+    coast.fetching = False
+    return state, begin, evaluating
+
+
+def got(iterator, batch):
+    """The batch is there."""
+    asked = taken(iterator)
+    if asked is not None and not guard.off:
+        state, begin, evaluating = asked
+        try:
+            if state is not None and state[2] and state[0].feeds and not evaluating and not evaluation.active:
+                _came_again(iterator, state, begin, batch)
+            else:
+                _first_or_other(iterator, state, begin, batch, evaluating)
+        except BaseException as error:
+            if guard.foreign(error, "next"):
+                raise
+    return batch
+
+
+def miss(iterator):
+    """No batch came."""
+    asked = taken(iterator)
+    if asked is not None:
+        _ended(iterator, coast.is_end(), asked[2])
+
+
+def number():
+    """The loader whose batch is being made in this process, by its number plus one."""
+    state = _asked[1] if _asked is not None else None
+    return state[0].number + 1 if state is not None else 0
 
 
 def _came_again(iterator, state, begin, batch):
@@ -251,18 +368,20 @@ def may_coast(primary):
     info = state[0]
     if not info.alike:
         coast.begin(primary, iterator, state, 0, None, batch_size)
-    elif info.batches is not None:
+    elif info.length is not None and info.batches is not None:
         coast.begin(primary, iterator, state, samples, info.batches - 1 - state[2], None)
+    else:
+        coast.begin(primary, iterator, state, 0, None, batch_size)
 
 
-def _first_or_other(state, begin, batch, evaluating):
+def _first_or_other(iterator, state, begin, batch, evaluating):
     global latest
     latest = None
     worker.time_one()
     if evaluating:
         _evaluated(state)
     else:
-        _came(state, batch)
+        _came(iterator, state, batch)
     if state is not None:
         took(state, begin, state[3], evaluating)
 
@@ -299,7 +418,7 @@ def took(state, begin, end, evaluating=False):
     words[at + (L_EVAL_WAIT if evaluating else L_WAIT)] += end - begin
 
 
-def _came(state, batch):
+def _came(iterator, state, batch):
     if evaluation.active:
         evaluation.finish()
     clock.batch_came(batch_size(batch))
@@ -309,7 +428,7 @@ def _came(state, batch):
             newly_fed.append(state[0])
             clock.attention = True
         if state[2] == 0:
-            _first(state, batch)
+            _first(iterator, state, batch)
     settled_batch()
 
 
@@ -324,8 +443,11 @@ def _evaluated(state):
         clock.flush(clock.since)
 
 
-def _first(state, batch):
+def _first(iterator, state, batch):
     _start_event(state)
+    loader = next((one for one, info in known() if info is state[0]), None)
+    if loader is not None:
+        learn_length(state[0], fields(loader))
     if not state[0].told_batch:
         state[0].told_batch = True
         from . import environment
@@ -344,13 +466,15 @@ def _ended(iterator, exhausted, evaluating):
     global latest
     latest = None
     clock.here()
-    state = getattr(iterator, "_flatout", None)
+    state = state_of(iterator)
     if not evaluating:
         clock.base, clock.resting, clock.attention = clock.OTHER, -1, True
         clock.switch(clock.OTHER)
         if exhausted and state is not None and state[2] and not state[4]:
             state[4] = True
             state[0].epoch += 1
+            if state[0].batches is None and state[0].latest is state:
+                state[0].batches = state[2]
             duration = (perf_counter_ns() - state[1]) / 1e6
             clock.event("epoch", number=state[0].epoch, duration_ms=duration)
     else:
@@ -358,7 +482,7 @@ def _ended(iterator, exhausted, evaluating):
 
 
 def program_ended():
-    for info in list(_known.values()):
+    for _, info in known():
         if info.latest is not None:
             _epoch(info.latest)
 
@@ -419,26 +543,8 @@ def with_each(value, whole, change):
     raise TypeError(type(value).__name__)
 
 
-def batch_size(batch, depth=0):
-    """Samples in a batch: the first dimension of the first tensor in it."""
-    shape = getattr(batch, "shape", None)
-    if shape is not None:
-        return int(shape[0]) if len(shape) else 0
-    if depth > 3:
-        return 0
-    if isinstance(batch, dict) or hasattr(batch, "values") and hasattr(batch, "keys"):
-        batch = list(batch.values())
-    if isinstance(batch, (list, tuple)):
-        for item in batch[:8]:
-            size = batch_size(item, depth + 1)
-            if size:
-                return size
-        if batch and isinstance(batch[0], (str, bytes, int, float)):
-            return len(batch)
-    return 0
-
-
 def after_fork():
-    global latest
-    latest = None
+    global latest, _asked
+    latest = _asked = None
     newly_fed.clear()
+    _making.clear()

@@ -1,12 +1,13 @@
 """Steps, from the optimizers' global hooks; and which optimizer it is."""
 
-import sys
 import weakref
 
-from .. import clock, coast, device, guard, places, settings
+from .. import clock, coast, device, guard, places, raw, settings
+from ..weave import weave
 from . import evaluation, loader, zeroing
 
-_known = weakref.WeakKeyDictionary()
+# By the optimizer's id: a reference to it, its number and the line that made it.
+_known = {}
 _primary = 0
 _others = 0
 _count = 0
@@ -17,7 +18,7 @@ def install(torch):
 
     def after(self):
         if guard.off:
-            return None
+            return
         try:
             clock.here()
             if clock.attention or clock.resting >= 0 or id(self) != _primary or _others or clock.get_ident() != clock.thread:
@@ -28,13 +29,14 @@ def install(torch):
                 coast.steady += 1
                 if coast.steady >= coast.STEADY and not clock.after_step and not clock.stop_after and not device.waits():
                     loader.may_coast(_primary)
-        except Exception as error:
-            guard.failed(error, "step")
-        return None
+        except BaseException as error:
+            if guard.foreign(error, "step"):
+                raise
 
-    optimizer.register_optimizer_step_post_hook(coast.patched_step(after, guard.compiling))
-    _patch_init(optimizer.Optimizer)
-    _read_directly(torch, optimizer)
+    hook = coast.hook_of_step(after)
+    if weave(optimizer.Optimizer.profile_hook_step, leave=hook, inside="wrapper", traced=True) is None:
+        optimizer.register_optimizer_step_post_hook(_outside(hook, guard.compiling))
+    weave(optimizer.Optimizer.__init__, ("self", "defaults"), enter=making, leave=made)
     zeroing.install(torch, optimizer.Optimizer)
 
 
@@ -50,8 +52,9 @@ def before_steps(functions):
         try:
             for function in tuple(functions):
                 function()
-        except Exception as error:
-            guard.failed(error, "apply")
+        except BaseException as error:
+            if guard.foreign(error, "apply"):
+                raise
         return None
 
     optimizer.register_optimizer_step_pre_hook(before)
@@ -94,45 +97,40 @@ def _look():
     clock.attention = False
 
 
-def _read_directly(torch, module):
-    """Optimizers read their own step counts, two a parameter: past the probe, which has no use for them."""
-    original = getattr(module, "_get_value", None)
-    item = getattr(torch._C.TensorBase, "item", None)
-    if original is None or item is None:
-        return
-    compiling, tensor = guard.compiling, torch.Tensor
+def _outside(hook, compiling):
+    """As a hook that torch calls itself. While the compiler traces a step it must find nothing here to trace."""
 
-    @guard.like(original)
-    def _get_value(x):
-        if compiling() or type(x) is not tensor:
-            return original(x)
-        return item(x)
+    def after(self, args, kwargs):
+        if not compiling():
+            hook(self, None)
 
-    for name, other in list(sys.modules.items()):
-        if name.startswith("torch.optim.") and getattr(other, "_get_value", None) is original:
-            other._get_value = _get_value
+    return after
 
 
-def _patch_init(cls):
-    original = cls.__init__
+def making(self, defaults):
+    if not guard.off:
+        settings.optimizer_defaults(self, defaults)
 
-    @guard.like(original)
-    def __init__(self, params, defaults):
-        if not guard.off:
-            settings.optimizer_defaults(self, defaults)
-        original(self, params, defaults)
-        if not guard.off:
-            remember(self)
-            settings.optimizer_made(self)
 
-    cls.__init__ = __init__
+def made(self, defaults, nothing):
+    if not guard.off:
+        remember(self)
+        settings.optimizer_made(self)
+    return nothing
+
+
+def known():
+    """Optimizers that live."""
+    return [one for one in [entry[0]() for entry in list(_known.values())] if one is not None]
 
 
 @guard.quietly
 def remember(self):
     global _count
     clock.here()
-    _known[self] = (_count, places.user_place(2))
+    for key in [key for key, entry in list(_known.items()) if entry[0]() is None]:
+        _known.pop(key, None)
+    _known[id(self)] = weakref.ref(self), _count, places.user_place(2)
     _count += 1
 
 
@@ -140,15 +138,18 @@ def remember(self):
 def describe(self):
     from . import environment
 
-    number, place = _known.get(self, (_count, None))
+    reference, number, place = _known.get(id(self), (None, _count, None))
+    if reference is not None and reference() is not self:
+        number, place = _count, None
     scope = "optimizer.%d" % number
-    group = self.param_groups[0] if self.param_groups else {}
-    clock.fact("optimizer.class", type(self).__name__, scope, place)
+    groups, parameters = raw.optimized(self)
+    group = groups[0] if groups else {}
+    clock.fact("optimizer.class", raw.name_of(type(self)), scope, place)
     for key in ("fused", "foreach", "capturable"):
-        if key in group:
+        if key in group and (group[key] is None or type(group[key]) is bool):
             clock.fact("optimizer." + key, group[key], scope, place)
-    clock.fact("optimizer.lr", float(group["lr"]) if isinstance(group.get("lr"), (int, float)) else None, scope, place)
-    environment.describe_training(self, scope)
+    clock.fact("optimizer.lr", float(group["lr"]) if type(group.get("lr")) in (int, float) else None, scope, place)
+    environment.describe_training(parameters)
 
 
 def after_fork():

@@ -1,15 +1,23 @@
 """Reads of a tensor's value by the host, and copies between host and device, with the line that asks for them.
 
 On a CUDA tensor the host waits there for the device; on a CPU tensor it does not, and the event says which it was.
+
+No method is replaced. The entry in the dictionary of torch's C class becomes a descriptor that gives the method itself when it is asked of
+the class, so that `torch.Tensor.item` is what it was, in pickles too; asked of a tensor it gives a callable of Python's own C code
+around the method. While the method runs, no frame of the probe is on the stack. Until CUDA is initialized only `item` is followed, for
+the loss.
 """
 
+import gc
 from struct import Struct
 from threading import get_ident
 from time import perf_counter_ns
+from types import MethodType
 
 from .. import clock, guard, places
 from ..clock import BEGUN, SYNC, TRANSFER
 from ..places import _getframe
+from ..weave import weave
 from ..ring import W_LOSS, W_LOSSES, W_STEPS
 
 # What was asked for: by the code that did, where in it, and whether it was on a device: how often, the time, the line, and the code,
@@ -24,68 +32,209 @@ _next = _interval = 0
 # Once a second at first, then rarer: a site's line repeats, and a day of them must stay small.
 SHORTEST_NS, LONGEST_NS = 900_000_000, 10_000_000_000
 
-READS = {
-    "item": "item",
-    "tolist": "tolist",
-    "numpy": "numpy",
-    "cpu": "cpu",
-    "__bool__": "bool",
-    "__float__": "float",
-    "__int__": "int",
-    "__repr__": "print",
-}
+# Methods without arguments, and those that may have some.
+READS = {"item": "item", "tolist": "tolist", "__bool__": "bool", "__float__": "float", "__int__": "int"}
+COPIES = {"cpu": "cpu", "numpy": "numpy", "to": "to", "cuda": "to"}
+_torch = _base = _is_cuda = _requires_grad = _mode_enabled = None
+_plain = ()
 
 
 def install(torch):
-    for name, what in READS.items():
-        _patch_read(torch.Tensor, name, what)
-    # Without a device there is nothing to copy to: as long as none is awake, copies are torch's own.
-    if hasattr(torch.cuda, "_lazy_call"):
-        torch.cuda._lazy_call(lambda: patch_copies(torch))
-    else:
-        patch_copies(torch)
-    _patch_wait(torch.cuda, "synchronize")
-    _patch_wait(torch.cuda.Stream, "synchronize")
-    _patch_wait(torch.cuda.Event, "synchronize")
+    global _torch, _base, _is_cuda, _requires_grad, _mode_enabled, _plain
+    _torch, _base = torch, torch._C.TensorBase
+    _plain = (torch.Tensor, torch.nn.Parameter)
+    _is_cuda, _requires_grad = _base.is_cuda.__get__, _base.requires_grad.__get__
+    _mode_enabled = torch._C._is_torch_function_mode_enabled
+    _follow({"item": Read("item", "item")})
+    torch.cuda._lazy_call(device_awake)
     clock.flushers.append(flush)
     clock.settlers.append(store_loss)
 
 
-def _patch_read(cls, name, what):
-    original = getattr(cls, name)
-    is_item = what == "item"
-    prints = what == "print"
-    compiling = guard.compiling
-    sites = _asked.setdefault(what, {})
+def _follow(readers):
+    """Puts descriptors into the dictionary of torch's C class, which Python's own `setattr` refuses."""
+    (entries,) = gc.get_referents(vars(_base))
+    import ctypes
 
-    def read(self, *args, **kwargs):
-        global _inside, _loss, _losses
-        if compiling() or _inside or guard.off or (prints and not self.is_cuda):
-            return original(self, *args, **kwargs)
-        _inside = True
-        begin = perf_counter_ns()
+    entries.update(readers)
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(_base))
+
+
+@guard.quietly
+def device_awake():
+    """CUDA is initialized: from now on reads wait for the device."""
+    readers = {name: Read(name, what) for name, what in READS.items() if name != "item"}
+    readers.update({name: Copy(name, what) for name, what in COPIES.items()})
+    _follow(readers)
+    weave(_torch.Tensor.__repr__, enter=printing, leave=printed, fail=not_printed)
+    weave(_torch.cuda.synchronize, (), enter=waiting, leave=waited, fail=stopped)
+    weave(_torch.cuda.Stream.synchronize, enter=waiting, leave=waited, fail=stopped)
+    weave(_torch.cuda.Event.synchronize, enter=waiting, leave=waited, fail=stopped)
+    _read_directly()
+
+
+def _read_directly():
+    """Optimizers read their own step counts, two per parameter: without the probe, which has no use for them."""
+    from torch.optim import optimizer
+
+    original, item = getattr(optimizer, "_get_value", None), vars(_base)["item"].original
+    if original is not None:
+        weave(original, (), instead_of="item", instead=item)
+
+
+class Read:
+    """A method without arguments that reads a tensor's value."""
+
+    __slots__ = ("original", "what", "is_item", "sites")
+
+    def __init__(self, name, what):
+        self.original, self.what, self.is_item = vars(_base)[name], what, name == "item"
+        self.sites = _asked.setdefault(what, {})
+
+    def __get__(self, tensor, owner=None):
+        original = self.original
+        if tensor is None:
+            return original
+        if type(tensor) not in _plain or _inside or guard.off or _mode_enabled():
+            return original.__get__(tensor)
         try:
-            value = original(self, *args, **kwargs)
-        finally:
-            _inside = False
-        try:
-            # As `seen`, without the way there: many loops read a loss at every step.
-            end, frame, on = perf_counter_ns(), _getframe(1), self.is_cuda
-            if on and get_ident() == clock.thread:
-                clock.span(SYNC, begin, end)
-            site = sites.get((id(frame.f_code), frame.f_lasti, on)) or site_of(sites, on, frame)
+            on, frame = _is_cuda(tensor), _getframe(1)
+            site = self.sites.get((id(frame.f_code), frame.f_lasti, on)) or site_of(self.sites, on, frame)
             site[0] += 1
-            site[1] += end - begin
-            if is_item and type(value) is float and self.requires_grad:
-                _loss = value
-                _losses += 1
-                if not clock.coasting:
-                    store_loss()
-        except Exception as error:
-            guard.failed(error, what)
+            if on:
+                loss = self.is_item and _requires_grad(tensor)
+                return map(Ending(site, loss), map(original, (tensor,))).__next__
+            if self.is_item and _requires_grad(tensor):
+                return map(loss_read, map(original, (tensor,))).__next__
+        except BaseException as error:
+            if guard.foreign(error, self.what):
+                raise
+        return original.__get__(tensor)
+
+
+class Ending:
+    """Called with the value that was read, right after."""
+
+    __slots__ = ("site", "loss", "begin")
+
+    def __init__(self, site, loss):
+        self.site, self.loss, self.begin = site, loss, perf_counter_ns()
+
+    def __call__(self, value):
+        end = perf_counter_ns()
+        try:
+            self.site[1] += end - self.begin
+            if get_ident() == clock.thread:
+                clock.span(SYNC, self.begin, end)
+            if self.loss:
+                loss_read(value)
+        except BaseException as error:
+            if guard.foreign(error, "read"):
+                raise
         return value
 
-    setattr(cls, name, guard.like(original)(read))
+
+def loss_read(value):
+    global _loss, _losses
+    if type(value) is float:
+        _loss = value
+        _losses += 1
+        if not clock.coasting:
+            store_loss()
+    return value
+
+
+class Copy:
+    """A method with arguments that may copy between host and device. Here a function of the probe is around the call: only the result
+    says what was copied."""
+
+    __slots__ = ("original", "around")
+
+    def __init__(self, name, what):
+        self.original = vars(_base)[name]
+        self.around = timed_copy(self.original, what)
+
+    def __get__(self, tensor, owner=None):
+        if tensor is None:
+            return self.original
+        if type(tensor) not in _plain or _inside or guard.off or _mode_enabled():
+            return self.original.__get__(tensor)
+        return MethodType(self.around, tensor)
+
+
+def timed_copy(original, what):
+    def copy(tensor, *args, **kwargs):
+        begin = perf_counter_ns()
+        try:
+            result = original(tensor, *args, **kwargs)
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__.tb_next
+            raise
+        try:
+            on = _is_cuda(tensor)
+            if type(result) not in _plain or on is not _is_cuda(result):
+                copied(what, on, begin, _getframe(1))
+        except BaseException as error:
+            if guard.foreign(error, what):
+                raise
+        return result
+
+    return copy
+
+
+def copied(what, on, begin, frame):
+    end = perf_counter_ns()
+    if on:
+        seen("to-cpu" if what == "to" else what, True, begin, end, frame)
+    elif clock.coasting and get_ident() == clock.thread:
+        # As `clock.span`, without the way there: a steady step has some of these.
+        clock.log.extend((begin * 8 + BEGUN, end * 8 + TRANSFER))
+    elif get_ident() == clock.thread:
+        clock.span(TRANSFER, begin, end)
+
+
+# The prints and waits under way on the training thread: when each began.
+_begun = []
+
+
+def printing(tensor):
+    global _inside
+    if not _inside and not guard.off and get_ident() == clock.thread and type(tensor) in _plain and not _mode_enabled():
+        if _is_cuda(tensor):
+            _inside = True
+            _begun.append((id(tensor), perf_counter_ns()))
+
+
+def printed(tensor, text):
+    global _inside
+    if _begun and _begun[-1][0] == id(tensor) and get_ident() == clock.thread:
+        _inside = False
+        told("print", _begun.pop()[1], _getframe(1))
+    return text
+
+
+def not_printed(tensor):
+    printed(tensor, None)
+
+
+def waiting(thing=None):
+    if not guard.off and get_ident() == clock.thread:
+        _begun.append((id(thing), perf_counter_ns()))
+
+
+def waited(*thing_and_result):
+    stopped(thing_and_result[0] if len(thing_and_result) > 1 else None)
+    return thing_and_result[-1]
+
+
+def stopped(thing=None):
+    if _begun and _begun[-1][0] == id(thing) and get_ident() == clock.thread:
+        told("synchronize", _begun.pop()[1], _getframe(1))
+
+
+@guard.quietly
+def told(what, begin, frame):
+    seen(what, True, begin, perf_counter_ns(), frame)
 
 
 def store_loss():
@@ -123,63 +272,6 @@ def site_of(sites, on, frame):
     if frame is None and not on:
         sites[id(near.f_code), near.f_lasti, on] = site
     return site
-
-
-@guard.quietly
-def patch_copies(torch):
-    _patch_copy(torch.Tensor, "to")
-    _patch_copy(torch.Tensor, "cuda")
-
-
-def _patch_copy(cls, name):
-    original = getattr(cls, name)
-    compiling = guard.compiling
-
-    def copy(self, *args, **kwargs):
-        if compiling() or _inside or guard.off:
-            return original(self, *args, **kwargs)
-        begin = perf_counter_ns()
-        result = original(self, *args, **kwargs)
-        try:
-            if self.is_cuda is not result.is_cuda:
-                if clock.coasting and result.is_cuda and get_ident() == clock.thread:
-                    # As `clock.span`, without the way there: a steady step has some of these.
-                    clock.log.extend((begin * 8 + BEGUN, perf_counter_ns() * 8 + TRANSFER))
-                else:
-                    copied(result, begin)
-        except Exception as error:
-            guard.failed(error, name)
-        return result
-
-    setattr(cls, name, guard.like(original)(copy))
-
-
-def copied(result, begin):
-    end = perf_counter_ns()
-    if not result.is_cuda:
-        seen("to-cpu", True, begin, end, _getframe(2))
-    elif get_ident() == clock.thread:
-        clock.span(TRANSFER, begin, end)
-
-
-def _patch_wait(owner, name):
-    original = getattr(owner, name, None)
-    if original is None:
-        return
-    compiling = guard.compiling
-
-    def synchronize(*args, **kwargs):
-        if compiling() or guard.off:
-            return original(*args, **kwargs)
-        begin = perf_counter_ns()
-        result = original(*args, **kwargs)
-        try:
-            seen("synchronize", True, begin, perf_counter_ns(), _getframe(1))
-        except Exception as error:
-            guard.failed(error, "synchronize")
-        return result
-
-    setattr(owner, name, guard.like(original)(synchronize))
 
 
 def flush(last=False):

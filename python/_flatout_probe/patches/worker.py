@@ -4,87 +4,86 @@ import os
 from time import perf_counter_ns
 
 from .. import clock, coast, guard
+from ..weave import weave
 from ..ring import L_BATCHES, L_COLLATE, L_EVAL_BATCHES, L_FETCH, L_NUMBER, L_PREPARED, LOADER_SLOTS, LOADER_WORDS, W_LOADERS
 
-_collated = 0
+# When the fetch under way began, when its collating did, and how many are under way within each other.
+_begun = _collating = _depth = 0
+# Of a worker: its loader's number plus one.
+_worker_of = None
 # In the training process itself timing costs the steps. While its loop coasts, after so many batches, of quick ones one is timed now
-# and then and counts for all; in between the class has its own function back.
+# and then and counts for all; in between the function has its own code back.
 ALL, QUICK_NS = 64, 5_000_000
 _fetched = 0
+_woven = []
 _at_rest = []
 
 
 def install(torch):
     from torch.utils.data._utils import fetch
 
-    _patch_init(fetch._BaseDatasetFetcher)
     for cls in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
-        _patch_fetch(cls)
+        hooks = {"enter": begin, "leave": end, "fail": failed, "argument_of": "collate_fn", "argument": collate}
+        _woven.append(weave(cls.fetch, **hooks))
 
 
-def _patch_init(cls):
-    original = cls.__init__
-
-    @guard.like(original)
-    def __init__(self, dataset, auto_collation, collate_fn, drop_last):
-        if not guard.off:
-            from . import loader
-
-            number = loader.starting or int(os.environ.get("FLATOUT_LOADER") or 0)
-            self._flatout_slot = number
-        original(self, dataset, auto_collation, collate_fn, drop_last)
-
-    cls.__init__ = __init__
+def begin(fetcher):
+    global _depth, _begun, _collating
+    if clock.get_ident() == clock.thread:
+        _depth += 1
+        if _depth == 1:
+            _begun, _collating = perf_counter_ns(), 0
 
 
-def timed(collate_fn):
-    def collate(data):
-        global _collated
-        begin = perf_counter_ns()
-        try:
-            return collate_fn(data)
-        finally:
-            _collated = perf_counter_ns() - begin
-
-    return collate
+def collate(data):
+    global _collating
+    if _depth == 1 and clock.get_ident() == clock.thread:
+        _collating = perf_counter_ns()
+    return data
 
 
-def _patch_fetch(cls):
-    original = cls.fetch
+def failed(fetcher):
+    global _depth
+    if _depth and clock.get_ident() == clock.thread:
+        _depth -= 1
 
-    @guard.like(original)
-    def fetch(self, possibly_batched_index):
-        global _collated, _fetched
-        own = getattr(self, "collate_fn", None)
-        if guard.off or own is None:
-            return original(self, possibly_batched_index)
-        _collated = 0
-        self.collate_fn = timed(own)
-        begin = perf_counter_ns()
-        try:
-            data = original(self, possibly_batched_index)
-        finally:
-            self.collate_fn = own
-        try:
-            total = perf_counter_ns() - begin
-            count(getattr(self, "_flatout_slot", 0), total, _collated)
-            _fetched += 1
-            if _fetched > ALL and total < QUICK_NS and clock.coasting and coast.fetching and cls.fetch is fetch:
-                cls.fetch = original
-                _at_rest.append((cls, original, fetch))
-        except Exception as error:
-            guard.failed(error, "fetch")
+
+def end(fetcher, data):
+    global _depth, _fetched
+    if not _depth or clock.get_ident() != clock.thread:
         return data
+    _depth -= 1
+    if guard.off or _depth:
+        return data
+    try:
+        now = perf_counter_ns()
+        count(slot(), now - _begun, now - _collating if _collating else 0)
+        _fetched += 1
+        if _fetched > ALL and now - _begun < QUICK_NS and clock.coasting and coast.fetching:
+            _at_rest.extend(woven for woven in _woven if woven is not None and woven not in _at_rest)
+            for woven in _at_rest:
+                woven.rest()
+    except BaseException as error:
+        if guard.foreign(error, "fetch"):
+            raise
+    return data
 
-    cls.fetch = fetch
+
+def slot():
+    """The loader that the fetch is for, by its number plus one; 0 where nobody said."""
+    global _worker_of
+    from . import loader
+
+    if _worker_of is None:
+        told = loader.starting or int(os.environ.get("FLATOUT_LOADER") or 0)
+        _worker_of = told if clock.in_worker() else 0
+    return _worker_of or coast.number() or loader.number()
 
 
 def time_one():
     """The next batch is timed again."""
     while _at_rest:
-        cls, original, fetch = _at_rest.pop()
-        if cls.fetch is original:
-            cls.fetch = fetch
+        _at_rest.pop().wake()
 
 
 def count(loader, total, collate):
@@ -104,3 +103,8 @@ def count(loader, total, collate):
     words[at + L_FETCH] += max(total - collate, 0) * times
     words[at + L_COLLATE] += collate * times
     words[at + L_PREPARED] += times
+
+
+def after_fork():
+    global _depth, _worker_of
+    _depth, _worker_of = 0, None

@@ -5,6 +5,7 @@ from statistics import median
 from time import perf_counter_ns
 
 from .. import clock, guard, places, settings
+from ..weave import weave
 
 # The first calls are passed over: caches fill, and before the first backward there is nothing to fill with zeros.
 TIMED = range(8, 20)
@@ -13,43 +14,49 @@ PATIENCE = 500
 _torch = None
 _calls = 0
 _spans = []
+_begun = None
+_woven = None
 
 
 def install(torch, cls):
-    global _torch
+    global _torch, _woven
     _torch = torch
+    _woven = weave(cls.zero_grad, ("self", "set_to_none"), enter=begin, leave=end)
+    if "zero_grad.set_to_none" in settings.values:
+        _wrap(cls)
+
+
+def _wrap(cls):
+    """The setting of `--apply` takes the place of the program's argument."""
     original = cls.zero_grad
-    compiling = guard.compiling
 
     @guard.like(original)
     def zero_grad(self, set_to_none=True):
-        global _calls
-        if compiling() or guard.off:
-            return original(self, set_to_none)
-        set_to_none = settings.values.get("zero_grad.set_to_none", set_to_none)
-        _calls += 1
-        if _calls == 1:
-            tell(set_to_none)
-        if set_to_none or _calls < TIMED.start:
-            result = original(self, set_to_none)
-        else:
-            result = timed(self, original)
-        if done(set_to_none) and "zero_grad.set_to_none" not in settings.values and cls.zero_grad is zero_grad:
-            cls.zero_grad = original
-        return result
+        return original(self, set_to_none if guard.off else settings.values["zero_grad.set_to_none"])
 
     cls.zero_grad = zero_grad
 
 
-def timed(self, original):
-    """One filling with its time: on a device between two events, which are read later."""
-    if _calls not in TIMED:
-        return original(self, False)
-    begin = mark()
-    result = original(self, False)
-    if begin is not None:
-        _spans.append((begin, mark()))
-    return result
+def begin(optimizer, set_to_none):
+    """Times one filling: on a device between two events, which are read later."""
+    global _calls, _begun
+    if guard.off:
+        return
+    _calls += 1
+    if _calls == 1:
+        tell(set_to_none is True or set_to_none == 1)
+    _begun = mark() if not set_to_none and _calls in TIMED else None
+
+
+def end(optimizer, set_to_none, nothing):
+    global _begun
+    if not guard.off:
+        if _begun is not None:
+            _spans.append((_begun, mark()))
+            _begun = None
+        if done(set_to_none):
+            _woven.rest()
+    return nothing
 
 
 @guard.quietly
