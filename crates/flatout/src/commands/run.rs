@@ -116,10 +116,14 @@ fn conclude(
     }
     if !quiet {
         let colour = context.colour_on_stderr();
-        eprint!(
-            "\n{}",
-            text::diagnosis(&diagnosis, context.language, text::readable_width(None), colour)
-        );
+        // One screen; everything with `-v`.
+        let show = if context.verbose > 0 {
+            text::diagnosis
+        } else {
+            text::summary
+        };
+        let width = text::readable_width(None);
+        eprint!("\n{}", show(&diagnosis, context.language, width, colour));
         if options.profile && data.profile.is_none() {
             eprintln!("{}", context.say(&no_profile(&data)));
         }
@@ -127,6 +131,7 @@ fn conclude(
             eprintln!("{}", context.say(&line));
         }
         eprintln!("{}", context.say(&place(outcome, folder)));
+        eprintln!("{}", context.say(&text::next_command(&diagnosis)));
     }
     Ok(())
 }
