@@ -27,8 +27,8 @@ rings): it is stopped and let go on, block by block.
 
 `--inside SECONDS` asks the narrowest question: how long a step's calls into the probe take, each timed where it is called, between a
 step's arithmetic and the next, so with the caches as the arithmetic left them. What others do to the machine then hits microseconds
-instead of milliseconds. Without what they stand for: `__next__`, reads, and copies to a device; whole: the hook after the optimizer. On a
-GPU most of it passes while the device is busy, so a step grows by less.
+instead of milliseconds. These are the hooks in `__next__`, before and after a batch, and the one after the optimizer's step. On a GPU most
+of it passes while the device is busy, so a step grows by less.
 
 Printed: the step alone, then per arm the median over rounds of the median difference of paired blocks, with a 95% interval
 by bootstrap over rounds and the blocks in them. `--keep` appends the rounds to a file, `--show` counts several files together.
@@ -55,30 +55,24 @@ WARM_GPU_STEPS = 15
 
 
 def probe_switch(torch, device):
-    """Puts torch's own functions back, and the probe's again: those of every step."""
-    from torch.optim import optimizer
-    from torch.utils.data import dataloader
-
-    owners = [dataloader._BaseDataLoaderIter]
-    if device == "cuda":
-        owners.append(torch.Tensor)
-    patched = [
-        (owner, name, value, value.__wrapped__)
-        for owner in owners
-        for name, value in list(vars(owner).items())
-        if getattr(getattr(value, "__code__", None), "co_filename", "") == "<flatout>" and hasattr(value, "__wrapped__")
-    ]
-    hooks = [optimizer._global_optimizer_pre_hooks, optimizer._global_optimizer_post_hooks]
-    kept = [dict(each) for each in hooks]
-    if len(patched) < (10 if device == "cuda" else 1) or not any(kept):
+    """Takes the probe's hooks out of torch's functions, and puts them in again: those of every step."""
+    woven = sys.modules["_flatout_probe.weave"].known if "_flatout_probe.weave" in sys.modules else {}
+    after, sync = woven.get("Optimizer.profile_hook_step"), sys.modules.get("_flatout_probe.patches.sync")
+    functions = [one for name, one in woven.items() if name == "_BaseDataLoaderIter.__next__"]
+    if after is None or not functions:
         raise SystemExit("no probe in this process")
+    # A step's own function is made from the woven one: only its hook can be exchanged.
+    hook = after.leave
+    ours = {name: one for name, one in vars(torch._C.TensorBase).items() if type(one).__module__ == sync.__name__}
+    if len(ours) < (9 if device == "cuda" else 1):
+        raise SystemExit("the probe does not follow the device")
+    own = {name: one.original for name, one in ours.items()}
 
     def switch(on):
-        for owner, name, ours, own in patched:
-            setattr(owner, name, ours if on else own)
-        for each, ours in zip(hooks, kept):
-            each.clear()
-            each.update(ours if on else {})
+        for one in functions:
+            one.wake() if on else one.rest()
+        after.leave = hook if on else lambda optimizer, result: result
+        sync._follow(ours if on else own)
 
     return switch
 
@@ -91,54 +85,22 @@ def outside_switch():
 
 def time_inside(torch):
     """Times the probe's own part of whatever of a step it is in; gives the lists that fill with nanoseconds, by name."""
-    from torch.optim import optimizer
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
-
-    now, times = time.perf_counter_ns, {}
-
-    def put_in(function, own, timed):
-        for cell in function.__closure__ or ():
-            inner = cell.cell_contents
-            if inner is own:
-                cell.cell_contents = timed
-            elif getattr(getattr(inner, "__code__", None), "co_filename", "") == "<flatout>":
-                put_in(inner, own, timed)
-
-    def less_its_own(owner, name, title):
-        """A patched function, without the time in what it stands for."""
-        patched, spent = getattr(owner, name), [0]
-        own, found = patched.__wrapped__, times.setdefault(title, [])
-
-        def torchs(*arguments, **named):
-            begin = now()
-            result = own(*arguments, **named)
-            spent[0] += now() - begin
-            return result
-
-        def whole(*arguments, **named):
-            spent[0], begin = 0, now()
-            result = patched(*arguments, **named)
-            found.append(now() - begin - spent[0])
-            return result
-
-        put_in(patched, own, torchs)
-        setattr(owner, name, whole)
+    woven, now, times = sys.modules["_flatout_probe.weave"].known, time.perf_counter_ns, {}
 
     def timed(hook, found):
-        def after(*arguments):
+        def inside(*arguments):
             begin = now()
-            hook(*arguments)
+            result = hook(*arguments)
             found.append(now() - begin)
+            return result
 
-        return after
+        return inside
 
-    less_its_own(_BaseDataLoaderIter, "__next__", "next")
-    if hasattr(torch.Tensor.to, "__wrapped__"):
-        less_its_own(torch.Tensor, "to", "copies")
-    less_its_own(torch.Tensor, "item", "reads")
-    hooks, times["after"] = optimizer._global_optimizer_post_hooks, []
-    for key, hook in list(hooks.items()):
-        hooks[key] = timed(hook, times["after"])
+    for name, title in (("_BaseDataLoaderIter.__next__", "next"), ("Optimizer.profile_hook_step", "after")):
+        one, found = woven[name], times.setdefault(title, [])
+        for hook in ("enter", "leave"):
+            if getattr(one, hook) is not None:
+                setattr(one, hook, timed(getattr(one, hook), found))
     return times
 
 

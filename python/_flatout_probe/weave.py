@@ -18,6 +18,8 @@ _COMPILING = "torch.compiler.is_dynamo_compiling()"
 # A statement may go on for this many lines after the last one that has code.
 _TAIL = 40
 _files = {}
+# What is woven, by the function's qualified name.
+known = {}
 
 
 class Woven:
@@ -61,6 +63,7 @@ def weave(function, names=("self",), enter=None, leave=None, fail=None, inside=N
     except (OSError, SyntaxError, ValueError, LookupError, StopIteration):
         return None
     woven.wake()
+    known[function.__qualname__] = woven
     return woven
 
 

@@ -6,6 +6,8 @@ import types
 
 import pytest
 
+from conftest import KEEPS_FRAMES
+
 torch = pytest.importorskip("torch")
 
 from _flatout_probe import guard, raw, weave  # noqa: E402
@@ -111,6 +113,7 @@ def test_ends_of_the_program_pass(on, error):
     assert not guard.off
 
 
+@KEEPS_FRAMES
 def test_errors_of_a_signal_handler_pass(on, tmp_path):
     scope = {}
     exec(compile(textwrap.dedent("def handler():\n    raise ValueError"), str(tmp_path / "user.py"), "exec"), scope)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, both, environment, flatout
+from conftest import KEEPS_FRAMES, ROOT, both, environment, flatout
 
 # Not `sys.meta_path`: until torch is imported, the probe's finder is in it.
 STATE = "import sys; print(sys.path, sys.flags, sorted(sys.modules), sys.path_hooks, sorted(sys.path_importer_cache))"
@@ -117,7 +117,7 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=KEEPS_FRAMES if kind == "ends" else ()) for kind in OWN])
 def test_own_startup_file(tmp_path, kind):
     write(tmp_path, {"own/sitecustomize.py": OWN[kind]})
     script = "import sys; print(sys.path, sys.modules.get('sitecustomize'), sorted(sys.modules))"

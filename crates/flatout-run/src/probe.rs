@@ -158,13 +158,19 @@ pub fn without_site(command: &[OsString]) -> bool {
     let Some((program, arguments)) = command.split_first() else {
         return false;
     };
-    let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
+    let name = Path::new(program)
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
     if !name.starts_with("python") && !name.starts_with("pypy") {
         return false;
     }
     let mut arguments = arguments.iter().map(|argument| argument.to_string_lossy());
     while let Some(argument) = arguments.next() {
-        let Some(letters) = argument.strip_prefix('-').filter(|letters| !letters.starts_with('-')) else {
+        let Some(letters) = argument
+            .strip_prefix('-')
+            .filter(|letters| !letters.starts_with('-'))
+        else {
             return false;
         };
         for (at, letter) in letters.char_indices() {
@@ -191,8 +197,17 @@ mod tests {
     #[test]
     fn sees_python_without_site() {
         let without = |line: &str| without_site(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
-        assert!(without("python -S x.py") && without("/usr/bin/python3.12 -X dev -IS -c 1") && without("python -bSu"));
-        assert!(!without("python x.py -S") && !without("python -c S") && !without("sh -S") && !without("python -WS x.py"));
+        assert!(
+            without("python -S x.py")
+                && without("/usr/bin/python3.12 -X dev -IS -c 1")
+                && without("python -bSu")
+        );
+        assert!(
+            !without("python x.py -S")
+                && !without("python -c S")
+                && !without("sh -S")
+                && !without("python -WS x.py")
+        );
         assert!(!without("python -m S -S") && !without("python --help -S"));
     }
 
