@@ -296,6 +296,18 @@ fn weighed(samples: &[&StackCount], window: &Window) -> Vec<Span> {
         Some(phase) => window.seconds(phase),
         None => window.unexplained_s(),
     };
+    let unseen = window
+        .phase_s
+        .iter()
+        .filter(|(phase, _)| window.steps > 0 && !sampled.contains_key(&Some(**phase)))
+        .map(|(phase, seconds)| Span {
+            activity: activity::of_phase(*phase),
+            phase: Some(*phase),
+            gpu: None,
+            gil: false,
+            seconds: *seconds,
+            frames: Vec::new(),
+        });
     samples
         .iter()
         .filter_map(|stack| {
@@ -315,6 +327,7 @@ fn weighed(samples: &[&StackCount], window: &Window) -> Vec<Span> {
                 frames,
             })
         })
+        .chain(unseen)
         .collect()
 }
 

@@ -2,10 +2,11 @@
 //! `rules/lines` is one of them; what none recognizes stays a line with its share.
 
 use crate::account::activity::Activity;
-use crate::account::center::Center;
+use crate::account::center::{Center, in_backward, in_optimizer};
 use crate::advice;
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
+use crate::lines::in_module;
 use flatout_core::{Confidence, Evidence, Message, Place, message, units};
 use flatout_telemetry::Phase;
 
@@ -25,6 +26,7 @@ pub enum Known {
     ModelCopied,
     PythonLoopInStep,
     CostlyOperator,
+    HiddenSync,
     HostWork,
 }
 
@@ -114,7 +116,8 @@ fn step_costs<'a>(analysis: &'a Analysis<'_>) -> Vec<Cost<'a>> {
             let generic = matches!(other.known, Known::HostWork | Known::PythonLoopInStep);
             generic && (other.center.hot == center.hot || other.center.site == center.site)
         };
-        let looped = cost(center, Known::PythonLoopInStep, center.seconds);
+        let mut looped = cost(center, Known::PythonLoopInStep, center.seconds);
+        looped.goes_s += backward_of(analysis, center);
         match found.iter_mut().find(same) {
             Some(other) if center.seconds >= other.seconds => *other = looped,
             Some(other) if center.seconds >= other.seconds * 0.5 => other.known = Known::PythonLoopInStep,
@@ -146,11 +149,79 @@ fn step_costs<'a>(analysis: &'a Analysis<'_>) -> Vec<Cost<'a>> {
         let same = |other: &&Center| other.places().contains(&center.hot.place());
         !known.iter().any(same) && !is_the_models(center)
     });
+    let syncs = syncs_per_step(analysis) >= SYNCS;
     let operators: Vec<Cost> = operators
-        .map(|center| cost(center, Known::CostlyOperator, center.seconds))
+        .map(|center| {
+            let known = if syncs && waits_for_the_device(center) {
+                Known::HiddenSync
+            } else {
+                Known::CostlyOperator
+            };
+            cost(center, known, center.seconds)
+        })
         .collect();
     found.extend(operators);
     found
+}
+
+/// From this many waits per step on, they hold the step up.
+const SYNCS: f64 = 2.5;
+
+/// Times per step that the host waits for a stream of the GPU, from traces.
+fn syncs_per_step(analysis: &Analysis) -> f64 {
+    let windows = &analysis.data.windows;
+    let waits: u64 = windows
+        .iter()
+        .flat_map(|window| &window.syncs)
+        .filter(|sync| sync.name == "stream")
+        .map(|sync| sync.count)
+        .sum();
+    let steps: u64 = windows.iter().map(|window| window.steps).sum();
+    if steps > 0 {
+        waits as f64 / steps as f64
+    } else {
+        0.0
+    }
+}
+
+/// Whether the line needs a value from the device to go on.
+fn waits_for_the_device(center: &Center) -> bool {
+    const MARKS: [&str; 14] = [
+        ".any()",
+        ".all()",
+        "nonzero",
+        ".item()",
+        ".tolist()",
+        "bool(",
+        "if ",
+        "while ",
+        "unique",
+        "masked_select",
+        "mask]",
+        ".cpu()",
+        "assert ",
+        "float(",
+    ];
+    let text = center.text().unwrap_or_default();
+    MARKS.iter().any(|mark| text.contains(mark))
+}
+
+/// The part of backward that belongs to a loop in forward: what the loop launches one by one, backward does again.
+fn backward_of(analysis: &Analysis, center: &Center) -> f64 {
+    let Some(account) = &analysis.account else {
+        return 0.0;
+    };
+    let sum = |keep: &dyn Fn(&crate::account::Span) -> bool| {
+        let kept = account.spans.iter().filter(|span| keep(span));
+        kept.map(|span| span.seconds).sum::<f64>()
+    };
+    let backward = sum(&|span| in_backward(span) && !span.activity.on_gpu());
+    let forward =
+        sum(&|span| in_module(span) && !in_backward(span) && !in_optimizer(span) && !span.activity.on_gpu());
+    if forward <= 0.0 {
+        return 0.0;
+    }
+    backward * (center.seconds / forward).min(1.0)
 }
 
 /// Operators that models are made of: a line with one of them is expected to take time.
@@ -422,13 +493,14 @@ fn build(analysis: &Analysis, cost: &Cost, id: &str) -> Option<Candidate> {
     let share = cost.seconds / wall_s;
     let limit = match cost.known {
         Known::PythonLoopInStep | Known::CostlyOperator => LOOP_SHARE,
+        Known::HiddenSync => WARNING_SHARE,
         _ => WARNING_SHARE,
     };
     if share < limit || !share.is_finite() {
         return None;
     }
     let line = cost.center.hot.place();
-    let certain = cost.goes_s * CERTAIN;
+    let certain = cost.goes_s.min(cost.seconds) * CERTAIN;
     let (stretch, other) = match cost.part {
         Part::Batch => (Stretch::Data, Stretch::Dispatch),
         Part::Step if cost.center.between_steps_s * 2.0 >= cost.center.seconds => {
@@ -459,7 +531,7 @@ fn build(analysis: &Analysis, cost: &Cost, id: &str) -> Option<Candidate> {
             "ms",
         )))
         .claims(stretch, reach(analysis, cost), certain, cost.goes_s)
-        .explains(cost.seconds)
+        .explains(cost.seconds.max(cost.goes_s))
         .or_in(other);
     for place in cost.center.places() {
         candidate = candidate.place(Some(&place));
@@ -476,11 +548,11 @@ fn reach(analysis: &Analysis, cost: &Cost) -> Reach {
     };
     match (cost.part, cost.known) {
         (_, Known::HostWork | Known::CostlyOperator) => Reach::Likely,
+        (_, Known::HiddenSync) => Reach::Specific,
         (Part::Batch, Known::PythonLoopPerSample | Known::ImageDecodedLarge) if hidden_by_workers() => {
             Reach::Likely
         }
-        (Part::Batch, _) => Reach::Measured,
-        (Part::Step, _) => Reach::Specific,
+        (Part::Batch | Part::Step, _) => Reach::Measured,
     }
 }
 
@@ -547,6 +619,10 @@ fn title(cost: &Cost, share: f64) -> Message {
                 zh: "{at} 的 Python 循环 `{header}` 占 {shown} 的时间"
             )
         }
+        (Known::HiddenSync, _) => message!(
+            en: "The host waits for the GPU inside the step at {at}: {shown} of the time",
+            zh: "主机在一步之内于 {at} 等待 GPU：占 {shown} 的时间"
+        ),
         (Known::CostlyOperator, _) => message!(
             en: "An operator at {at} takes {shown} of the time: is it needed in every step?",
             zh: "{at} 的算子占 {shown} 的时间：每一步都需要它吗？"
@@ -645,6 +721,10 @@ fn fix(cost: &Cost) -> Message {
         (Known::PythonLoopInStep, _) => message!(
             en: "Replace the loop by one operation over the whole dimension (batched matmul, cumsum, gather, nn.LSTM, vmap)",
             zh: "用对整个维度的一次运算代替循环（批量 matmul、cumsum、gather、nn.LSTM、vmap）"
+        ),
+        (Known::HiddenSync, _) => message!(
+            en: "Keep the decision on the device (torch.where, clamp, masks by multiplication), or check every N steps",
+            zh: "把判断留在设备上（torch.where、clamp、乘以掩码），或每 N 步检查一次"
         ),
         (Known::CostlyOperator, _) => message!(
             en: "Compute it once before the loop if it does not change, use a cheaper operator (an embedding for a one-hot product), or do it every N steps",

@@ -73,7 +73,8 @@ impl Lines {
                     && matches!(library_below(span), Library::None)
             }),
             operators: single_lines(account, data, |span| {
-                of_the_step(span) && span.activity == Activity::Operators && !calls_module(span)
+                let computes = matches!(span.activity, Activity::Operators | Activity::GpuComputing);
+                of_the_step(span) && computes && !calls_module(span)
             }),
             helpers: helpers(account, data, |span| {
                 of_the_step(span) && !in_module(span) && is_work(span)
@@ -164,7 +165,10 @@ fn is_the_step(center: &Center) -> bool {
 
 /// Between the batch and the next one, in no phase with rules of its own.
 fn in_step(span: &Span) -> bool {
-    matches!(span.phase, Some(Phase::Compute | Phase::Other) | None) && span.activity != Activity::Descheduled
+    matches!(
+        span.phase,
+        Some(Phase::Compute | Phase::Other | Phase::Sync) | None
+    ) && span.activity != Activity::Descheduled
 }
 
 /// Whether the span is something beside the training of the model: the user's own Python, another library, files, waiting.

@@ -65,6 +65,7 @@ rules! {
         model_copied_every_step,
         python_loop_in_step,
         costly_operator,
+        hidden_synchronization,
     }
     launch {
         batch_too_small,

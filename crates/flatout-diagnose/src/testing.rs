@@ -5,7 +5,7 @@ use crate::candidate::Candidate;
 use flatout_core::cpus::UsableCpus;
 use flatout_core::histogram::Histogram;
 use flatout_core::{Finding, Kind, Place};
-use flatout_telemetry::record::{Blocked, SourceLine, SourceLoop, StackCount};
+use flatout_telemetry::record::{Blocked, GpuWindow, NamedTime, SourceLine, SourceLoop, StackCount};
 use flatout_telemetry::record::{ExitInfo, GpuInfo, HostInfo, PageInfo, RunData};
 use flatout_telemetry::{
     Event, EventKind, Fact, GpuSample, HostSample, Phase, PhaseTime, ProcessSample, Sample, StackTick,
@@ -331,6 +331,7 @@ pub struct CostlyLine {
     blocked: Option<Blocked>,
     share: f64,
     phase: Phase,
+    syncs: u64,
 }
 
 impl CostlyLine {
@@ -344,6 +345,7 @@ impl CostlyLine {
             blocked: None,
             share: 0.0,
             phase: Phase::Other,
+            syncs: 0,
         }
     }
 
@@ -369,6 +371,12 @@ impl CostlyLine {
 
     pub fn between_steps(mut self, share: f64) -> Self {
         (self.phase, self.share) = (Phase::Other, share);
+        self
+    }
+
+    /// The GPU's traces show this many waits per step.
+    pub fn syncs(mut self, per_step: u64) -> Self {
+        self.syncs = per_step;
         self
     }
 
@@ -424,6 +432,20 @@ impl CostlyLine {
     }
 
     fn source(self, build: &mut Build) {
+        if self.syncs > 0 {
+            build.data.windows.push(GpuWindow {
+                wall_ms: 1000.0,
+                computing_ms: 200.0,
+                idle_ms: 800.0,
+                steps: 10,
+                syncs: vec![NamedTime {
+                    name: "stream".into(),
+                    count: 10 * self.syncs,
+                    ms: 1.0,
+                }],
+                ..GpuWindow::default()
+            });
+        }
         let loops = self.inside.iter().map(|text| SourceLoop {
             line: 11,
             text: text.clone(),

@@ -101,7 +101,19 @@ pub fn of(stack: &StackCount, frames: &[Frame]) -> Activity {
         Some(Phase::Sync) => Activity::Synchronizing,
         Some(Phase::Data) if waits_for_workers(frames) => Activity::WaitingForBatch,
         Some(Phase::Data) => Activity::PreparingBatch,
-        Some(Phase::Compute | Phase::Other) | None => within_step(stack),
+        Some(Phase::Compute | Phase::Other) | None => within_step(stack, frames),
+    }
+}
+
+/// What a phase is where no sample saw it.
+pub fn of_phase(phase: Phase) -> Activity {
+    match phase {
+        Phase::Data => Activity::WaitingForBatch,
+        Phase::Transfer => Activity::Copying,
+        Phase::Sync => Activity::Synchronizing,
+        Phase::Eval => Activity::Evaluating,
+        Phase::Checkpoint => Activity::Saving,
+        Phase::Compute | Phase::Other => Activity::Unexplained,
     }
 }
 
@@ -130,8 +142,10 @@ fn waits_for_workers(frames: &[Frame]) -> bool {
     })
 }
 
-fn within_step(stack: &StackCount) -> Activity {
+fn within_step(stack: &StackCount, frames: &[Frame]) -> Activity {
     match stack.blocked {
+        // On a GPU a thread of its own runs backward, and the training thread waits for it.
+        Some(Blocked::Lock) if frames.iter().any(Frame::is_backward) => Activity::Operators,
         Some(Blocked::Sleep) => Activity::Sleeping,
         Some(Blocked::File | Blocked::Flush) => Activity::FileAccess,
         Some(Blocked::Process | Blocked::Poll | Blocked::Lock) => Activity::Waiting,

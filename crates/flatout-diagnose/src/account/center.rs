@@ -221,18 +221,25 @@ pub fn helpers(account: &Account, data: &RunData, keep: impl Fn(&Span) -> bool) 
 pub fn single_lines(account: &Account, data: &RunData, keep: impl Fn(&Span) -> bool) -> Vec<Center> {
     let lines = Lines::of(data);
     let trunk = Trunk::of(&account.spans);
-    let mut groups: BTreeMap<&Frame, Vec<&Span>> = BTreeMap::new();
+    // The lines of a function beside forward belong together: a check, a mask, a statistic.
+    let mut groups: BTreeMap<(&str, &str, u32), Vec<&Span>> = BTreeMap::new();
     for span in account.spans.iter().filter(|span| keep(span)) {
         if let Some(frame) = span.line() {
-            groups.entry(frame).or_default().push(span);
+            let whole = !frame.function.ends_with("forward") && trunk.site(span) != Some(frame);
+            let line = if whole { 0 } else { frame.line };
+            groups
+                .entry((&frame.file, &frame.function, line))
+                .or_default()
+                .push(span);
         }
     }
     let mut found: Vec<Center> = groups
-        .into_iter()
-        .filter_map(|(frame, spans)| {
+        .into_values()
+        .filter_map(|spans| {
             let mut found = center(&trunk, &spans, &lines, 0)?;
-            found.hot = frame.clone();
-            found.source = lines.get(frame).cloned();
+            let hot = heaviest(spans.iter().filter_map(|span| Some((span.line()?, span.seconds))))?;
+            found.hot = hot.clone();
+            found.source = lines.get(hot).cloned();
             Some(found)
         })
         .collect();

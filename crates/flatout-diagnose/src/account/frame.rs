@@ -61,6 +61,11 @@ impl Frame {
         }
     }
 
+    /// The call of torch's autograd engine.
+    pub fn is_backward(&self) -> bool {
+        self.in_file("torch/autograd/__init__.py") || self.in_file("torch/autograd/graph.py")
+    }
+
     /// The call of a module of torch.
     pub fn is_module_call(&self) -> bool {
         self.in_file("torch/nn/modules/module.py") && self.function.ends_with("_call_impl")

@@ -102,13 +102,15 @@ fn counts_time_without_a_cpu_apart() {
 }
 
 #[test]
-fn phases_without_samples_are_unexplained() {
+fn phases_without_samples_keep_their_activity() {
     let data = Build::steady(20)
         .phase(Phase::Data, 0.4)
         .phase(Phase::Compute, 0.6)
         .stack_of(&["<module> (t.py:9)"], 100, Some(Phase::Compute), false)
         .done();
     let share = account(&data).seconds(Activity::Unexplained) / account(&data).wall_s;
+    assert!(share < 1e-6, "what the phase is, is known: {share}");
+    let share = account(&data).seconds(Activity::WaitingForBatch) / account(&data).wall_s;
     assert!((share - 0.4).abs() < 1e-3, "{share}");
 }
 
