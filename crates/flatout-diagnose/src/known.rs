@@ -491,18 +491,24 @@ fn build(analysis: &Analysis, cost: &Cost, id: &str) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let wall_s = window.wall_s();
     let share = cost.seconds / wall_s;
+    // What a loop costs includes its backward.
+    let whole = match cost.known {
+        Known::PythonLoopInStep => share.max(cost.goes_s / wall_s),
+        _ => share,
+    };
     let limit = match cost.known {
         Known::PythonLoopInStep | Known::CostlyOperator => LOOP_SHARE,
         Known::HiddenSync => WARNING_SHARE,
         _ => WARNING_SHARE,
     };
-    if share < limit || !share.is_finite() {
+    if whole < limit || share < WARNING_SHARE || !share.is_finite() {
         return None;
     }
     let line = cost.center.hot.place();
     let certain = cost.goes_s.min(cost.seconds) * CERTAIN;
     let (stretch, other) = match cost.part {
         Part::Batch => (Stretch::Data, Stretch::Dispatch),
+        Part::Step if cost.center.activity().on_gpu() => (Stretch::Device, Stretch::Dispatch),
         Part::Step if cost.center.between_steps_s * 2.0 >= cost.center.seconds => {
             (Stretch::Other, Stretch::Dispatch)
         }

@@ -63,6 +63,7 @@ impl Lines {
         let all = |keep: &dyn Fn(&Span) -> bool| centers(account, data, keep);
         let phase = |phase: Phase| move |span: &Span| span.phase == Some(phase);
         let of_the_step = |span: &Span| in_step(span) && !in_backward(span) && !in_optimizer(span);
+        let starves = gpu_idle_share(data) >= STARVED;
         let looped = loops(account, data, of_the_step);
         Self {
             aside: all(&|span| in_step(span) && is_aside(span)),
@@ -82,7 +83,10 @@ impl Lines {
             .into_iter()
             .filter(|center| !is_the_step(center))
             .collect(),
-            looped: looped.into_iter().filter(is_small_work).collect(),
+            looped: looped
+                .into_iter()
+                .filter(|center| is_small_work(center) || starves && launches_one_by_one(center))
+                .collect(),
             model: all(&|span| in_step(span) && !is_aside(span)),
             data: all(&|span| span.activity == Activity::PreparingBatch),
             worker,
@@ -109,6 +113,23 @@ fn is_small_work(center: &Center) -> bool {
     };
     let over_data = is_over_data(&inner.text) && center.share_of_modules < MODULES_IN_LOOP;
     python >= center.seconds * PYTHON_IN_LOOP || over_data
+}
+
+/// A GPU that is idle this much is fed too slowly.
+const STARVED: f64 = 0.5;
+
+fn gpu_idle_share(data: &RunData) -> f64 {
+    let wall: f64 = data.windows.iter().map(|window| window.wall_ms).sum();
+    let idle: f64 = data.windows.iter().map(|window| window.idle_ms).sum();
+    if wall > 0.0 { idle / wall } else { 0.0 }
+}
+
+/// A loop over numbers or over what a batch contains: each of its rounds launches small kernels.
+fn launches_one_by_one(center: &Center) -> bool {
+    let Some(inner) = &center.inner_loop else {
+        return false;
+    };
+    inner.text.contains("range(") || is_over_data(&inner.text)
 }
 
 /// A loop over what a batch contains.
