@@ -61,9 +61,6 @@ const RUNTIME_FUNCTIONS: &[u32] = &[20, 22, 25, 26, 27, 31, 41, 131, 137, 165, 2
 /// cuCtxSynchronize, EventSynchronize, StreamSynchronize, MemAlloc_v2, MemFree_v2, MemHostAlloc_v2, LaunchKernel,
 /// GraphLaunch, LaunchKernelEx.
 const DRIVER_FUNCTIONS: &[u32] = &[17, 121, 126, 243, 245, 271, 307, 514, 652];
-/// Before CUDA 12.6, finalizing crashed programs that replay CUDA graphs when CUPTI was used again (the reason why
-/// torch.profiler turns it off there).
-const GRAPHS_SURVIVE_FINALIZE: u32 = 24;
 /// Set where a tool is attached that needs CUPTI for itself.
 const OTHER_TOOLS: &[&str] = &["CUDA_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"];
 
@@ -392,12 +389,14 @@ static DETACHED: AtomicU64 = AtomicU64::new(0);
 
 /// Detaches CUPTI: enabled once, it slows every launch by about 8% until then. NVIDIA recommends to do this in the exit
 /// callback of a CUDA function, so the tracer subscribes to `cuDriverGetVersion`, which costs and changes nothing, and calls
-/// it. Left undone where another tool is subscribed, because it would lose its subscription too.
+/// it. Left undone where another tool is subscribed, because it would lose its subscription too, and where a CUDA graph ran
+/// in a window: replaying it afterwards fails with "unspecified launch failure" (H200, CUDA 13.0, 2026-11-18). Replays are as
+/// fast as before without it.
 fn detach(cupti: &Cupti, session: &Session) {
-    if session.graphs && cupti.version < GRAPHS_SURVIVE_FINALIZE {
+    if session.graphs {
         fail(
             Reason::Cupti,
-            "not finalized: this CUPTI would break the program's CUDA graphs",
+            "not finalized: that would break the program's CUDA graphs",
         );
         return;
     }
