@@ -302,7 +302,6 @@ def main():
         part("eager_finalize_each", lambda: check.cost(eager, True))
         part("graph", lambda: check.cost(graph, False))
         part("graph_finalize_each", lambda: check.cost(graph, True))
-        part("graph_level_records", lambda: check.cost(graph, False, tracer.KERNEL | tracer.GRAPH_TRACE))
         part("eager_runtime_records", lambda: check.cost(eager, False, 15 | tracer.RUNTIME))
         part("eager_kernels_only", lambda: check.cost(eager, False, tracer.KERNEL | tracer.MEMCPY))
         part("alignment", check.alignment)

@@ -9,7 +9,7 @@ use flatout_telemetry::Phase;
 /// `None` when the usable CPUs are unknown or leave no room for a worker.
 pub fn workers(analysis: &Analysis, loader: &Loader) -> Option<u64> {
     let usable = analysis.usable_cpus()? as u64;
-    if usable < 2 {
+    if usable < 2 || on_the_device(analysis) {
         return None;
     }
     let window = analysis.window.as_ref()?;
@@ -26,6 +26,12 @@ pub fn workers(analysis: &Analysis, loader: &Loader) -> Option<u64> {
     // One more than the average needs, because batches do not all cost the same.
     let needed = (prepare_ms / rest_ms).ceil() as u64 + 1;
     Some(needed.clamp(1, room))
+}
+
+/// Whether the data set hands out tensors that are on the GPU: a forked worker cannot use CUDA.
+pub fn on_the_device(analysis: &Analysis) -> bool {
+    let device = analysis.of_the_input("input.device");
+    device.is_some_and(|fact| fact.value == "cuda")
 }
 
 /// How long the window would take if input and steps overlapped perfectly.

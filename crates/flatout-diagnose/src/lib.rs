@@ -3,6 +3,8 @@
 //! - [`verdict`]: how the GPUs did, in numbers with a threshold beside each.
 //! - [`analysis`]: a record digested once, for all rules.
 //! - [`account`]: the wall time of the steady steps, split over lines and activities without remainder.
+//! - [`framework`]: findings in the words of the framework that owns the loop.
+//! - [`known`]: costs that a line is recognized by.
 //! - [`lines`]: the costly lines of the account, by where they are.
 //! - [`rules`]: one file per rule, `rules/<domain>/<pattern>.rs`; each looks at the analysis and may return a candidate.
 //! - [`candidate`], [`rank`]: a finding with the stretch of time it claims; the arbiter that leaves one cause a stretch.
@@ -14,6 +16,7 @@ pub mod account;
 pub mod advice;
 pub mod analysis;
 pub mod candidate;
+pub mod framework;
 pub mod known;
 pub mod lines;
 pub mod pointing;
@@ -88,6 +91,10 @@ pub fn conclude(analysis: &Analysis) -> Diagnosis {
     for finding in findings.iter_mut().filter(|finding| finding.kind == Kind::Cause) {
         let trial = advice::trial(&finding.fixes, &data.info.command, &data.info.apply);
         finding.fixes.extend(trial);
+    }
+    if let Some(framework) = framework::Framework::of(analysis) {
+        let each = findings.iter_mut();
+        each.for_each(|finding| framework::translate(analysis, framework, finding));
     }
     findings.extend(rules::health::verdicts(analysis, &findings));
     Diagnosis {

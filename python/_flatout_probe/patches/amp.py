@@ -41,8 +41,14 @@ def first(key):
         _told = NAMES.get(str(dtype), str(dtype))
         clock.fact("amp.dtype", _told, None, place)
         clock.fact("amp.device", device, None, place)
-    else:
+    elif by_the_user(2):
         ask(place)
+
+
+def by_the_user(depth):
+    """Whether the program's own code called, not a framework that always builds an autocast or a scaler."""
+    frame = places.calling_frame(depth + 1)
+    return frame is not None and places.kind_of(frame.f_code) == places.USER
 
 
 def ask(place):
@@ -60,7 +66,8 @@ def scaler_made(scaler, nothing):
 
 @guard.quietly
 def tell_scaler(scaler):
-    ask(places.user_place(2))
+    if by_the_user(2):
+        ask(places.user_place(2))
     clock.fact("amp.scaler", fields(scaler).get("_enabled") is True, None, places.user_place(2))
 
 

@@ -52,6 +52,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     if loader.num_workers != Some(0) || share < WARNING_SHARE || window.ms_per_step(Phase::Data) < WAIT_MS {
         return None;
     }
+    if advice::on_the_device(analysis) {
+        // Workers would fail; the line that makes the batch is the finding.
+        return None;
+    }
     let shown = units::percent(share);
     let data_s = window.seconds(Phase::Data);
     let suggested = advice::workers(analysis, loader);
