@@ -24,6 +24,7 @@ pub fn report(digest: &Digest, language: Language) -> String {
     }
     text += &page.headline(&digest.figures);
     if digest.has_steps {
+        text += &page.account(digest);
         text += &page.time(digest);
     }
     text += &page.ranks(&digest.ranks);
@@ -134,6 +135,26 @@ impl Page {
                 "| {} | **{}**{spread} | {interval} |\n",
                 self.say(&figure.name),
                 figure.unit.show(figure.mean)
+            );
+        }
+        text
+    }
+
+    fn account(&self, digest: &Digest) -> String {
+        let Some(account) = &digest.diagnosis.account else {
+            return String::new();
+        };
+        let mut text = self.heading(&message!(en: "Where a step goes", zh: "一步的时间去向"));
+        text += "\n| | | |\n| --- | ---: | --- |\n";
+        let rows = account.rows.iter().filter(|row| row.share >= 0.03).take(12);
+        for row in rows {
+            let place = row.place.as_ref().map(ToString::to_string).unwrap_or_default();
+            let source = row.text.as_deref().map(code).unwrap_or_default();
+            text += &format!(
+                "| {} | {} | {} {source} |\n",
+                self.say(&row.activity.name()),
+                units::percent(row.share),
+                code(&place)
             );
         }
         text

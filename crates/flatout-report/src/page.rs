@@ -1,6 +1,7 @@
 //! A digest as one HTML file: no network, no library, below a megabyte. Everything that comes from a record is escaped, and the
 //! content security policy allows this file's own style and script only.
 
+mod account;
 pub(crate) mod data;
 mod escape;
 mod findings;
@@ -63,6 +64,7 @@ pub fn html(digest: &Digest, options: Options) -> String {
     body += &writer.time_bar(digest);
     body += &writer.ranks(&digest.ranks);
     body += &writer.findings(&digest.diagnosis);
+    body += &writer.account(digest.diagnosis.account.as_ref());
     body += &writer.charts(&digest.charts, &digest.marks);
     body += &writer.distribution(&digest.step_hist);
     body += &writer.input(digest);

@@ -3,6 +3,7 @@
 use crate::analysis::Analysis;
 use flatout_core::{Finding, RuleInfo, Severity};
 
+pub mod no_single_cause;
 pub mod nothing_wrong;
 pub mod still_warming_up;
 pub mod too_little_data;
@@ -18,6 +19,7 @@ const fn info(id: &'static str, source: &'static str) -> RuleInfo {
 
 pub const INFOS: &[RuleInfo] = &[
     info(nothing_wrong::ID, include_str!("health/nothing_wrong.rs")),
+    info(no_single_cause::ID, include_str!("health/no_single_cause.rs")),
     info(still_warming_up::ID, include_str!("health/still_warming_up.rs")),
     info(too_little_data::ID, include_str!("health/too_little_data.rs")),
 ];

@@ -39,6 +39,10 @@ pub fn summary(diagnosis: &Diagnosis, language: Language, width: usize, colour: 
         text.push('\n');
         text += &super::time_table(&diagnosis.time, language, colour);
     }
+    if let Some(profile) = &diagnosis.profile {
+        text.push('\n');
+        text += &super::profile(profile, language, colour);
+    }
     text
 }
 

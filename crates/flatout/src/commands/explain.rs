@@ -62,7 +62,7 @@ fn list(rules: &[&RuleInfo]) -> String {
 }
 
 fn unknown(id: &str, rules: &[&RuleInfo]) -> Failure {
-    // Those that share most with what was typed, letter for letter in whole words.
+    // Those that share a word with what was typed, the most similar first.
     let shared = |other: &str| -> usize {
         let words = other
             .split('-')
@@ -74,7 +74,7 @@ fn unknown(id: &str, rules: &[&RuleInfo]) -> Failure {
         .map(|rule| rule.id)
         .filter(|other| shared(other) > 0)
         .collect();
-    close.sort_by_key(|other| std::cmp::Reverse(shared(other)));
+    close.sort_by_key(|other| flatout_core::spelling::distance(id, other));
     close.truncate(4);
     let failure = Failure::new(message!(en: "there is no rule `{id}`", zh: "没有规则 `{id}`"));
     if close.is_empty() {

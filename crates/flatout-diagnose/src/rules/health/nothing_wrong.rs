@@ -30,13 +30,11 @@
 //! ## 参考
 //! 稳定阶段：`analysis/window.rs`。
 
-use crate::account::activity::Activity;
+use super::no_single_cause;
 use crate::analysis::Analysis;
-use flatout_core::{Confidence, Evidence, Finding, Kind, Severity, message, units};
+use flatout_core::{Evidence, Finding, Kind, Severity, message};
 
 pub const ID: &str = "nothing-wrong";
-/// The verdict where no cause is named and yet the device is not well used.
-pub const LARGEST: &str = "no-single-cause";
 
 pub fn check(analysis: &Analysis, findings: &[Finding]) -> Option<Finding> {
     let window = analysis.window.as_ref()?;
@@ -44,8 +42,8 @@ pub fn check(analysis: &Analysis, findings: &[Finding]) -> Option<Finding> {
     if findings.iter().any(guilty) {
         return None;
     }
-    if !well_used(analysis) {
-        return Some(largest_line(analysis));
+    if !no_single_cause::well_used(analysis) {
+        return Some(no_single_cause::finding(analysis));
     }
     let mut finding = Finding::new(
         ID,
@@ -67,66 +65,6 @@ pub fn check(analysis: &Analysis, findings: &[Finding]) -> Option<Finding> {
         )),
     ];
     Some(finding)
-}
-
-/// A GPU that computes most of the time; without one, a host that is in operators most of the time.
-const BUSY: f64 = 0.85;
-const IN_OPERATORS: f64 = 0.5;
-
-fn well_used(analysis: &Analysis) -> bool {
-    let Some(account) = &analysis.account else {
-        return true;
-    };
-    if let Some(busy) = analysis.device_busy_share() {
-        return busy >= BUSY;
-    }
-    let useful = [
-        Activity::Operators,
-        Activity::Evaluating,
-        Activity::Copying,
-        Activity::Synchronizing,
-    ];
-    let seconds: f64 = useful.iter().map(|activity| account.seconds(*activity)).sum();
-    account.steps > 0 && seconds >= account.wall_s * IN_OPERATORS
-}
-
-/// No rule names a cause, but the device could do more: where the time goes.
-fn largest_line(analysis: &Analysis) -> Finding {
-    let row = analysis
-        .account
-        .iter()
-        .flat_map(|account| &account.rows)
-        .find(|row| row.place.is_some());
-    let title = match row {
-        Some(row) => {
-            let shown = units::percent(row.share);
-            let place = row.place.as_ref().map(ToString::to_string).unwrap_or_default();
-            let what = row.activity.name();
-            flatout_core::Message {
-                en: format!(
-                    "No single cause; the largest part is {place}: {shown} of the time, {}",
-                    what.en
-                ),
-                zh: format!(
-                    "没有单一原因；最大的一项是 {place}：占 {shown} 的时间，{}",
-                    what.zh
-                ),
-            }
-        }
-        None => message!(en: "No single cause was found", zh: "没有找到单一原因"),
-    };
-    let mut finding = Finding::new(LARGEST, Severity::Information, title);
-    finding.kind = Kind::Verdict;
-    finding.confidence = Confidence::Medium;
-    finding.places.extend(row.and_then(|row| row.place.clone()));
-    if let Some(busy) = analysis.device_busy_share() {
-        finding.evidence.push(analysis.in_window(Evidence::new(
-            message!(en: "GPU busy", zh: "GPU 忙碌"),
-            busy * 100.0,
-            "%",
-        )));
-    }
-    finding
 }
 
 #[cfg(test)]
