@@ -2,8 +2,10 @@
 //!
 //! `--records` (the default) diagnoses the committed records; `--live N` also runs N programs on this machine, `--all` every
 //! program it can, `--run NAME…` only these. The held-out programs are scored apart. Below [`WANTED`] the task fails.
+//! The records of `faults/lines` are scored by source line, see [`lines`].
 
 mod label;
+mod lines;
 mod live;
 mod score;
 
@@ -42,7 +44,7 @@ pub fn run(arguments: &[String]) -> Result {
     if verdicts.is_empty() {
         return Err("there is no record to diagnose: run faults/record_all.sh first".into());
     }
-    report("records", &verdicts)?;
+    let planted = report("records", &verdicts);
     let (held_out, known): (Vec<&Program>, Vec<&Program>) =
         missing.iter().partition(|program| program.held_out);
     if !missing.is_empty() {
@@ -53,6 +55,9 @@ pub fn run(arguments: &[String]) -> Result {
             names.join(", ")
         );
     }
+    let by_line = lines::score(&root().join("faults"));
+    planted?;
+    by_line?;
     if live > 0 {
         run_live(live::able(&programs, live))
     } else {

@@ -130,11 +130,14 @@ mod tests {
                 .all(|program| !program.label.needs_gpu && !program.held_out)
         );
     }
-    /// The table in `faults/README.md`: every rule that can name a cause is there, beside the programs it is planted in.
+
+    /// The table in `faults/README.md`: every rule that can name a cause is there, next to the programs it is planted in, to
+    /// programs of `faults/lines` whose records show it, or to its unit tests.
     #[test]
     fn every_cause_is_planted_where_the_table_says() {
-        let programs = find(&crate::root().join("faults")).unwrap();
-        let table = fs::read_to_string(crate::root().join("faults/README.md")).unwrap();
+        let faults = crate::root().join("faults");
+        let programs = find(&faults).unwrap();
+        let table = fs::read_to_string(faults.join("README.md")).unwrap();
         for info in flatout_diagnose::rule_infos() {
             // What is only worth knowing is no cause.
             if info.severity < flatout_core::Severity::Warning {
@@ -152,6 +155,18 @@ mod tests {
                 .find(|line| line.starts_with(&format!("| `{}` |", info.id)));
             let row = row.unwrap_or_else(|| panic!("faults/README.md does not tell of {}", info.id));
             if planted.is_empty() {
+                if let Some((_, names)) = row.rsplit_once("| `faults/lines`: ") {
+                    let names = names.trim_end_matches(" |").split(", ");
+                    for name in names.map(|name| name.trim_matches('`')) {
+                        let named = crate::faults::lines::rules_named(&faults, name).unwrap();
+                        assert!(
+                            named.iter().any(|rule| rule == info.id),
+                            "{name} does not show {}",
+                            info.id
+                        );
+                    }
+                    continue;
+                }
                 assert!(
                     row.contains("| – unit tests: "),
                     "no program shows {}, and no reason is given",
