@@ -12,6 +12,9 @@ from .ring import W_STEPS, W_WINDOW
 # A window that nobody closes ends by itself.
 LONGEST_NS = 5_000_000_000
 MOST_RECORDS = 400_000
+# Kernels and copies; a number beyond this asks for memsets and synchronizations as well, which cost far more.
+KINDS = tracer.KERNEL | tracer.MEMCPY
+WITH_SYNCS = 1 << 32
 
 _folder = os.path.dirname(os.path.abspath(__file__))
 _open = 0
@@ -44,7 +47,7 @@ def begin(number, now):
     _refused = number
     reason = tracer.open(_folder)
     path = os.path.join(clock.folder, "%d-%d.trace" % (os.getpid(), number))
-    reason = reason or tracer.start(path, MOST_RECORDS)
+    reason = reason or tracer.start(path, MOST_RECORDS, 0 if number > WITH_SYNCS else KINDS)
     if reason:
         tell("", 0, reason)
         return
