@@ -43,6 +43,8 @@ pub struct Claim {
     /// Those of them that may go, and those that surely go.
     pub possible_s: f64,
     pub certain_s: f64,
+    /// Seconds that may go beyond those it claims: what its fix takes along elsewhere. They raise the gain, and stay others' to claim.
+    pub beyond_s: f64,
     pub reach: Reach,
     /// Whether the finding is worth its line without the seconds.
     pub stands_alone: bool,
@@ -103,6 +105,7 @@ impl Candidate {
             explains_s: possible_s,
             possible_s,
             certain_s: certain_s.clamp(0.0, possible_s),
+            beyond_s: 0.0,
             reach,
             stands_alone: false,
         });
@@ -124,6 +127,15 @@ impl Candidate {
     pub fn explains(mut self, seconds: f64) -> Self {
         if let Some(claim) = &mut self.claim {
             claim.explains_s = seconds.max(claim.possible_s);
+        }
+        self
+    }
+
+    /// Its fix may remove this many seconds in all, more than it claims.
+    #[must_use]
+    pub fn up_to(mut self, seconds: f64) -> Self {
+        if let Some(claim) = &mut self.claim {
+            claim.beyond_s = (seconds - claim.possible_s).max(0.0);
         }
         self
     }

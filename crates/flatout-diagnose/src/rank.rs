@@ -53,7 +53,7 @@ fn settle(candidate: Candidate, left: &mut BTreeMap<Stretch, f64>, wall_s: f64) 
     let share = goes_s / wall_s;
     finding.gain = Some(Gain::from_removed_shares(
         claim.certain_s.min(goes_s) / wall_s,
-        share,
+        share + claim.beyond_s / wall_s,
     ));
     if !claim.stands_alone {
         finding.severity = finding.severity.min(severity_of(share));

@@ -69,7 +69,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     ))
     .place(set_at(analysis).as_ref())
     .place(spans.place.as_ref())
-    .claims(Stretch::Checkpoint, Reach::Measured, seconds * (1.0 - 1.0 / rarer), seconds);
+    .claims(Stretch::Checkpoint, Reach::Measured, seconds * (1.0 - 1.0 / rarer), seconds)
+    .up_to(saving_s(analysis));
     // Our own trainer has a setting for it.
     candidate = if let Some(now) = analysis.facts.number("checkpoint.interval") {
         let to = now * rarer;
@@ -91,6 +92,14 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         candidate = candidate.evidence(Evidence::new(what, megabytes, "MB"));
     }
     Some(candidate)
+}
+
+/// Time in which a sample shows a checkpoint being written, also by a framework's own code around it.
+fn saving_s(analysis: &Analysis) -> f64 {
+    let account = analysis.account.as_ref();
+    account.map_or(0.0, |account| {
+        account.seconds(crate::account::activity::Activity::Saving)
+    })
 }
 
 /// Where a framework is told how often to save.
