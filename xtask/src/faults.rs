@@ -175,6 +175,7 @@ fn until(data: &RunData, t: f64) -> RunData {
     past.events.retain(|event| event.t <= t);
     past.facts.retain(|fact| fact.t <= t);
     past.stacks.retain(|tick| tick.t <= t);
+    past.windows.retain(|window| window.t <= t);
     past.info.exit = None;
     past
 }

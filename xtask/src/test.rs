@@ -42,12 +42,19 @@ fn formatting() -> Result {
     if !listed.status.success() || files.is_empty() {
         return Err("git ls-files found no Rust files".into());
     }
-    must(
-        Command::new("rustfmt")
-            .current_dir(root())
-            .args(["--edition", "2024", "--check"])
-            .args(files),
-    )
+    println!("$ rustfmt --check: {} files", files.len());
+    // Not `must`: it would print every name.
+    let status = Command::new("rustfmt")
+        .current_dir(root())
+        .args(["--edition", "2024", "--check"])
+        .args(files)
+        .status()
+        .map_err(|error| format!("rustfmt: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("rustfmt --check ended with {status}"))
+    }
 }
 
 fn python_tests(python: &std::path::Path) -> Result {

@@ -52,6 +52,8 @@ pub struct Cost<'a> {
     pub in_worker: bool,
 }
 
+/// Workers per usable CPU from which on their number is the cause.
+const TOO_MANY_WORKERS: u64 = 3;
 /// Preparing a batch costs something: a line that nothing is known of is a finding from here on.
 const NEEDED_SHARE: f64 = 0.25;
 /// What the threads of an operator lose beside a worker that takes one of their CPUs.
@@ -588,7 +590,14 @@ fn reach(analysis: &Analysis, cost: &Cost) -> Reach {
             .train_loader()
             .is_some_and(|loader| advice::workers(analysis, loader).is_some_and(|workers| workers > 1))
     };
+    // Far more workers than CPUs are too many workers, whatever they do.
+    let too_many = || {
+        let workers = analysis.train_loader().and_then(|loader| loader.num_workers);
+        let usable = analysis.usable_cpus().unwrap_or(usize::MAX) as u64;
+        workers.is_some_and(|workers| workers > usable.saturating_mul(TOO_MANY_WORKERS))
+    };
     match (cost.part, cost.known) {
+        (Part::Batch, _) if cost.in_worker && too_many() => Reach::Likely,
         (_, Known::HostWork | Known::CostlyOperator) => Reach::Likely,
         (_, Known::HiddenSync) => Reach::Specific,
         (Part::Batch, Known::PythonLoopPerSample | Known::ImageDecodedLarge) if hidden_by_workers() => {

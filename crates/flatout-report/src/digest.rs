@@ -88,6 +88,8 @@ impl Digest {
         data.facts = facts.by_ref().collect();
         data.skipped.append(&mut facts.skipped);
         data.stacks = record.stacks().collect();
+        data.lines = record.lines().collect();
+        data.windows = record.windows().collect();
         let mut digest = Self::from_parts(data, samples.0, steps.0);
         digest.ranks = Ranks::beside(record);
         digest
@@ -206,5 +208,26 @@ impl StepReading {
             reading.kept.push(tick);
         }
         reading
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn reads_everything_that_the_diagnosis_rests_on() {
+        let lines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../faults/lines");
+        for name in ["point_sets/record", "point_sets/record-gpu"] {
+            let record = Record::open(&lines.join(name)).unwrap();
+            let digest = Digest::read(&record);
+            let whole = flatout_diagnose::diagnose(&record.load());
+            let first =
+                |found: &Diagnosis| (found.findings[0].rule.clone(), found.findings[0].places.clone());
+            assert_eq!(first(&digest.diagnosis), first(&whole), "{name}");
+            let rows = |found: &Diagnosis| found.account.as_ref().map(|account| account.rows.len());
+            assert_eq!(rows(&digest.diagnosis), rows(&whole), "{name}");
+        }
     }
 }
