@@ -75,12 +75,12 @@ pub fn in_batch(center: &Center) -> Known {
     Known::HostWork
 }
 
-pub fn is_sampler(center: &Center) -> bool {
+fn is_sampler(center: &Center) -> bool {
     let path = |frame: &Frame| frame.in_file("torch/utils/data/sampler.py");
     center.via.as_ref().is_some_and(path)
 }
 
-pub fn reads_files(center: &Center, text: &str) -> bool {
+fn reads_files(center: &Center, text: &str) -> bool {
     const CALLS: [&str; 16] = [
         "torch.load",
         "np.load",
@@ -111,7 +111,7 @@ pub fn reads_files(center: &Center, text: &str) -> bool {
         })
 }
 
-pub fn is_logging(center: &Center, text: &str) -> bool {
+fn is_logging(center: &Center, text: &str) -> bool {
     const PACKAGES: [&str; 5] = ["logging", "tensorboard", "wandb", "mlflow", "tqdm"];
     const CALLS: [&str; 9] = [
         "print(",
@@ -145,7 +145,7 @@ pub fn is_over_modules(header: &str) -> bool {
 }
 
 /// Whether the text calls a function of this name.
-pub fn mentions_call(text: &str, name: &str) -> bool {
+fn mentions_call(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let after = text[at + name.len()..].trim_start().starts_with('(');

@@ -87,7 +87,7 @@ pub fn title(cost: &Cost, share: f64) -> Message {
     }
 }
 
-pub fn blocked_in(center: &Center) -> Message {
+fn blocked_in(center: &Center) -> Message {
     match center.activity() {
         Activity::Sleeping => message!(en: "sleeps", zh: "睡眠"),
         Activity::FileAccess => message!(en: "reads or writes files", zh: "读写文件"),
