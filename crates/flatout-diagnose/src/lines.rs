@@ -190,6 +190,7 @@ fn in_step(span: &Span) -> bool {
         span.phase,
         Some(Phase::Compute | Phase::Other | Phase::Sync) | None
     ) && span.activity != Activity::Descheduled
+        && !keeps_stacks(span)
 }
 
 /// Whether the span is something beside the training of the model: the user's own Python, another library, files, waiting.
@@ -256,6 +257,13 @@ fn own_work(span: &Span) -> bool {
 /// Whether the user's innermost line called a module, whose forward then runs below it.
 fn calls_module(span: &Span) -> bool {
     span.called().any(Frame::is_module_call)
+}
+
+/// Anomaly detection keeps the Python stack of every operator: the lines that call operators are not to blame.
+pub fn keeps_stacks(span: &Span) -> bool {
+    span.frames
+        .iter()
+        .any(|frame| frame.function == "format_stack" || frame.in_file("torch/fx/traceback.py"))
 }
 
 /// Inside the forward of a module.

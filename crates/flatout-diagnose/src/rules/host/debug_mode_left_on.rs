@@ -31,6 +31,7 @@ use crate::account::Span;
 use crate::account::center::in_backward;
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
+use crate::lines::keeps_stacks;
 use flatout_core::{Evidence, Severity, message, units};
 
 pub const ID: &str = "debug-mode-left-on";
@@ -56,8 +57,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 let kept = account.spans.iter().filter(|span| keep(span));
                 kept.map(|span| span.seconds).sum::<f64>()
             };
-            let formatting = sum(&formats_stacks);
-            let backward = sum(&|span| in_backward(span) && !formats_stacks(span));
+            let formatting = sum(&keeps_stacks);
+            let backward = sum(&|span| in_backward(span) && !keeps_stacks(span));
             (formatting, formatting + backward * OF_BACKWARD)
         }
         _ => (wall_s * LEAST, wall_s * MOST),
@@ -94,13 +95,6 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 ),
             ),
     )
-}
-
-/// Anomaly detection keeps the stack of every operator.
-fn formats_stacks(span: &Span) -> bool {
-    span.frames
-        .iter()
-        .any(|frame| frame.function == "format_stack" || frame.in_file("torch/fx/traceback.py"))
 }
 
 #[cfg(test)]

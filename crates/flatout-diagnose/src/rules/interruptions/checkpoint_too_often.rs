@@ -53,7 +53,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         units::percent(share),
     );
     let rarer = (share * (1.0 - GOAL) / ((1.0 - share).max(0.01) * GOAL)).ceil();
-    let every = window.steps / times.max(1);
+    let every = (window.steps / times.max(1)).max(1);
     let seconds = window.seconds(Phase::Checkpoint);
     let mut candidate = Candidate::new(
         ID,

@@ -51,7 +51,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let shown = units::percent(share);
     // e/k of the other time should be GOAL: k = e (1 − GOAL) / ((1 − e) GOAL).
     let rarer = (share * (1.0 - GOAL) / ((1.0 - share).max(0.01) * GOAL)).ceil();
-    let every = window.steps / times.max(1);
+    let every = (window.steps / times.max(1)).max(1);
     let seconds = window.seconds(Phase::Eval);
     let candidate = Candidate::new(
         ID,
