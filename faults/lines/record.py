@@ -41,6 +41,7 @@ def main(source, name, target):
     def clean(text):
         text = text.replace(folder + "/", f"faults/lines/{name}/")
         text = re.sub(r'/[^\s"():]*/(?:site|dist)-packages/', "/site-packages/", text)
+        text = re.sub(r'/[^\s"():]*/bin/(python[0-9.]*)', r"\1", text)
         text = re.sub(r'/[^\s"():]*/lib/python', "/lib/python", text)
         text = re.sub(r"GPU-[0-9a-f-]{36}", "GPU-0", text)
         return re.sub(r'/tmp/[^\s"():,]+', "/tmp/folder", text)
