@@ -93,11 +93,6 @@ impl Span {
         let last = self.frames.iter().rposition(Frame::is_users)?;
         self.frames.get(last + 1)
     }
-
-    /// Whether any frame is of this library: `numpy`, `sklearn`.
-    pub fn in_library(&self, package: &str) -> bool {
-        self.frames.iter().any(|frame| frame.package() == Some(package))
-    }
 }
 
 impl Account {
@@ -181,6 +176,13 @@ impl Account {
         shares.sort_by(|a, b| b.1.total_cmp(&a.1));
         shares
     }
+}
+
+/// The share of the traced time in which the GPU did nothing; `None` without traces.
+pub fn gpu_idle_share(data: &RunData) -> Option<f64> {
+    let wall: f64 = data.windows.iter().map(|window| window.wall_ms).sum();
+    let idle: f64 = data.windows.iter().map(|window| window.idle_ms).sum();
+    (wall > 0.0).then(|| (idle / wall).clamp(0.0, 1.0))
 }
 
 /// The source of a line, where the record has it.

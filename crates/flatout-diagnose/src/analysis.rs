@@ -27,7 +27,7 @@ pub mod time;
 pub mod window;
 pub mod workers;
 
-use crate::account::Account;
+use crate::account::{Account, gpu_idle_share};
 use crate::candidate::WARNING_SHARE;
 use crate::lines::Lines;
 use facts::Facts;
@@ -255,10 +255,7 @@ impl<'a> Analysis<'a> {
 
     /// Share of the time in which the GPU computed, communicated or copied, from traces of it; `None` without traces.
     pub fn traced_busy_share(&self) -> Option<f64> {
-        let windows = &self.data.windows;
-        let wall: f64 = windows.iter().map(|window| window.wall_ms).sum();
-        let idle: f64 = windows.iter().map(|window| window.idle_ms).sum();
-        (wall > 0.0).then(|| (1.0 - idle / wall).clamp(0.0, 1.0))
+        gpu_idle_share(self.data).map(|idle| 1.0 - idle)
     }
 
     /// Share of the GPU's processors that work while it reads busy: some kernel runs, on how much of the chip? `None` where

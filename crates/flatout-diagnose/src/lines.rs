@@ -6,7 +6,7 @@ use crate::account::center::{
     Center, centers, helpers, in_backward, in_optimizer, loops, single_lines, worker_centers,
 };
 use crate::account::frame::Frame;
-use crate::account::{Account, Span};
+use crate::account::{Account, Span, gpu_idle_share};
 use flatout_telemetry::Phase;
 use flatout_telemetry::record::RunData;
 
@@ -41,14 +41,10 @@ pub struct Lines {
     pub helpers: Vec<Center>,
     /// Loops of the source inside forward, loss or the step that run many operators.
     pub looped: Vec<Center>,
-    /// Whatever computes: forward, backward, the optimizer.
-    pub model: Vec<Center>,
     /// In the data set, the sampler or the collate function, in the training process.
     pub data: Vec<Center>,
     /// The same in a loader's worker; seconds are those of the worker.
     pub worker: Vec<Center>,
-    pub evaluation: Vec<Center>,
-    pub saving: Vec<Center>,
 }
 
 impl Lines {
@@ -61,9 +57,8 @@ impl Lines {
             };
         };
         let all = |keep: &dyn Fn(&Span) -> bool| centers(account, data, keep);
-        let phase = |phase: Phase| move |span: &Span| span.phase == Some(phase);
         let of_the_step = |span: &Span| in_step(span) && !in_backward(span) && !in_optimizer(span);
-        let starves = gpu_idle_share(data) >= STARVED;
+        let starves = gpu_idle_share(data).is_some_and(|idle| idle >= STARVED);
         let looped = loops(account, data, of_the_step);
         Self {
             aside: all(&|span| in_step(span) && is_aside(span)),
@@ -87,11 +82,8 @@ impl Lines {
                 .into_iter()
                 .filter(|center| is_small_work(center) || starves && launches_one_by_one(center))
                 .collect(),
-            model: all(&|span| in_step(span) && !is_aside(span)),
             data: all(&|span| span.activity == Activity::PreparingBatch),
             worker,
-            evaluation: all(&phase(Phase::Eval)),
-            saving: all(&phase(Phase::Checkpoint)),
         }
     }
 }
@@ -117,12 +109,6 @@ fn is_small_work(center: &Center) -> bool {
 
 /// A GPU that is idle this much is fed too slowly.
 const STARVED: f64 = 0.5;
-
-fn gpu_idle_share(data: &RunData) -> f64 {
-    let wall: f64 = data.windows.iter().map(|window| window.wall_ms).sum();
-    let idle: f64 = data.windows.iter().map(|window| window.idle_ms).sum();
-    if wall > 0.0 { idle / wall } else { 0.0 }
-}
 
 /// A loop over numbers or over what a batch contains: each of its rounds launches small kernels.
 fn launches_one_by_one(center: &Center) -> bool {

@@ -1,5 +1,6 @@
 //! Which line of the user's own code the program stood in.
 
+use crate::account::frame::Frame;
 use flatout_core::Place;
 use flatout_telemetry::record::{RunData, StackCount};
 use std::collections::BTreeMap;
@@ -89,18 +90,9 @@ pub fn own_stacks(
 }
 
 /// `function (file:line)` of the user's code.
-fn users_frame(frame: &str) -> Option<(Place, String)> {
-    if is_library(frame) {
-        return None;
-    }
-    let (function, rest) = frame.split_once(" (")?;
-    let (file, line) = rest.strip_suffix(')')?.rsplit_once(':')?;
-    // What an installer wrote (`bin/accelerate`, `bin/torchrun`).
-    let installed = |(folder, name): (&str, &str)| folder.ends_with("/bin") && !name.contains('.');
-    if file.rsplit_once('/').is_some_and(installed) {
-        return None;
-    }
-    Some((Place::new(file, line.parse().ok()?), function.to_owned()))
+fn users_frame(text: &str) -> Option<(Place, String)> {
+    let frame = Frame::parse(text).filter(Frame::is_users)?;
+    Some((frame.place(), frame.function))
 }
 
 #[cfg(test)]

@@ -75,8 +75,14 @@ mod tests {
             .env("FLATOUT_RING", folder.path().join("rings"))
             .spawn()
             .unwrap();
-        assert_eq!(marked(folder.path()), [child.id()]);
+        // A process that has just begun may not show its environment yet.
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while marked(folder.path()).is_empty() && std::time::Instant::now() < until {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let found = marked(folder.path());
         child.kill().unwrap();
         child.wait().unwrap();
+        assert_eq!(found, [child.id()]);
     }
 }

@@ -102,7 +102,7 @@ fn saving_s(analysis: &Analysis) -> f64 {
     })
 }
 
-/// Where a framework is told how often to save.
+/// Where the user sets how often a framework should save.
 fn set_at(analysis: &Analysis) -> Option<flatout_core::Place> {
     analysis.mention(&["save_steps", "every_n_train_steps", "ModelCheckpoint("])
 }

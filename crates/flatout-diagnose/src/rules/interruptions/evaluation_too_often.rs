@@ -89,7 +89,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     ))
 }
 
-/// Where a framework is told how often to evaluate.
+/// Where the user sets how often a framework should evaluate.
 fn set_at(analysis: &Analysis) -> Option<flatout_core::Place> {
     analysis.mention(&[
         "eval_steps",
