@@ -39,7 +39,7 @@ class Prepared(nn.Module):
 
 
 class Sequence(Prepared):
-    """LSTM or GRU over windows, an entity's embedding beside every step."""
+    """LSTM or GRU over windows, the embeddings of the entity and of categories next to every step."""
 
     def __init__(self, preparation, tensors):
         super().__init__(preparation)
@@ -48,18 +48,23 @@ class Sequence(Prepared):
         hidden, width = tensors[f"{name}.weight_hh_l0"].shape[1], tensors[f"{name}.weight_ih_l0"].shape[1]
         cell = {"lstm": nn.LSTM, "gru": nn.GRU}[name]
         self.embedding = nn.Embedding(*tensors["embedding.weight"].shape) if "embedding.weight" in tensors else None
+        categories = range(len(preparation["categories"]))
+        for position in categories:
+            self.add_module(f"embedding{position}", nn.Embedding(*tensors[f"embedding{position}.weight"].shape))
+        self.embeddings = [getattr(self, f"embedding{position}") for position in categories]
         self.recurrent = name
         self.add_module(name, cell(width, hidden, layers, batch_first=True))
         self.head = nn.Linear(hidden, self.outputs)
 
-    def prepared(self, windows, entities):
-        if self.embedding is not None:
-            beside = self.embedding(entities)[:, None, :].expand(-1, windows.shape[1], -1)
-            windows = torch.cat([windows, beside], dim=2)
-        return self.head(getattr(self, self.recurrent)(windows)[0][:, -1])
+    def prepared(self, windows, entities, codes=None):
+        beside = [self.embedding(entities)] if self.embedding is not None else []
+        beside += [embedding(codes[:, place]) for place, embedding in enumerate(self.embeddings)]
+        steps = [part[:, None, :].expand(-1, windows.shape[1], -1) for part in beside]
+        return self.head(getattr(self, self.recurrent)(torch.cat([windows, *steps], dim=2))[0][:, -1])
 
-    def forward(self, windows, entities):
-        return self.restore(self.prepared(self.standardise(windows), entities))
+    def forward(self, windows, entities, codes=None):
+        """`entities`: places in preparation["entities"], their number for one that is not there; `codes`: of the windows' last rows."""
+        return self.restore(self.prepared(self.standardise(windows), entities, codes))
 
 
 class Rows(Prepared):
@@ -118,6 +123,17 @@ class Pictures(Prepared):
     def forward(self, pixels):
         """`pixels`: bytes [batch, channels, height, width], of the size in preparation["shape"]."""
         return self.restore(self.prepared(pixels.float() * self.shape["scale"] + self.shape["shift"]))
+
+
+def code(category, value):
+    """The code of a value of preparation["categories"][i]: its place from 1 or its hash (FNV-1a), 0 where it is not known."""
+    buckets = category.get("buckets", 0)
+    if not buckets:
+        return category["values"].index(value) + 1 if value in category["values"] else 0
+    hashed = 0xCBF29CE484222325
+    for byte in value.encode():
+        hashed = (hashed ^ byte) * 0x100000001B3 % (1 << 64)
+    return 1 + hashed % buckets
 
 
 def load(path):

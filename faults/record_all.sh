@@ -34,6 +34,7 @@ anonymous() { # record: nothing in it may tell whose machine it was
         -e "s#$root/##g; s#\"$root\"#\".\"#g; s#$(dirname "$(command -v "$PYTHON")")/##g; s#\"$(hostname)\"#\"host\"#g" \
         -e 's#GPU-[0-9a-f-]\{36\}#GPU-0#g; s#"/tmp/[^"]*/#"/tmp/#g' {} +
     # Stacks: where libraries lie is nobody's business, and what was imported before the first step fills most of the file.
+    [ -f "$1/windows.jsonl" ] && sed -i -e 's#(/[^():]*/\(site\|dist\)-packages/#(/site-packages/#g; s#(/[^():]*/lib/python#(/lib/python#g' "$1/windows.jsonl"
     [ -f "$1/stacks.jsonl" ] || return 0
     sed -i -e 's#(/[^():]*/\(site\|dist\)-packages/#(/site-packages/#g; s#(/[^():]*/lib/python#(/lib/python#g' "$1/stacks.jsonl"
     "$PYTHON" - "$1/stacks.jsonl" <<'PYTHON_END'

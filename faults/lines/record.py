@@ -58,6 +58,8 @@ def main(source, name, target):
         for tick in records[file]:
             if "stacks" in tick:
                 tick["stacks"] = thin(tick["stacks"], most, probed)
+            for stack in tick.get("launches", []):
+                stack["frames"] = shorten(stack["frames"])
     for file, lines in records.items():
         if lines:
             text = "".join(json.dumps(rounded(line), separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines)

@@ -3,6 +3,8 @@
 hook       waits for `import torch` (imports nothing of weight before)
 ring       the memory-mapped file that `flatout run` reads
 clock      phases of the training thread, steps, histograms
+arithmetic operations per step, from autograd's graph
+contents   padding, repeated samples and shapes of the first batches
 places     the user's source line behind a call
 guard      patches that turn themselves off when they fail
 patches/*  what is measured, one file a kind

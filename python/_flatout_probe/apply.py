@@ -29,6 +29,25 @@ def install(torch):
         install_amp(torch)
     accumulate.install(torch)
     model.install(torch)
+    fetching(torch)
+
+
+def fetching(torch):
+    """Settings that replace how batches are made, and the step as a graph."""
+    from _flatout_apply import batched, graph, resident, threads
+
+    if values.get("loader.resident"):
+        batched.install(teller("loader.resident"), resident.maker(torch))
+    elif values.get("loader.batched"):
+        batched.install(teller("loader.batched"))
+    if values.get("loader.threads"):
+        threads.install(torch, int(values["loader.threads"]), teller("loader.threads"))
+    if values.get("step.graph"):
+        graph.install(torch, model.compile_found, teller("step.graph"))
+
+
+def teller(key):
+    return lambda reason: told(key, reason)
 
 
 def switches():
@@ -106,6 +125,15 @@ def loader_arguments(original, loader, args, kwargs):
         else:
             given[name] = value
             told(key)
+    training = bool(given.get("shuffle") or given.get("sampler") is not None or given.get("batch_sampler") is not None)
+    if values.get("padding.trim") and training:
+        from _flatout_apply import padding
+
+        given["collate_fn"] = padding.Trimmed(given.get("collate_fn") or _torch.utils.data.default_collate, teller("padding.trim"))
+    if values.get("loader.resident"):
+        # Batches are made where the data is: in this process, on the GPU.
+        workers = given["num_workers"] = 0
+        given["pin_memory"] = False
     if not workers:
         given.pop("prefetch_factor", None)
         given.pop("persistent_workers", None)

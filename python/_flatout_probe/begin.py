@@ -2,10 +2,10 @@
 
 import os
 
-from . import clock, coast, guard, places, profile, raw, settings, trial, weave, windows
-from .patches import amp, checkpoint, compiled, debug, environment, evaluation, garbage, loader, memory, optimizer, sync, worker
+from . import arithmetic, clock, coast, contents, guard, places, profile, raw, settings, trial, weave, windows
+from .patches import amp, backward, checkpoint, compiled, debug, environment, evaluation, garbage, loader, memory, optimizer, recompute, sync, worker
 
-PATCHES = [loader, worker, optimizer, sync, evaluation, checkpoint, amp, compiled, environment, debug, garbage, memory]
+PATCHES = [loader, worker, optimizer, backward, sync, evaluation, checkpoint, amp, compiled, environment, debug, garbage, memory, recompute]
 
 
 @guard.quietly
@@ -23,14 +23,20 @@ def start(torch):
     profile.install(torch)
     trial.install(torch)
     windows.install(torch)
+    contents.install(torch)
+    arithmetic.install(torch)
+    if os.environ.get("FLATOUT_AUTO"):
+        from _flatout_apply import auto
+
+        auto.install(torch)
     weave.done()
     compiled.hide(torch)
     os.register_at_fork(after_in_child=forked)
 
 
 def imports_later():
-    """Whether modules of the probe are imported after the start: the settings of `--apply` and the trials of `flatout tune` are."""
-    return bool(os.environ.get("FLATOUT_APPLY") or os.environ.get("FLATOUT_TRIAL"))
+    """Whether modules of the probe are imported after the start: those of `--apply`, `--auto` and the trials of `flatout tune` are."""
+    return any(os.environ.get("FLATOUT_" + name) for name in ("APPLY", "TRIAL", "AUTO"))
 
 
 @guard.quietly
@@ -39,6 +45,7 @@ def forked():
     coast.after_fork()
     profile.after_fork()
     windows.after_fork()
+    arithmetic.after_fork()
     for patch in PATCHES:
         if hasattr(patch, "after_fork"):
             patch.after_fork()

@@ -26,6 +26,7 @@ from .ring import (
     W_SINCE,
     W_STEPS,
     W_SUMS,
+    W_WITHIN,
     Ring,
 )
 
@@ -49,6 +50,8 @@ since = perf_counter_ns()
 thread = main_thread().ident
 # What the time belongs to when no data, sync, transfer or checkpoint is under way.
 base = OTHER
+# What `W_WITHIN` is when no read or copy is under way: 0, or that of a presumed evaluation.
+within = 0
 last_sums = [0] * 7
 last_step = 0
 next_flush = 0
@@ -123,6 +126,13 @@ def span(kind, begin, end):
         begin = since
     words[W_SUMS + kind] += end - begin
     words[W_SINCE] = since = end
+
+
+def presume(new):
+    """Samples belong to this phase until it is known whether the time does; None ends it."""
+    global within
+    within = 0 if new is None else new + 1
+    words[W_WITHIN] = within
 
 
 def batch_came(samples):
@@ -351,8 +361,8 @@ def stop():
 def after_fork():
     """In a forked child: its own counters, its own file, once it has something to tell."""
     global ring, words, phase, since, thread, base, last_step, next_flush, batch_samples, fed, resting, again, attention
-    global coasting
-    coasting = False
+    global coasting, within
+    coasting, within = False, 0
     log.clear()
     ring = fresh()
     words = ring.words

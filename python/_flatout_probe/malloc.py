@@ -6,6 +6,8 @@ import resource
 # As malloc.h has them; pieces up to so many bytes are kept.
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 KEPT = 1 << 30
+# What glibc begins with.
+GIVEN_BACK = 1 << 17
 # An older glibc refuses more than this for a piece of its own.
 KEPT_BY_OLDER = 1 << 25
 # A page takes no longer than this: where the kernel's time is more, it is something else's.
@@ -23,6 +25,16 @@ def kept_by(mallopt):
     # Trimming comes second: by itself it would only end glibc's own raising of the other threshold.
     raised = mallopt and any(mallopt(MMAP_THRESHOLD, size) for size in (KEPT, KEPT_BY_OLDER))
     return bool(raised and mallopt(TRIM_THRESHOLD, KEPT))
+
+
+def give_back():
+    """As it was before, except that glibc no longer raises its thresholds by itself."""
+    import ctypes
+
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(MMAP_THRESHOLD, GIVEN_BACK)
+        mallopt(TRIM_THRESHOLD, GIVEN_BACK)
 
 
 def usage():

@@ -21,12 +21,33 @@ def first_batch():
     if _done:
         return
     _done = True
+    module = find()
+    if module is not None:
+        change(module)
+
+
+def find():
+    """The model behind the optimizers."""
     for one in optimizer.known():
         parameters = [parameter for group in one.param_groups for parameter in group["params"]]
         module = environment.find_model(parameters[0])[0] if parameters else None
         if module is not None:
-            change(module)
-            return
+            return module
+    return None
+
+
+def compile_found(mode):
+    """Compiles the model; gives the reason where it cannot be."""
+    module = find()
+    if module is None:
+        return "no-model"
+    if any(isinstance(part, _torch.nn.RNNBase) for part in module.modules()):
+        return "recurrent"
+    import torch._dynamo
+
+    torch._dynamo.config.suppress_errors = True
+    compile(module, mode)
+    return None
 
 
 def change(module):

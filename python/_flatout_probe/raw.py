@@ -2,7 +2,7 @@
 iteration of a class that the program may have written."""
 
 _tensor = _parameter = None
-_base = None
+_base = _function = None
 _off = None
 _plain = {}
 # A tensor's class that has one of these of its own is left alone.
@@ -11,7 +11,8 @@ _OWN |= {"numel", "element_size", "dim", "is_contiguous", "is_pinned"}
 
 
 def learn(torch):
-    global _tensor, _parameter, _base, _off
+    global _tensor, _parameter, _base, _function, _off
+    _function = getattr(torch._C, "_FunctionBase", None)
     _tensor, _parameter, _base, _off = torch.Tensor, torch.nn.Parameter, torch._C.TensorBase, torch._C.DisableTorchFunction
 
 
@@ -129,3 +130,39 @@ def optimized(optimizer):
     """An optimizer's groups of parameters, and the parameters."""
     groups = [group for group in items(fields(optimizer).get("param_groups")) or () if type(group) is dict]
     return groups, [parameter for group in groups for parameter in items(group.get("params")) or () if is_tensor(parameter)]
+
+
+def producer(tensor):
+    """The node of autograd's graph that a tensor came from; None of a leaf."""
+    return _base.grad_fn.__get__(tensor)
+
+
+def is_python_function(kind):
+    """Whether a node's class is a `torch.autograd.Function`, which may be the program's own."""
+    return _function in type.__getattribute__(kind, "__mro__")
+
+
+def next_of_python(node):
+    return _function.next_functions.__get__(node)
+
+
+def given_by(node):
+    """Shape and dtype of each value that an operator gave; None where this PyTorch does not keep them."""
+    if node is None:
+        return None
+    if is_python_function(type(node)):
+        read = getattr(_function, "_input_metadata", None)
+        return read.__get__(node) if read is not None else None
+    return getattr(node, "_input_metadata", None)
+
+
+def named(value, name):
+    """What a mapping of Python's own kinds, or one of transformers', has under a name; None for any other object."""
+    mro = type.__getattribute__(type(value), "__mro__")
+    if dict in mro:
+        return dict.get(value, name)
+    for cls in mro:
+        if cls.__module__ == "collections" and name_of(cls) == "UserDict":
+            inside = fields(value).get("data")
+            return dict.get(inside, name) if type(inside) is dict else None
+    return None

@@ -20,6 +20,8 @@ MAGIC = int.from_bytes(b"FLATOUT1", "little")
 (W_STEPS, W_BATCHES, W_SAMPLES, W_LOSS, W_LOSSES, W_BUSY, W_BUSY_STEPS, W_GC, W_GC_NS, W_EVAL_BATCHES) = range(10, 20)
 # While the loop coasts: when the phase under way began, times eight, plus the phase; else 0, and `W_PHASE` and `W_SINCE` say it.
 W_LIVE = 20
+# For whoever takes samples: one more than the phase that a read, a copy or a presumed evaluation under way will be charged to; 0 for none.
+W_WITHIN = 21
 W_GPU_UTIL = 24  # written by the reader: parts per million plus one, 0 unknown
 W_WINDOW = 25  # written by the reader: the number of the GPU window that should be open, 0 for none
 W_SUMS = 32

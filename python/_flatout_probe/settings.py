@@ -3,28 +3,12 @@
 import os
 
 from . import clock, guard
+from .known import KNOWN, LOADER
 
 values = {}
 # Called when a batch has come, and before an optimizer's step.
 on_batch = []
 on_optimizer = []
-LOADER = ("num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "batch_size")
-KNOWN = {"loader." + name for name in LOADER} | {
-    "amp",
-    "tf32",
-    "cudnn.benchmark",
-    "gc.freeze",
-    "malloc.keep",
-    "matmul.precision",
-    "threads.torch",
-    "optimizer.fused",
-    "optimizer.foreach",
-    "optimizer.lr_scale",
-    "zero_grad.set_to_none",
-    "channels_last",
-    "compile",
-    "step.accumulation",
-}
 _told = set()
 
 
@@ -88,8 +72,12 @@ def install(torch):
         optimizer.before_steps(on_optimizer)
 
 
+def changes_loaders():
+    return any(key.startswith("loader.") or key == "padding.trim" for key in values)
+
+
 def loader_arguments(original, loader, args, kwargs):
-    if not any(key.startswith("loader.") for key in values):
+    if not changes_loaders():
         return args, kwargs
     try:
         from . import apply

@@ -2,26 +2,30 @@
 then the program is stopped. Where it is asked for, some steps of other sizes come in between (`sizes`), for what larger batches would
 take, some fed by other workers (`feeding`; on a GPU batches alone, `supply`), and some with one setting changed (`variants`).
 
-Nothing is read from the device in between: the losses stay there until the end. What the program saves goes to the trial's own
-folder, so that a trial never overwrites a checkpoint.
+Nothing is read from the device in between: the losses stay there until the end. Checkpoints go to the trial's own folder (`overlay`).
 """
 
 import json
 import os
 from time import perf_counter_ns
 
-from . import clock, guard, malloc
+from . import clock, guard, malloc, overlay
 from .ring import W_SAMPLES, W_STEPS, W_SUMS
 
 LOSSES = 4096
 # Steps: those of batches that were made beforehand take little time.
 LONGEST_WARM_UP = 100
+# Fewer measured steps tell nothing.
+LEAST = 5
 # The rate's interval is of so many pieces; the factor is Student's for 95% and so many.
 PIECES, STUDENT = 8, 2.365
 _torch = None
 _plan = None
 _begun = 0
 _base = 0
+# Steps of the warm-up, with the samples by then: all there is of a program that ends too soon, and of what went before the first of them.
+_early = []
+_before = None
 _times = []
 _samples = []
 _losses = []
@@ -48,9 +52,6 @@ def install(torch=None):
     if torch is not None and _torch is None:
         _torch = torch
         follow_losses(torch.Tensor)
-        from .patches import checkpoint
-
-        checkpoint.elsewhere = _plan["saved"]
 
 
 def follow_losses(cls):
@@ -76,7 +77,8 @@ def warm_up():
 
 
 def stepped(now):
-    global _begun, _base, _first, _sums, _usage, _longest_ns
+    global _begun, _base, _first, _before, _sums, _usage, _longest_ns
+    overlay.begun = True
     if _written:
         return
     if _more is not None:
@@ -84,8 +86,11 @@ def stepped(now):
             go_on()
         return
     steps = clock.words[W_STEPS]
-    _first = _first or now
+    if not _first:
+        _first, _before = now, (spent_ns(), malloc.usage())
     if not _begun:
+        if len(_early) < LOSSES:
+            _early.append((now, clock.words[W_SAMPLES]))
         slow = steps >= 3 and (now - _first) / 1e9 > _plan["longest"] / 2
         if steps >= warm_up() or slow:
             wait()
@@ -198,8 +203,19 @@ def program_ended():
     """The program came to its end before the trial did."""
     global _result
     if not _written and clock.words[W_STEPS]:
+        if _result is None and len(_times) < LEAST and len(_early) + len(_times) > LEAST:
+            count_warm_up()
         _result = _result or told(False, True)
         write()
+
+
+def count_warm_up():
+    """A program of a few steps: all of them but the first are measured."""
+    global _begun, _base, _sums, _usage
+    steps = _early + [(at, _base + samples) for at, samples in zip(_times, _samples)]
+    (_begun, _base), (_sums, _usage) = steps[0], _before
+    _times[:] = [at for at, _ in steps[1:]]
+    _samples[:] = [samples - _base for _, samples in steps[1:]]
 
 
 def told(cut, ended):

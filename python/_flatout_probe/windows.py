@@ -9,11 +9,13 @@ from time import perf_counter_ns
 from . import clock, guard, tracer
 from .ring import W_STEPS, W_WINDOW
 
-# A window that nobody closes ends by itself.
-LONGEST_NS = 5_000_000_000
+# A window ends by itself, between two steps: sooner where synchronizations are recorded, which cost more.
+LONGEST_NS = 800_000_000
+LONGEST_WITH_SYNCS_NS = 300_000_000
 MOST_RECORDS = 400_000
-# Kernels and copies; a number beyond this asks for memsets and synchronizations as well, which cost far more.
+# Kernels and copies; a number beyond this asks for memsets, synchronizations and launches as well, which cost far more.
 KINDS = tracer.KERNEL | tracer.MEMCPY
+ALL_KINDS = KINDS | tracer.MEMSET | tracer.SYNCHRONIZATION | tracer.RUNTIME | tracer.DRIVER
 WITH_SYNCS = 1 << 32
 
 _folder = os.path.dirname(os.path.abspath(__file__))
@@ -35,7 +37,8 @@ def look(now):
     """After a step: whether a window should be open."""
     wanted = clock.words[W_WINDOW]
     if _open:
-        if wanted != _open or now - _began > LONGEST_NS:
+        longest = LONGEST_WITH_SYNCS_NS if _open > WITH_SYNCS else LONGEST_NS
+        if wanted != _open or now - _began > longest:
             close()
     elif wanted and wanted != _refused:
         begin(wanted, now)
@@ -47,7 +50,7 @@ def begin(number, now):
     _refused = number
     reason = tracer.open(_folder)
     path = os.path.join(clock.folder, "%d-%d.trace" % (os.getpid(), number))
-    reason = reason or tracer.start(path, MOST_RECORDS, 0 if number > WITH_SYNCS else KINDS)
+    reason = reason or tracer.start(path, MOST_RECORDS, ALL_KINDS if number > WITH_SYNCS else KINDS)
     if reason:
         tell("", 0, reason)
         return

@@ -13,8 +13,6 @@ FILES = sorted(path.name for path in (TESTS / "cases").glob("*.py"))
 @pytest.mark.parametrize("file, name", [(file, name) for file in FILES for name in parts(file)[1]])
 def test_same(batches, file, name, awake):
     alone, watched = batches(file, awake)
-    if awake and name == "methods_of_an_instance":
-        pytest.xfail("on a GPU `x.item`, without the call, is another callable of Python's own")
     if awake and name == "numpy_with_gradient" and sys.version_info < (3, 11):
         pytest.xfail("Python 3.9 and 3.10 keep a frame of the probe")
     assert watched[name] == alone[name]

@@ -1,5 +1,6 @@
 """The probe's own parts."""
 
+import gc
 import sys
 import textwrap
 import types
@@ -10,7 +11,8 @@ from conftest import KEEPS_FRAMES
 
 torch = pytest.importorskip("torch")
 
-from _flatout_probe import guard, raw, weave  # noqa: E402
+from _flatout_probe import clock, guard, raw, weave  # noqa: E402
+from _flatout_probe.patches import garbage, sync  # noqa: E402
 
 SOURCE = '''
 import os
@@ -148,3 +150,66 @@ def test_parameters_are_found_without_asking():
 
     raw.learn(torch)
     assert len(raw.parameters(Model())) == 2 and len(raw.modules(Model())) == 2
+
+
+class Asked:
+    """Notes what the probe makes of the instruction that asks for the method."""
+
+    def __get__(self, thing, owner=None):
+        frame = sys._getframe(1)
+        thing.seen.append((sync.calls(frame), sync.converts(frame), sync.keeps(frame)))
+        return lambda *args, **kwargs: True
+
+
+class Thing:
+    to = Asked()
+    __bool__ = Asked()
+
+    def __init__(self):
+        self.seen = []
+
+
+CALLED, KEPT, CONVERTED, UNCLEAR = (True, True, False), (False, False, True), (False, True, True), (False, False, False)
+# Up to Python 3.10 a call with keywords asks for the method as an attribute.
+BY_KEYWORD = CALLED if sys.version_info >= (3, 11) else UNCLEAR
+
+
+@pytest.mark.parametrize(
+    "use, expected",
+    [
+        (lambda x: x.to(), CALLED),
+        (lambda x: x.to(1 if x else 2, [3]), CALLED),
+        (lambda x: x.to(1, copy=True), BY_KEYWORD),
+        (lambda x: x.to(len([x]), copy=max(1, len([2])), other={"a": x.seen[0]}), BY_KEYWORD),
+        (lambda x: x.to(*[1]), UNCLEAR),
+        (lambda x: x.to(1, **{"copy": True}), UNCLEAR),
+        (lambda x: x.to, KEPT),
+        (lambda x: [x.to, x.to], KEPT),
+        (lambda x: id(x.to), KEPT),
+        (lambda x: print(x.to, end="\n"), KEPT),
+        (lambda x: x.to == 1, KEPT),
+        (lambda x: {"a": x.to}["a"](), KEPT),
+        (lambda x: getattr(x, "to")(), KEPT),
+        (lambda x: bool(x), CONVERTED),
+        (lambda x: not x, CONVERTED),
+        (lambda x: 1 if x else 2, CONVERTED),
+    ],
+)
+def test_bytecode_tells_calls_from_kept_methods(use, expected):
+    sync._opcode = __import__("opcode")
+    thing = Thing()
+    use(thing)
+    assert thing.seen[0] == expected
+
+
+def test_collections_are_counted_and_no_handler_runs_in_the_callback():
+    garbage.install(None)
+    try:
+        before, known = garbage.totals(), sum(stage["collections"] for stage in gc.get_stats())
+        for _ in range(5):
+            gc.collect()
+        (number, spent), passed = garbage.totals(), sum(stage["collections"] for stage in gc.get_stats()) - known
+        assert number - before[0] == passed and spent > before[1]
+    finally:
+        gc.callbacks.pop()
+        clock.flushers.remove(garbage.flush)

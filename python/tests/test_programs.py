@@ -30,12 +30,12 @@ def write(folder, files):
         (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
-@pytest.mark.parametrize("code", [0, 1, 2, 77, 127, 128, 130, 139, 255, 256, -1, 300, "'text'", "None"])
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 77, 127, 128, 130, 139, 254, 255, 256, -1, 300, "'text'", "None"])
 def test_exit_codes(tmp_path, code):
     same(tmp_path, "-c", f"import sys; print('x'); sys.stderr.write('e'); sys.exit({code})")
 
 
-@pytest.mark.parametrize("name", "KILL TERM INT SEGV ABRT PIPE USR1 HUP ALRM XCPU QUIT FPE BUS ILL TRAP SYS VTALRM PROF IO".split())
+@pytest.mark.parametrize("name", "KILL TERM INT SEGV ABRT PIPE USR1 HUP ALRM XCPU QUIT FPE BUS ILL TRAP SYS VTALRM PROF IO RTMIN RTMAX".split())
 def test_deaths_by_signal(tmp_path, name):
     no_core = "import os, resource, signal; resource.setrlimit(resource.RLIMIT_CORE, (0, 0))"
     default = f"signal.signal(signal.SIG{name}, signal.SIG_DFL)" if name != "KILL" else "pass"
@@ -65,6 +65,20 @@ def test_deaths_by_signal(tmp_path, name):
         "import os; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')\ntry: os.getcwd()\nexcept OSError as e: print(e)",
         "try:\n import flatout\n print('there')\nexcept ImportError as e: print(e)",
         "import sys; sys.stdout.write('x' * 3_000_000); sys.stderr.write('y' * 300_000)",
+        "import asyncio\nasync def f():\n await asyncio.sleep(0.01)\n p = await asyncio.create_subprocess_exec('true')\n return await p.wait()\n"
+        "print(asyncio.run(f()), asyncio.run(asyncio.wait_for(asyncio.gather(*[asyncio.sleep(0, i) for i in range(100)]), 30)))",
+        "import subprocess\nprint([subprocess.call(['sh', '-c', 'exit %d' % (i % 7)]) for i in range(100)])",
+        "import os, time\nfor i in range(5): os.fork() or (time.sleep(0.05), os._exit(i))\n"
+        "seen = []\nwhile True:\n try: seen.append(os.WEXITSTATUS(os.wait()[1]))\n except ChildProcessError as e: print(sorted(seen), e); break",
+        "import os, signal, time\nr, w = os.pipe()\nif os.fork() == 0:\n os.setsid()\n os.write(w, b'%d' % (os.getsid(0) == os.getpid())); os._exit(0)\n"
+        "os.wait(); print(os.read(r, 9))",
+        "import threading, sys\nc = []\ndef t(*a):\n c.append(a[1])\n return t\nthreading.settrace(t)\n"
+        "t = threading.Thread(target=lambda: sum(range(3))); t.start(); t.join(); print(len(c) > 0)",
+        "import atexit, sys\natexit.register(lambda: print('first', flush=True)); atexit.register(lambda: 1 / 0); sys.exit(9)",
+        "import weakref\nclass A: pass\na = A(); weakref.finalize(a, print, 'gone'); del a; b = A(); weakref.finalize(b, print, 'at exit')",
+        "import gc, sys\ngc.collect(); print(gc.isenabled(), gc.get_threshold(), gc.get_debug(), gc.callbacks, gc.get_freeze_count(), sys.getrecursionlimit())",
+        "import warnings, logging, locale, time\nprint(warnings.filters, logging.root.handlers, locale.getlocale(), time.get_clock_info('perf_counter').resolution)",
+        "import tempfile, os, pathlib\nprint(tempfile.gettempdir(), os.getcwd() == str(pathlib.Path.cwd()), sorted(set(os.listdir('.')) - {'home'}))",
     ],
 )
 def test_scripts(tmp_path, script):
@@ -95,6 +109,51 @@ def test_ways_to_start(tmp_path):
     same(tmp_path, "-c", "import sys; print(sum(map(len, sys.argv)))", *["a" * 100_000] * 15)
     same(tmp_path, "-", input=b"import sys\nprint(sys.argv, sys.path[0], input())\nlast\n")
     same(tmp_path, "-c", "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())", input=bytes(range(256)) * 5000)
+
+
+def test_other_programs(tmp_path):
+    write(tmp_path, {"script.sh": f'echo "$0 $@" "$(umask)"; {sys.executable} -c "print(1)"; exit 3\n', "plain.py": "print(__file__)\n"})
+    os.rename(tmp_path / "plain.py", os.path.join(os.fsencode(tmp_path), b"\xff\xfe.py"))
+    for command in (["sh", "script.sh", "a b", "*"], ["true"], ["false"], ["sh", "-c", "kill -9 $$"], [sys.executable, os.fsdecode(b"\xff\xfe.py")]):
+        alone, watched = both(tmp_path, command)
+        assert watched == alone
+    same(tmp_path, "-c", "import sys; print(len(sys.argv))", *["a"] * 20_000)
+
+
+def test_flatout_within_flatout(tmp_path):
+    script = "import subprocess, sys; raise SystemExit(subprocess.call([*%r, sys.executable, '-c', 'print(5); raise SystemExit(6)']))"
+    assert same(tmp_path, "-c", script % flatout())[0] == 6
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"HOME": None},
+        {"HOME": "/nonexistent"},
+        {"PATH": "/nonexistent"},
+        {"PYTHONSTARTUP": "start.py"},
+        {"PYTHONVERBOSE": "0"},
+        {"PYTHONOPTIMIZE": "2"},
+        {"PYTHONWARNINGS": "error"},
+        {"PYTHONHASHSEED": "1"},
+        {"PYTHONNOUSERSITE": "1"},
+        {"PYTHONUTF8": "0", "LC_ALL": "C"},
+        {"PYTHONSAFEPATH": "1"},
+        {"LD_PRELOAD": ""},
+        {"TMPDIR": "/nonexistent"},
+    ],
+    ids=lambda more: next(iter(more)),
+)
+def test_environments(tmp_path, more):
+    write(tmp_path, {"start.py": "print('started')"})
+    script = "import os, sys; print(sys.path, sys.flags, sys.stdout.encoding, sorted((k, v) for k, v in os.environ.items() if k in %r))" % list(more)
+    same(tmp_path, "-c", script, env=more)
+
+
+@pytest.mark.parametrize("kind", ["works", "fails", "changes_the_path"])
+def test_own_user_startup_file(tmp_path, kind):
+    write(tmp_path, {"own/usercustomize.py": OWN[kind]})
+    same(tmp_path, "-c", "import sys; print(sys.path, sys.modules.get('usercustomize'))", env={"PYTHONPATH": "own"})
 
 
 @pytest.mark.parametrize("closed", [0, 1, 2])

@@ -3,6 +3,8 @@
 mod faults;
 mod fuzz;
 mod gpu;
+mod kills;
+mod matrix;
 mod packages;
 mod reference;
 mod test;
@@ -29,13 +31,23 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "fuzz",
-        about: "damaged input for every reader: --count N inputs each, --seed S",
+        about: "damaged input for every reader: --count N, --seed S, --until N inputs in all",
         run: fuzz::run,
     },
     Task {
         name: "gpu",
         about: "build what a GPU machine without Rust needs: parity tests, benchmarks, one script",
         run: gpu::run,
+    },
+    Task {
+        name: "kills",
+        about: "kill run, train, tune and lint --fix at random moments: --count N each, --seed S",
+        run: kills::run,
+    },
+    Task {
+        name: "matrix",
+        about: "the Python tests on every Python and PyTorch that can be installed: --keep, --torch, --python",
+        run: matrix::run,
     },
     Task {
         name: "reference",

@@ -49,10 +49,15 @@ fn folder() -> Result<PathBuf> {
     if let Some(folder) = std::env::var_os("FLATOUT_VENV") {
         return Ok(folder.into());
     }
+    Ok(cache()?.join("venv"))
+}
+
+/// flatout's folder in the user's cache.
+pub fn cache() -> Result<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
     let base = cache
         .or_else(home)
         .ok_or("neither XDG_CACHE_HOME nor HOME is set; set FLATOUT_VENV")?;
-    Ok(base.join("flatout/venv"))
+    Ok(base.join("flatout"))
 }

@@ -8,9 +8,17 @@ use std::process::Command;
 /// A crate of ours and those of ours it may use. `flatout` may use all; nobody may use `flatout` or `xtask`.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("flatout-core", &[]),
+    ("flatout-vocabulary", &["flatout-core"]),
     ("flatout-telemetry", &["flatout-core"]),
-    ("flatout-diagnose", &["flatout-core", "flatout-telemetry"]),
-    ("flatout-lint", &["flatout-core"]),
+    (
+        "flatout-diagnose",
+        &["flatout-core", "flatout-vocabulary", "flatout-telemetry"],
+    ),
+    (
+        "flatout-compare",
+        &["flatout-core", "flatout-telemetry", "flatout-diagnose"],
+    ),
+    ("flatout-lint", &["flatout-core", "flatout-vocabulary"]),
     ("flatout-tracer", &[]),
     ("flatout-data", &["flatout-core"]),
     ("flatout-engine", &["flatout-core"]),
@@ -25,7 +33,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "flatout-tune",
-        &["flatout-core", "flatout-telemetry", "flatout-diagnose"],
+        &[
+            "flatout-compare",
+            "flatout-core",
+            "flatout-vocabulary",
+            "flatout-telemetry",
+            "flatout-diagnose",
+        ],
     ),
     (
         "flatout-run",
@@ -36,11 +50,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "flatout-lint",
             "flatout-tracer",
             "flatout-tune",
+            "flatout-vocabulary",
         ],
     ),
     (
         "flatout-report",
-        &["flatout-core", "flatout-telemetry", "flatout-diagnose"],
+        &[
+            "flatout-compare",
+            "flatout-core",
+            "flatout-telemetry",
+            "flatout-diagnose",
+        ],
     ),
     ("flatout-fake-nvml", &["flatout-core", "flatout-telemetry"]),
     (

@@ -169,6 +169,14 @@ impl Gain {
     }
 }
 
+/// A line that `flatout lint` reports as well.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Linted {
+    /// The id of the lint rule: `file-reopened-in-getitem`.
+    pub rule: String,
+    pub place: Place,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// The id of the rule: `loader-without-workers`.
@@ -185,6 +193,9 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<Place>,
+    /// What the lint knows of the lines that cost this time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lint: Vec<Linted>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<Fix>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -202,6 +213,7 @@ impl Finding {
             detail: Message::default(),
             evidence: Vec::new(),
             places: Vec::new(),
+            lint: Vec::new(),
             fixes: Vec::new(),
             gain: None,
         }

@@ -1,16 +1,19 @@
 //! A mergeable histogram of durations with logarithmic buckets: any two can be added, so a run of a million steps
 //! keeps a few dozen numbers.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// Buckets an octave: a quantile is off by at most 2^(1/8) − 1 ≈ 9%, half of that in the bucket's middle.
 const PER_OCTAVE: f64 = 8.0;
+/// 500 years. What a damaged record puts beyond it would be an infinite time.
+const LAST: u16 = 511;
 
 /// Counts of durations in nanoseconds, bucket `k` holding `2^(k/8) ≤ d < 2^((k+1)/8)`. In JSON: `{"168": 12, …}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Histogram {
+    #[serde(deserialize_with = "bounded")]
     buckets: BTreeMap<u16, u64>,
 }
 
@@ -28,7 +31,7 @@ impl Histogram {
     }
 
     pub fn add_count(&mut self, bucket: u16, count: u64) {
-        let entry = self.buckets.entry(bucket).or_default();
+        let entry = self.buckets.entry(bucket.min(LAST)).or_default();
         *entry = entry.saturating_add(count);
     }
 
@@ -66,10 +69,27 @@ impl Histogram {
     }
 }
 
+fn bounded<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<u16, u64>, D::Error> {
+    let mut histogram = Histogram::default();
+    for (bucket, count) in BTreeMap::deserialize(from)? {
+        histogram.add_count(bucket, count);
+    }
+    Ok(histogram.buckets)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn every_time_is_finite() {
+        let mut histogram: Histogram = serde_json::from_str(r#"{"168": 2, "21203": 3}"#).unwrap();
+        histogram.add_ms(f64::INFINITY);
+        assert_eq!(histogram.count(), 6);
+        assert!(histogram.bars_ms().all(|(ms, _)| ms.is_finite()));
+        assert!(histogram.quantile_ms(1.0).unwrap().is_finite());
+    }
 
     proptest! {
         #[test]

@@ -20,6 +20,6 @@ pub mod text;
 pub mod units;
 
 pub use error::{Explain, Failure, Result};
-pub use finding::{Confidence, Edit, Evidence, Finding, Fix, Gain, Kind, Place, Severity};
+pub use finding::{Confidence, Edit, Evidence, Finding, Fix, Gain, Kind, Linted, Place, Severity};
 pub use language::{Language, Message};
 pub use rule::RuleInfo;

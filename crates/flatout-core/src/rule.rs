@@ -1,6 +1,6 @@
 //! What is known of a rule beside its check. Diagnosis and lint rules share one namespace of ids; an id never changes.
 
-use crate::{Language, Severity};
+use crate::{Language, Message, Severity};
 
 /// A rule's entry in its crate's registry.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,20 @@ impl RuleInfo {
         }
     }
 
+    /// The text below one of [`HEADINGS`] on one line, in both languages; `None` where the page does not have it.
+    pub fn section(&self, heading: &str) -> Option<Message> {
+        let at = HEADINGS.iter().position(|known| *known == heading)?;
+        let below = |page: &str, heading: &str| {
+            let (_, rest) = page.split_once(&format!("## {heading}\n"))?;
+            let text = rest.split("\n## ").next()?;
+            Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+        };
+        Some(Message {
+            en: below(&self.page(), heading)?,
+            zh: below(&self.page_in(Language::Chinese), CHINESE_HEADINGS[at])?,
+        })
+    }
+
     fn head(&self) -> impl Iterator<Item = &str> {
         let lines = self.source.lines().map_while(|line| line.strip_prefix("//!"));
         lines.map(|line| line.strip_prefix(' ').unwrap_or(line))
@@ -98,6 +112,9 @@ mod tests {
         assert!(!missing.contains(&"怎么改") && missing.contains(&"证据"));
         assert_eq!(rule.page(), "# x\n\n## Fix\nDo it.\n## Evidence\n");
         assert!(!rule.missing_headings().contains(&"Fix"));
+        let fix = rule.section("Fix").unwrap();
+        assert_eq!((fix.en.as_str(), fix.zh.as_str()), ("Do it.", "改。"));
+        assert!(rule.section("Evidence").is_none());
         assert!(rule.missing_headings().contains(&"Evidence"));
     }
 }

@@ -90,6 +90,13 @@ pub enum DataError {
         path: PathBuf,
         other: PathBuf,
     },
+    /// A file of a format that is known and not read.
+    OtherFormat {
+        path: PathBuf,
+        format: &'static str,
+        /// Makes a Parquet file of it.
+        python: String,
+    },
     /// A text file whose names are in another encoding.
     NotUtf8 {
         path: PathBuf,
@@ -232,6 +239,10 @@ impl Explain for DataError {
                 let (path, other) = (path.display(), other.display());
                 message!(en: "`{path}` and `{other}` are the same part", zh: "`{path}` 与 `{other}` 是同一个分片")
             }
+            Self::OtherFormat { path, format, .. } => {
+                let path = path.display();
+                message!(en: "`{path}` is a {format} file, which flatout does not read", zh: "`{path}` 是 {format} 文件，flatout 不读取这种格式")
+            }
             Self::NotUtf8 { path } => {
                 let path = path.display();
                 message!(en: "`{path}` is not UTF-8: the names of its columns cannot be read", zh: "`{path}` 不是 UTF-8 编码：无法读取列名")
@@ -297,6 +308,10 @@ impl Explain for DataError {
                     en: "mend the file, train with `--bad-rows skip` to leave such rows out, or read the column otherwise: `--column-type {category}` (or ignore)",
                     zh: "请修正文件；或训练时用 `--bad-rows skip` 跳过这样的行；或换一种方式读取该列：`--column-type {category}`（或 ignore）"
                 ))
+            }
+            Self::OtherFormat { python, .. } => {
+                let python = shell::word(python);
+                Some(message!(en: "convert it: python -c {python}", zh: "可以转换：python -c {python}"))
             }
             Self::NotUtf8 { path } => {
                 let new = shell::word(&path.with_extension("utf8.csv").display().to_string());

@@ -2,8 +2,10 @@
 
 pub mod csv;
 pub mod image;
+pub mod json_lines;
 pub mod npy;
 pub mod npy_table;
+pub mod other;
 pub mod parquet;
 pub mod parquet_table;
 pub mod parquet_write;

@@ -8,8 +8,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Endings of tables in a folder. A file named by its path may have any ending.
-pub const TABLE_ENDINGS: [&str; 8] = [
-    "parquet", "csv", "csv.gz", "csv.zst", "tsv", "tsv.gz", "tsv.zst", "npy",
+pub const TABLE_ENDINGS: [&str; 12] = [
+    "parquet",
+    "csv",
+    "csv.gz",
+    "csv.zst",
+    "tsv",
+    "tsv.gz",
+    "tsv.zst",
+    "jsonl",
+    "jsonl.gz",
+    "jsonl.zst",
+    "ndjson",
+    "npy",
 ];
 
 /// `log_part12.csv.gz` is part 12 of `log`.
@@ -36,6 +47,11 @@ pub fn without_ending(name: &str) -> &str {
 pub fn has_table_ending(path: &Path) -> bool {
     let name = file_name(path);
     without_ending(&name) != name
+}
+
+/// Whether some of the files are numbered parts of a table.
+pub fn are_parts(files: &[PathBuf]) -> bool {
+    files.iter().any(|file| part_of(&file_name(file)).is_some())
 }
 
 fn file_name(path: &Path) -> String {

@@ -183,3 +183,11 @@ pub struct TableRead {
 
 /// How many examples of skipped rows are kept.
 pub const EXAMPLES_KEPT: usize = 10;
+
+/// Whether a column is the index of a pandas frame, written along with it: the number of the row, and nothing to learn from.
+pub fn is_index(name: &str) -> bool {
+    let number = name
+        .strip_prefix("__index_level_")
+        .and_then(|rest| rest.strip_suffix("__"));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}

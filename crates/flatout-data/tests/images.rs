@@ -126,6 +126,7 @@ fn striped(count: usize) -> Arc<Images> {
             classes: vec![0; count].into(),
             names: vec!["a".into()],
         },
+        ..Images::default()
     })
 }
 

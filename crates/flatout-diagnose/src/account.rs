@@ -7,16 +7,24 @@
 //! - [`frame`]: one frame of a stack, and whose code it is
 //! - [`activity`]: what the host does in a sample
 //! - [`center`]: the lines that stand for a part of the account
+//! - [`device`]: the GPU's computing time by kind of kernel and by launching line
+//! - [`over_time`]: activities as the run goes on
+//! - [`workers`]: the same of the loader's workers
 
 pub mod activity;
 pub mod center;
+pub mod device;
 pub mod frame;
+pub mod over_time;
+pub mod workers;
 
 use crate::analysis::Window;
+use crate::analysis::efficiency::Efficiency;
 use activity::Activity;
+use device::GpuKind;
 use flatout_core::Place;
 use flatout_telemetry::Phase;
-use flatout_telemetry::record::{GpuState, RunData, StackCount};
+use flatout_telemetry::record::{GpuState, KernelKind, RunData, StackCount};
 use frame::Frame;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -35,6 +43,12 @@ pub struct Account {
     pub samples: u64,
     /// By time, the largest first; `unexplained` last.
     pub rows: Vec<Row>,
+    /// What the GPU computes, by kind of kernel, the largest first; empty where it was not traced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gpu_kinds: Vec<GpuKind>,
+    /// The model's arithmetic compared with the GPU's peak.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub efficiency: Option<Efficiency>,
     /// The samples behind the rows, for whoever asks for the lines of a part of them.
     #[serde(skip)]
     pub spans: Vec<Span>,
@@ -57,6 +71,9 @@ pub struct Row {
     /// The source of the line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// Of a row in which the GPU computes: the kind of kernel that takes most of it. Its line launched the kernels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelKind>,
 }
 
 /// Samples of one stack with the wall time they stand for.
@@ -105,6 +122,7 @@ impl Account {
         }
         let mut spans = weighed(&samples, window);
         agree_with_traces(data, &mut spans);
+        device::credit_launches(data, &mut spans);
         deduct_descheduled(data, window, &mut spans);
         let wall_s = window.wall_s();
         let mut account = Self {
@@ -112,6 +130,8 @@ impl Account {
             steps: window.steps,
             samples: count,
             rows: Vec::new(),
+            gpu_kinds: device::kinds(data),
+            efficiency: None,
             spans,
         };
         account.rows = account.sum_up(data);
@@ -142,8 +162,10 @@ impl Account {
                 place,
                 function,
                 via,
+                kernel: None,
             })
             .collect();
+        device::name_kernels(data, &mut rows);
         rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         let rest = self.wall_s - explained;
         if rest > self.wall_s * 1e-6 {
@@ -155,6 +177,7 @@ impl Account {
                 function: None,
                 via: None,
                 text: None,
+                kernel: None,
             });
         }
         rows

@@ -3,7 +3,9 @@
 //! - [`window`]: the steady part of the run and its totals per phase
 //! - [`time`]: where every second of the whole run went
 //! - [`copies`]: copies to the device that wait for it
+//! - [`efficiency`]: the model's arithmetic compared with the GPU's peak
 //! - [`facts`]: settings in force, by key and scope
+//! - [`kernels`]: what the GPU computes, by kind and by line
 //! - [`loaders`]: each `DataLoader`, its settings, its workers and what they cost
 //! - [`workers`]: the loaders' worker processes
 //! - [`syncs`]: blocking reads of the device by source line
@@ -15,9 +17,11 @@
 
 pub mod compiles;
 mod copies;
+pub mod efficiency;
 pub mod facts;
 pub mod gpus;
 pub mod host;
+pub mod kernels;
 pub mod loaders;
 pub mod pages;
 pub mod spans;
@@ -36,6 +40,7 @@ use flatout_telemetry::record::RunData;
 use flatout_telemetry::{Fact, Phase};
 use gpus::Gpu;
 use host::Host;
+use kernels::Kernels;
 use loaders::Loader;
 use pages::Pages;
 use spans::Spans;
@@ -63,6 +68,8 @@ pub struct Analysis<'a> {
     /// `None` where the record does not tell.
     pub pages: Option<Pages>,
     pub gpus: Vec<Gpu>,
+    /// `None` where the GPU was not traced.
+    pub kernels: Option<Kernels>,
     pub spans: Spans,
 }
 
@@ -129,6 +136,7 @@ impl<'a> Analysis<'a> {
             workers: Workers::new(data, range),
             pages: Pages::new(data, range),
             gpus: gpus::digest(data, range),
+            kernels: Kernels::of(data),
             spans: Spans::new(data, range),
             facts,
             window,
@@ -140,6 +148,17 @@ impl<'a> Analysis<'a> {
         analysis.lines = Lines::of(data, analysis.account.as_ref(), range);
         analysis.time = TimeTable::new(data, analysis.waiting_in_copies());
         analysis
+    }
+
+    /// Made without looking into a program: by `flatout monitor`, or out of another tool's log.
+    pub fn is_from_outside(&self) -> bool {
+        let outside = matches!(self.data.info.kind.as_str(), "monitor" | "import");
+        outside && self.account.is_none() && !self.data.steps.iter().any(|tick| tick.steps > 0)
+    }
+
+    /// The window's wall time; 0 without a window.
+    pub fn wall_s(&self) -> f64 {
+        self.window.as_ref().map_or(0.0, Window::wall_s)
     }
 
     /// The share of the window's wall time in a phase; 0 without a window.
@@ -253,9 +272,18 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Share of the time in which the GPU computed, communicated or copied, from traces of it; `None` without traces.
+    /// Share of the time in which the GPU computed or communicated, from traces of it; `None` without traces. A GPU that only copies
+    /// waits for its input, whatever the driver's utilization says.
     pub fn traced_busy_share(&self) -> Option<f64> {
-        gpu_idle_share(self.data).map(|idle| 1.0 - idle)
+        gpu_idle_share(self.data).map(|idle| (1.0 - idle - self.traced_copying_share()).max(0.0))
+    }
+
+    /// Share of the traced time in which the GPU copied and did nothing else.
+    pub fn traced_copying_share(&self) -> f64 {
+        let windows = &self.data.windows;
+        let wall: f64 = windows.iter().map(|window| window.wall_ms).sum();
+        let copying: f64 = windows.iter().map(|window| window.copying_ms).sum();
+        if wall > 0.0 { copying / wall } else { 0.0 }
     }
 
     /// Share of the GPU's processors that work while it reads busy: some kernel runs, on how much of the chip? `None` where

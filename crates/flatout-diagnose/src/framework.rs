@@ -45,19 +45,12 @@ impl Framework {
 
     /// The argument that a setting of ours is called.
     fn argument(self, setting: &str, to: &str) -> Option<String> {
-        Some(match (self, setting) {
-            (Self::Transformers, "loader.num_workers") => format!("dataloader_num_workers={to}"),
-            (Self::Transformers, "loader.pin_memory") => "dataloader_pin_memory=True".into(),
-            (Self::Transformers, "loader.persistent_workers") => "dataloader_persistent_workers=True".into(),
-            (Self::Transformers, "loader.prefetch_factor") => format!("dataloader_prefetch_factor={to}"),
-            (Self::Transformers, "loader.batch_size") => format!("per_device_train_batch_size={to}"),
-            (Self::Transformers, "amp") => format!("{to}=True"),
-            (Self::Transformers, "tf32") => "tf32=True".into(),
-            (Self::Transformers, "optimizer.fused") => "optim=\"adamw_torch_fused\"".into(),
-            (Self::Transformers, "compile") => "torch_compile=True".into(),
-            (Self::Lightning, "amp") => format!("precision=\"{to}-mixed\""),
-            _ => return None,
-        })
+        let setting = flatout_vocabulary::find(setting)?;
+        let argument = match self {
+            Self::Transformers => setting.transformers?,
+            Self::Lightning => setting.lightning?,
+        };
+        Some(argument.replace("{}", to))
     }
 
     fn name(self) -> &'static str {

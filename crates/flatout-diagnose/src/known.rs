@@ -11,7 +11,7 @@ mod wording;
 
 use crate::account::center::Center;
 use crate::advice;
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 pub use costs::costs;
 use flatout_core::{Confidence, Evidence, message};
@@ -64,7 +64,9 @@ const TOO_MANY_WORKERS: u64 = 3;
 /// Preparing a batch costs something: a line that nothing is known of is a finding from here on.
 const NEEDED_SHARE: f64 = 0.25;
 /// The part of a line's time that surely goes when it is done once, or every N steps.
-const CERTAIN: f64 = 0.7;
+const CERTAIN: f64 = 0.8;
+/// The share of the time from which on a line is what the GPU waits for.
+const WAITED_FOR: f64 = 0.3;
 /// A loop in the step's own work is a finding from here on: a loop over layers holds the model's time, too.
 const LOOP_SHARE: f64 = 0.2;
 
@@ -114,7 +116,12 @@ fn build(analysis: &Analysis, cost: &Cost, id: &str) -> Option<Candidate> {
         return None;
     }
     let line = cost.center.hot.place();
-    let certain = cost.goes_s.min(cost.seconds) * CERTAIN;
+    // A loop's backward goes with it.
+    let surely = match cost.known {
+        Known::PythonLoopInStep => cost.goes_s,
+        _ => cost.goes_s.min(cost.seconds),
+    };
+    let certain = surely * CERTAIN;
     let (stretch, other) = match cost.part {
         Part::Batch => (Stretch::Data, Stretch::Dispatch),
         Part::Step if cost.center.activity().on_gpu() => (Stretch::Device, Stretch::Dispatch),
@@ -170,6 +177,12 @@ fn reach(analysis: &Analysis, cost: &Cost) -> Reach {
     };
     match (cost.part, cost.known) {
         (Part::Batch, _) if cost.in_worker && too_many() => Reach::Likely,
+        // A GPU that is idle while the host is in one function waits for that function.
+        (Part::Step, Known::HostWork)
+            if cost.seconds >= analysis.wall_s() * WAITED_FOR && analysis.device() == Device::Cuda =>
+        {
+            Reach::Specific
+        }
         (_, Known::HostWork | Known::CostlyOperator) => Reach::Likely,
         (_, Known::HiddenSync) => Reach::Specific,
         (Part::Batch, Known::PythonLoopPerSample | Known::ImageDecodedLarge) if hidden_by_workers() => {

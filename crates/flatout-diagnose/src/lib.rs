@@ -49,9 +49,15 @@ pub struct Diagnosis {
     /// Where the steady steps went, line by line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<account::Account>,
+    /// Where the time of the loader's workers went.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<account::workers::WorkerAccount>,
     /// The part of the run that findings rest on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowSummary>,
+    /// How the GPUs did, where that is all that the record shows: one made by `flatout monitor`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub monitor: Option<verdict::Verdict>,
     /// What a few steps under PyTorch's profiler showed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
@@ -110,7 +116,17 @@ pub fn conclude(analysis: &Analysis) -> Diagnosis {
             step_p95_ms: window.step_hist.quantile_ms(0.95),
         }),
         time: analysis.time.clone(),
-        account: analysis.account.clone(),
+        account: analysis.account.clone().map(|account| account::Account {
+            efficiency: analysis::efficiency::Efficiency::of(analysis),
+            ..account
+        }),
+        workers: analysis
+            .window
+            .as_ref()
+            .and_then(|window| account::workers::WorkerAccount::new(data, window.range())),
+        monitor: analysis
+            .is_from_outside()
+            .then(|| verdict::Verdict::of(&data.info, &data.samples)),
         profile: data.profile.clone(),
     }
 }

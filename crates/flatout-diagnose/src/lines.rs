@@ -103,7 +103,8 @@ fn is_small_work(center: &Center) -> bool {
     let Some(inner) = &center.inner_loop else {
         return false;
     };
-    let over_data = is_over_data(&inner.text) && center.share_of_modules < MODULES_IN_LOOP;
+    let over_data =
+        is_over_data(&inner.text) && (center.share_of_modules < MODULES_IN_LOOP || is_over_time(&inner.text));
     python >= center.seconds * PYTHON_IN_LOOP || over_data
 }
 
@@ -129,6 +130,13 @@ fn is_over_data(header: &str) -> bool {
         "batch",
         "unbind",
     ];
+    let over = header.split_once(" in ").map_or("", |(_, over)| over);
+    OVER.iter().any(|mark| over.contains(mark))
+}
+
+/// A loop that takes a tensor apart along one of its dimensions: a module called for each part could take the whole.
+fn is_over_time(header: &str) -> bool {
+    const OVER: [&str; 6] = ["unbind(", ".size(", ".shape[", ".split(", ".chunk(", "seq_len"];
     let over = header.split_once(" in ").map_or("", |(_, over)| over);
     OVER.iter().any(|mark| over.contains(mark))
 }

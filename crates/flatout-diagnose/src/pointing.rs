@@ -2,6 +2,9 @@
 //!
 //! Rules know which stretch they answer for, the stacks know the lines; they meet here, so that no rule has to look at stacks.
 
+use crate::account::Span;
+use crate::account::activity::Activity;
+use crate::account::center::{Center, centers};
 use crate::analysis::Analysis;
 use crate::analysis::stacks::{HotLine, hottest_within};
 use crate::candidate::{Candidate, Stretch};
@@ -19,12 +22,16 @@ pub fn to_the_line(analysis: &Analysis, candidate: Candidate) -> Candidate {
     let Some(claim) = &candidate.claim else {
         return candidate;
     };
-    let found = match claim.stretches.first() {
+    let stretch = claim.stretches.first().copied();
+    if let Some(phase) = phase_of(stretch) {
+        return to_the_calls(analysis, candidate, phase);
+    }
+    let found = match stretch {
         Some(Stretch::Data) => batch_line(analysis),
         Some(Stretch::Dispatch) => within(analysis, launching, |stack| stack.phase == Some(Phase::Compute)),
         _ => None,
     };
-    let profiled = profiled(analysis, claim.stretches.first());
+    let profiled = profiled(analysis, stretch.as_ref());
     let candidate = profiled.into_iter().fold(candidate, Candidate::evidence);
     let Some((line, name)) = found else {
         return candidate;
@@ -47,6 +54,59 @@ pub fn to_the_line(analysis: &Analysis, candidate: Candidate) -> Candidate {
         candidate = candidate.place(Some(&place));
     }
     candidate
+}
+
+/// Phases that the user's own calls begin: an evaluation, a checkpoint, a copy to the device.
+fn phase_of(stretch: Option<Stretch>) -> Option<Phase> {
+    match stretch? {
+        Stretch::Eval => Some(Phase::Eval),
+        Stretch::Checkpoint => Some(Phase::Checkpoint),
+        Stretch::Transfer => Some(Phase::Transfer),
+        _ => None,
+    }
+}
+
+/// Names the lines behind a phase. An evaluation or a checkpoint is made rarer where the loop calls it; a copy is changed where it is.
+fn to_the_calls(analysis: &Analysis, mut candidate: Candidate, phase: Phase) -> Candidate {
+    let profiled = profiled(
+        analysis,
+        candidate.claim.as_ref().and_then(|claim| claim.stretches.first()),
+    );
+    candidate = profiled.into_iter().fold(candidate, Candidate::evidence);
+    let Some(center) = costliest(analysis, phase) else {
+        return candidate;
+    };
+    let mut places = center.places();
+    if phase != Phase::Transfer {
+        places.reverse();
+        // What the rule itself knows comes first: where a framework is told how often, or where `eval()` is called.
+        for place in &places {
+            candidate = candidate.place(Some(place));
+        }
+        return candidate;
+    }
+    for fix in &mut candidate.finding.fixes {
+        if let Fix::Code { place, .. } = fix {
+            *place = Some(center.hot.place());
+        }
+    }
+    let others = std::mem::take(&mut candidate.finding.places);
+    for place in places.iter().chain(&others) {
+        candidate = candidate.place(Some(place));
+    }
+    candidate
+}
+
+/// The line with most of a phase's time, where it has most of it.
+fn costliest(analysis: &Analysis, phase: Phase) -> Option<Center> {
+    let account = analysis.account.as_ref()?;
+    let copies = |span: &Span| phase == Phase::Transfer && span.activity == Activity::GpuCopying;
+    let found = centers(account, analysis.data, |span| {
+        span.phase == Some(phase) || copies(span)
+    });
+    let all: f64 = found.iter().map(|center| center.seconds).sum();
+    let first = found.into_iter().next()?;
+    (first.seconds >= all * SHARE).then_some(first)
 }
 
 fn leading_to(analysis: &Analysis, line: &HotLine) -> Vec<Place> {

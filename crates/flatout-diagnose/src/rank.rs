@@ -3,7 +3,7 @@
 //! from the seconds granted, so all of them together never exceed the run. No rule knows of another: they meet here.
 
 use crate::analysis::{Analysis, Device};
-use crate::candidate::{Candidate, Claim, Stretch, severity_of};
+use crate::candidate::{Candidate, Claim, Reach, Stretch, severity_of};
 use flatout_core::{Finding, Gain, Kind, Severity};
 use flatout_telemetry::Phase;
 use std::collections::BTreeMap;
@@ -22,12 +22,29 @@ pub fn rank(analysis: &Analysis, mut candidates: Vec<Candidate>) -> Vec<Finding>
     });
     let mut left = available(analysis);
     let wall_s = analysis.window.as_ref().map_or(0.0, |window| window.wall_s());
-    let mut findings: Vec<Finding> = candidates
+    let mut findings: Vec<(f64, Finding)> = candidates
         .into_iter()
-        .map(|candidate| settle(candidate, &mut left, wall_s))
+        .map(|candidate| {
+            let weight = weight_of(&candidate);
+            let finding = settle(candidate, &mut left, wall_s);
+            (1.0 + (gain_of(&finding) - 1.0) * weight, finding)
+        })
         .collect();
-    findings.sort_by(|a, b| order(a).cmp(&order(b)).then(gain_of(b).total_cmp(&gain_of(a))));
-    findings
+    findings.sort_by(|(a_gain, a), (b_gain, b)| {
+        order(a, *a_gain)
+            .cmp(&order(b, *b_gain))
+            .then(b_gain.total_cmp(a_gain))
+    });
+    findings.into_iter().map(|(_, finding)| finding).collect()
+}
+
+/// Of two that promise about the same, the narrower one comes first: it names what to change.
+fn weight_of(candidate: &Candidate) -> f64 {
+    match candidate.claim.as_ref().map(|claim| claim.reach) {
+        Some(Reach::General) => 0.5,
+        Some(Reach::Likely) => 0.6,
+        _ => 1.0,
+    }
 }
 
 /// Grants a candidate what is left of its stretch.
@@ -116,13 +133,20 @@ fn available(analysis: &Analysis) -> BTreeMap<Stretch, f64> {
     all
 }
 
-fn order(finding: &Finding) -> (u8, std::cmp::Reverse<Severity>) {
+/// Causes come by what they weigh, not by what they may gain at most.
+fn order(finding: &Finding, weighed_gain: f64) -> (u8, std::cmp::Reverse<Severity>) {
     let kind = match finding.kind {
         Kind::Cause => 0,
         Kind::Symptom => 1,
         Kind::Verdict => 2,
     };
-    (kind, std::cmp::Reverse(finding.severity))
+    let severity = match finding.gain {
+        Some(_) => finding
+            .severity
+            .min(severity_of(1.0 - 1.0 / weighed_gain.max(1.0))),
+        None => finding.severity,
+    };
+    (kind, std::cmp::Reverse(severity))
 }
 
 fn gain_of(finding: &Finding) -> f64 {
@@ -138,7 +162,6 @@ fn gain_of(finding: &Finding) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::candidate::Reach;
     use crate::testing::Build;
     use flatout_core::Message;
 

@@ -48,6 +48,8 @@ rules! {
         bursty_prefetch,
         pageable_copies,
         shared_memory_short,
+        workers_read_everything,
+        data_read_again,
         loader_starved,
     }
     lines {
@@ -69,6 +71,7 @@ rules! {
     }
     launch {
         batch_too_small,
+        micro_batches_too_small,
         tiny_kernels,
         host_bound_dispatch,
         gpu_idle,
@@ -91,15 +94,25 @@ rules! {
         tensor_cores_idle,
         double_precision,
     }
+    device {
+        padded_batches,
+        many_small_copies,
+        attention_unfused,
+        elementwise_bound,
+        layout_conversions,
+        far_from_peak,
+    }
     compile {
         compile_not_applied,
         compile_failed,
         graph_breaks,
         recompiling,
+        autotuning_again,
     }
     optimizer {
         optimizer_unfused,
         gradients_zeroed,
+        optimizer_rebuilt,
     }
     interruptions {
         evaluation_too_often,
@@ -112,6 +125,7 @@ rules! {
         gpu_memory_growing,
         gpu_memory_half_unused,
         out_of_memory,
+        recomputing_with_free_memory,
     }
     heat {
         thermal_throttling,

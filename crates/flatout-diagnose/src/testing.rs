@@ -5,8 +5,9 @@ use crate::candidate::Candidate;
 use flatout_core::cpus::UsableCpus;
 use flatout_core::histogram::Histogram;
 use flatout_core::{Finding, Kind, Place};
-use flatout_telemetry::record::{Blocked, GpuWindow, NamedTime, SourceLine, SourceLoop, StackCount};
+use flatout_telemetry::record::{Blocked, Copy, GpuWindow, KernelKind, KindTime, LaunchStack};
 use flatout_telemetry::record::{ExitInfo, GpuInfo, HostInfo, PageInfo, RunData};
+use flatout_telemetry::record::{NamedTime, SourceLine, SourceLoop, StackCount};
 use flatout_telemetry::{
     Event, EventKind, Fact, GpuSample, HostSample, Phase, PhaseTime, ProcessSample, Sample, StackTick,
     StepTick,
@@ -212,6 +213,83 @@ impl Build {
                 ..ProcessSample::default()
             },
         );
+        self
+    }
+
+    /// A window of a second and ten steps in which the GPU ran kernels of these kinds, in milliseconds, and was idle otherwise.
+    pub fn kernels(mut self, kinds: &[(KernelKind, f64)]) -> Self {
+        let computing_ms: f64 = kinds.iter().map(|(_, ms)| ms).sum();
+        self.data.windows.push(GpuWindow {
+            wall_ms: 1000.0,
+            computing_ms,
+            idle_ms: 1000.0 - computing_ms,
+            steps: 10,
+            kinds: kinds
+                .iter()
+                .map(|(kind, ms)| KindTime {
+                    ms: *ms,
+                    count: 100,
+                    ..KindTime::none(*kind)
+                })
+                .collect(),
+            ..GpuWindow::default()
+        });
+        self
+    }
+
+    /// Kernels that a stack launched, in the last window.
+    pub fn launch(mut self, frames: &[&str], kind: KernelKind, ms: f64) -> Self {
+        if let Some(window) = self.data.windows.last_mut() {
+            window.launches.push(LaunchStack {
+                frames: frames.iter().map(|frame| (*frame).to_owned()).collect(),
+                kinds: vec![KindTime {
+                    ms,
+                    count: 10,
+                    ..KindTime::none(kind)
+                }],
+                copies: Vec::new(),
+            });
+        }
+        self
+    }
+
+    /// Copies of the last window, and the stack that launched them.
+    pub fn copies(mut self, frames: &[&str], direction: &str, count: u64, bytes: u64, ms: f64) -> Self {
+        if let Some(window) = self.data.windows.last_mut() {
+            let copy = Copy {
+                direction: direction.into(),
+                memory: "pageable".into(),
+                count,
+                bytes,
+                ms,
+            };
+            window.copies.push(copy.clone());
+            window.launches.push(LaunchStack {
+                frames: frames.iter().map(|frame| (*frame).to_owned()).collect(),
+                copies: vec![copy],
+                ..LaunchStack::default()
+            });
+        }
+        self
+    }
+
+    /// A line of the source that samples fell on.
+    pub fn source_line(mut self, line: u32, text: &str) -> Self {
+        self.data.lines.push(SourceLine {
+            file: "t.py".into(),
+            line,
+            text: text.into(),
+            ..SourceLine::default()
+        });
+        self
+    }
+
+    /// A fact with its line.
+    pub fn fact_at(mut self, key: &str, value: impl Into<Value>, line: u32) -> Self {
+        self = self.fact(key, value);
+        if let Some(fact) = self.data.facts.last_mut() {
+            fact.place = Some(Place::new("t.py", line));
+        }
         self
     }
 
@@ -456,6 +534,7 @@ impl CostlyLine {
             text: self.text,
             loops: loops.collect(),
             lint: Vec::new(),
+            makes: Vec::new(),
         });
     }
 }

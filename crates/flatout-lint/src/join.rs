@@ -3,7 +3,7 @@
 
 use crate::lint::Outcome;
 use crate::report::Reported;
-use flatout_core::{Finding, Place};
+use flatout_core::{Finding, Fix, Kind, Linted, Place};
 use std::collections::BTreeMap;
 
 /// What a run showed.
@@ -60,15 +60,31 @@ const LINKS: &[Link] = &[
     ("loader-built-in-epoch-loop", &["loader-rebuilt"], &[]),
     (
         "dataframe-row-in-getitem",
-        &["loader-starved", "too-few-workers", "loader-without-workers"],
+        &[
+            "dataframe-row-per-sample",
+            "slow-batch-code",
+            "loader-starved",
+            "too-few-workers",
+            "loader-without-workers",
+        ],
         &[],
     ),
     (
         "file-reopened-in-getitem",
-        &["loader-starved", "too-few-workers", "loader-without-workers"],
+        &[
+            "file-read-per-sample",
+            "slow-batch-code",
+            "loader-starved",
+            "too-few-workers",
+            "loader-without-workers",
+        ],
         &[],
     ),
-    ("element-loop-in-collate", &["slow-collate"], &[]),
+    (
+        "element-loop-in-collate",
+        &["slow-collate", "python-loop-per-sample", "slow-batch-code"],
+        &[],
+    ),
     (
         "training-without-autocast",
         &["mixed-precision-off", "tensor-cores-idle"],
@@ -125,7 +141,23 @@ const LINKS: &[Link] = &[
 
 /// The rules on waiting for the GPU are proved line by line.
 const SYNC_DOMAIN: &str = "sync";
-const SYNC_PROOF: &str = "sync-every-step";
+const SYNC_PROOFS: [&str; 6] = [
+    "sync-every-step",
+    "hidden-synchronization",
+    "metrics-every-step",
+    "memory-released-every-step",
+    "logging-every-step",
+    "host-work-in-loop",
+];
+/// Findings that know the line but not what it does: there the lint's fix is the better one.
+const GENERIC: [&str; 6] = [
+    "slow-batch-code",
+    "host-work-in-loop",
+    "costly-operator",
+    "loader-starved",
+    "too-few-workers",
+    "loader-without-workers",
+];
 
 /// Orders and thins out the findings of a lint by what a run showed.
 pub fn join(outcome: &mut Outcome, run: &Run) -> Joined {
@@ -153,6 +185,53 @@ pub fn join(outcome: &mut Outcome, run: &Run) -> Joined {
     joined
 }
 
+/// The other way around: notes in the findings of a run what the lint reports of the lines that cost its time.
+pub fn annotate(findings: &mut [Finding], costly: &[(Place, Vec<String>)]) {
+    for finding in findings.iter_mut().filter(|finding| finding.kind == Kind::Cause) {
+        for (place, rules) in costly {
+            for rule in rules {
+                let linted = Linted {
+                    rule: rule.clone(),
+                    place: place.clone(),
+                };
+                if is_about(rule, place, finding) && !finding.lint.contains(&linted) {
+                    finding.lint.push(linted);
+                }
+            }
+        }
+        if GENERIC.contains(&finding.rule.as_str()) {
+            add_fix(finding);
+        }
+    }
+}
+
+/// The lint names what a generic finding only points at: its fix comes first.
+fn add_fix(finding: &mut Finding) {
+    let Some(linted) = finding.lint.first() else {
+        return;
+    };
+    let known = crate::rules::find(&linted.rule);
+    if let Some(say) = known.and_then(|rule| rule.info.section("Fix")) {
+        let place = Some(linted.place.clone());
+        finding.fixes.insert(0, Fix::Code { place, say });
+    }
+}
+
+/// Whether a lint rule at a line is about what a run's finding is about.
+fn is_about(rule: &str, place: &Place, finding: &Finding) -> bool {
+    let here = || finding.places.iter().any(|one| same_line(one, place));
+    if domain(rule) == SYNC_DOMAIN {
+        return SYNC_PROOFS.contains(&finding.rule.as_str()) && here();
+    }
+    let Some((_, proofs, _)) = link(rule) else {
+        return false;
+    };
+    // What is wrong with a loader as a whole may be wrong in the code of one sample.
+    let of_sample = rule.ends_with("-in-getitem") || rule.ends_with("-in-collate");
+    let whole = of_sample && (finding.rule.contains("worker") || finding.rule == "loader-starved");
+    proofs.contains(&finding.rule.as_str()) && (whole || here())
+}
+
 fn link(rule: &str) -> Option<&'static Link> {
     LINKS.iter().find(|(id, ..)| *id == rule)
 }
@@ -164,7 +243,8 @@ fn domain(rule: &str) -> &'static str {
 fn proof<'r>(one: &Reported, run: &'r Run) -> Option<&'r Finding> {
     if domain(&one.finding.rule) == SYNC_DOMAIN {
         return run.findings.iter().find(|finding| {
-            finding.rule == SYNC_PROOF && finding.places.iter().any(|place| same_line(place, one.place()))
+            SYNC_PROOFS.contains(&finding.rule.as_str())
+                && finding.places.iter().any(|place| same_line(place, one.place()))
         });
     }
     let (_, proofs, _) = link(&one.finding.rule)?;
@@ -245,6 +325,44 @@ mod tests {
         let language = flatout_core::Language::English;
         let text = crate::format::text(&outcome, language, crate::format::Paint(false));
         assert!(text.contains("measured: time blocked 25.4%"), "{text}");
+    }
+
+    #[test]
+    fn a_runs_finding_knows_what_the_lint_reports_of_its_line() {
+        let finding = |rule: &str, line: u32| {
+            let mut finding = Finding::new(rule, Severity::Critical, Message::verbatim("x"));
+            finding.places.push(Place::new("/home/me/train.py", line));
+            finding
+        };
+        let mut findings = [
+            finding("slow-batch-code", 36),
+            finding("loader-without-workers", 60),
+            finding("python-loop-in-step", 36),
+            finding("sync-every-step", 70),
+        ];
+        let costly = [
+            (
+                Place::new("/home/me/train.py", 36),
+                vec!["file-reopened-in-getitem".to_owned()],
+            ),
+            (
+                Place::new("/home/me/train.py", 60),
+                vec!["loader-in-main-process".to_owned()],
+            ),
+            (
+                Place::new("/home/me/train.py", 71),
+                vec!["item-in-step".to_owned()],
+            ),
+        ];
+        annotate(&mut findings, &costly);
+        let rules = |at: usize| -> Vec<&str> {
+            let lint = findings[at].lint.iter();
+            lint.map(|linted| linted.rule.as_str()).collect()
+        };
+        assert_eq!(rules(0), ["file-reopened-in-getitem"]);
+        assert_eq!(rules(1), ["file-reopened-in-getitem", "loader-in-main-process"]);
+        assert!(rules(2).is_empty() && rules(3).is_empty());
+        assert!(matches!(&findings[0].fixes[0], Fix::Code { say, .. } if !say.zh.is_empty()));
     }
 
     #[test]

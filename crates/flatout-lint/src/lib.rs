@@ -8,6 +8,7 @@
 //! `project` knows who imports whom, what every call calls, which loops train and which values are known; `rules/` ask it.
 //! Nothing here runs Python, reads a record or a GPU; findings of a run are joined to these by the command.
 
+mod by_line;
 pub mod config;
 pub mod context;
 mod discover;
@@ -32,6 +33,7 @@ mod suppress;
 mod testing;
 pub mod written;
 
+pub use by_line::by_line;
 pub use lint::{LintError, Outcome, lint};
 pub use settings::Settings;
 

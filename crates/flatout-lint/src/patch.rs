@@ -7,6 +7,7 @@ use crate::{LintError, Settings, fix, lint};
 use flatout_core::error::FileError;
 use flatout_core::files::{keep_backup, write_atomically};
 use flatout_core::{Edit, Message, Place, message};
+use flatout_vocabulary::{Call, Setting, Source};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -26,16 +27,6 @@ pub struct Patch {
     /// Settings that the source cannot be given, and why.
     pub left: Vec<(String, Message)>,
 }
-
-/// An argument of `DataLoader` or of an optimizer, with its position among the positional ones.
-const ARGUMENTS: &[(&str, &str, usize)] = &[
-    ("loader.batch_size", "batch_size", 1),
-    ("loader.num_workers", "num_workers", 5),
-    ("loader.pin_memory", "pin_memory", 7),
-    ("loader.prefetch_factor", "prefetch_factor", usize::MAX),
-    ("loader.persistent_workers", "persistent_workers", usize::MAX),
-    ("optimizer.fused", "fused", usize::MAX),
-];
 
 /// What would have to change. Nothing is written.
 pub fn patch(wanted: &[Wanted]) -> Result<Patch, LintError> {
@@ -103,64 +94,21 @@ fn add(list: &mut Vec<Edit>, edit: Edit) {
     }
 }
 
-/// What somebody has to do who wants a setting that is no argument.
-fn by_hand(wanted: &Wanted) -> Message {
-    let value = &wanted.value;
-    match wanted.key.as_str() {
-        "threads.torch" => message!(
-            en: "call torch.set_num_threads({value}) at the program's start",
-            zh: "在程序开头调用 torch.set_num_threads({value})"
-        ),
-        "tf32" => message!(
-            en: "torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True at the program's start",
-            zh: "在程序开头写 torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True"
-        ),
-        "cudnn.benchmark" => message!(
-            en: "torch.backends.cudnn.benchmark = True at the program's start",
-            zh: "在程序开头写 torch.backends.cudnn.benchmark = True"
-        ),
-        "channels_last" => message!(
-            en: "model.to(memory_format=torch.channels_last), and the same for each batch of images",
-            zh: "对模型调用 .to(memory_format=torch.channels_last)，每个图像 batch 也一样"
-        ),
-        "amp" => message!(
-            en: "the forward pass and the loss within torch.autocast(device, dtype=torch.bfloat16)",
-            zh: "把前向计算和 loss 放进 torch.autocast(device, dtype=torch.bfloat16)"
-        ),
-        "compile" => message!(
-            en: "model = torch.compile(model, mode=\"{value}\") before the training loop",
-            zh: "在训练循环之前写 model = torch.compile(model, mode=\"{value}\")"
-        ),
-        "zero_grad.set_to_none" => message!(
-            en: "optimizer.zero_grad() without set_to_none=False",
-            zh: "调用 optimizer.zero_grad() 时不写 set_to_none=False"
-        ),
-        "malloc.keep" => message!(
-            en: "set MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ to 1073741824 in the program's environment",
-            zh: "在程序的环境变量中把 MALLOC_TRIM_THRESHOLD_ 和 MALLOC_MMAP_THRESHOLD_ 设为 1073741824"
-        ),
-        "gc.freeze" => {
-            message!(en: "call gc.freeze() before the training loop", zh: "在训练循环之前调用 gc.freeze()")
-        }
-        "optimizer.lr_scale" => {
-            message!(en: "multiply the learning rate by {value}", zh: "把学习率乘以 {value}")
-        }
-        "step.accumulation" => message!(
-            en: "(loss / {value}).backward(), and optimizer.step() and zero_grad() after every {value} batches",
-            zh: "用 (loss / {value}).backward()，每 {value} 个 batch 调用一次 optimizer.step() 和 zero_grad()"
-        ),
-        _ => message!(en: "it takes more than one argument of a call", zh: "仅修改一个调用参数不够"),
-    }
-}
-
 /// `None` when the source says so already.
 fn edit(project: &Project, wanted: &Wanted) -> Result<Option<Edit>, Message> {
-    let known = ARGUMENTS.iter().find(|(key, _, _)| *key == wanted.key);
-    let (_, name, position) = known.ok_or_else(|| by_hand(wanted))?;
+    let setting = flatout_vocabulary::find(&wanted.key).ok_or_else(no_place)?;
+    written_as(project, wanted, setting)
+}
+
+/// The edit that gives a call of the source the value.
+fn written_as(project: &Project, wanted: &Wanted, setting: &Setting) -> Result<Option<Edit>, Message> {
+    let Source::Argument { call, name, position } = setting.source else {
+        return Err(setting.words(&wanted.value).unwrap_or_default());
+    };
     let place = wanted.place.as_ref().ok_or_else(no_place)?;
-    let call = built_at(project, place, wanted.key.starts_with("loader.")).ok_or_else(no_place)?;
+    let call = built_at(project, place, call == Call::Loader).ok_or_else(no_place)?;
     let value = literal(&wanted.value);
-    let Some(argument) = call.argument(name, *position) else {
+    let Some(argument) = call.argument(name, position) else {
         if call.splats() {
             return Err(
                 message!(en: "the call at {place} passes its arguments on", zh: "{place} 处的调用转发了参数"),

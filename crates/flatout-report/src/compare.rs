@@ -1,21 +1,22 @@
 //! Runs against the first of them: what changed, by how much, and whether that is more than noise.
 //!
-//! - [`change`]: one figure of two runs
+//! - [`change`]: one figure of two runs, as it is shown
+//! - [`findings`]: each finding, before and after
 //! - [`loss`]: the loss at equal samples
-//! - [`limit`]: `--fail-if slower=3%`
 //! - [`text`], [`markdown`], [`html`]: the forms it is shown in
 
 pub mod change;
+pub mod findings;
 pub mod html;
-pub mod limit;
 pub mod loss;
 pub mod markdown;
 pub mod text;
 
 use crate::digest::Digest;
 use crate::digest::figures::{Figure, Unit};
-use change::Change;
-use flatout_core::{Kind, Message, message};
+pub use findings::{Fate, FindingRow};
+use flatout_compare::{Change, Limit, LimitError, Ratio};
+use flatout_core::{Message, message};
 use flatout_telemetry::Fact;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,28 +57,6 @@ pub struct Row {
     pub changes: Vec<Option<Change>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fate {
-    /// In the first run, not in the last.
-    Gone,
-    New,
-    StillThere,
-    /// Only in a run between.
-    Between,
-    /// The run without it has too little data to tell.
-    Unknown,
-}
-
-#[derive(Debug, Serialize)]
-pub struct FindingRow {
-    pub rule: String,
-    pub title: Message,
-    pub fate: Fate,
-    /// In which runs.
-    pub seen: Vec<bool>,
-}
-
 #[derive(Debug, Serialize)]
 pub struct SettingRow {
     pub setting: String,
@@ -100,7 +79,7 @@ impl Comparison {
             runs: runs.collect(),
             figures: figures(digests),
             loss: loss::at_equal_samples(digests),
-            findings: findings(digests),
+            findings: findings::of(digests),
             settings: settings(digests),
             notes: notes(digests),
         }
@@ -108,6 +87,22 @@ impl Comparison {
 
     pub fn figure(&self, key: &str) -> Option<&Row> {
         self.figures.iter().find(|row| row.key == key)
+    }
+
+    /// The runs that break a limit: letter, and their throughput by that of the first.
+    pub fn broken(&self, limit: Limit) -> std::result::Result<Vec<(String, Ratio)>, LimitError> {
+        let measured = |key| {
+            self.figure(key)
+                .filter(|row| row.values.iter().all(Option::is_some))
+        };
+        let row = measured("samples_per_s")
+            .or_else(|| measured("steps_per_s"))
+            .ok_or(LimitError::NoRate)?;
+        let ratios = row.changes.iter().zip(&self.runs).filter_map(|(change, run)| {
+            let ratio = change.as_ref()?.ratio()?;
+            limit.is_broken_by(&ratio).then(|| (run.letter.clone(), ratio))
+        });
+        Ok(ratios.collect())
     }
 }
 
@@ -128,9 +123,6 @@ const KEYS: [&str; 7] = [
     "gpu_busy",
     "cpu_busy",
 ];
-
-/// The one verdict of a run that was judged.
-const NOTHING_WRONG: &str = "nothing-wrong";
 
 /// Figures that say nothing when the batches are of another size.
 const OF_A_BATCH: [&str; 3] = ["steps_per_s", "step_ms", "data_wait_ms"];
@@ -160,7 +152,7 @@ fn figures(digests: &[Digest]) -> Vec<Row> {
                 .enumerate()
                 .map(|(index, value)| match (index, &first, value) {
                     (1.., Some(first), Some(value)) => {
-                        let mut change = Change::between(first, value);
+                        let mut change = change::between(first, value);
                         if OF_A_BATCH.contains(key) && !same_batch(digests.first(), digests.get(index)) {
                             change.outcome = change.outcome.without_judgement();
                         }
@@ -178,62 +170,6 @@ fn figures(digests: &[Digest]) -> Vec<Row> {
             })
         })
         .collect()
-}
-
-fn findings(digests: &[Digest]) -> Vec<FindingRow> {
-    let of = |digest: &Digest| -> Vec<(String, Message)> {
-        let real = digest
-            .diagnosis
-            .findings
-            .iter()
-            .filter(|finding| finding.kind != Kind::Verdict);
-        real.map(|finding| (finding.rule.clone(), finding.title.clone()))
-            .collect()
-    };
-    let all: Vec<Vec<(String, Message)>> = digests.iter().map(of).collect();
-    let mut done = BTreeSet::new();
-    let mut rows = Vec::new();
-    for (rule, title) in all.iter().flatten() {
-        if !done.insert(rule.clone()) {
-            continue;
-        }
-        let seen: Vec<bool> = all
-            .iter()
-            .map(|run| run.iter().any(|(other, _)| other == rule))
-            .collect();
-        let fate = match (seen.first(), seen.last()) {
-            (Some(true), Some(true)) => Fate::StillThere,
-            (Some(true), _) if digests.last().is_some_and(is_judged) => Fate::Gone,
-            (_, Some(true)) if digests.first().is_some_and(is_judged) => Fate::New,
-            (Some(false), Some(false)) => Fate::Between,
-            _ => Fate::Unknown,
-        };
-        rows.push(FindingRow {
-            rule: rule.clone(),
-            title: title.clone(),
-            fate,
-            seen,
-        });
-    }
-    let order = |fate: Fate| match fate {
-        Fate::Gone => 0,
-        Fate::New => 1,
-        Fate::StillThere => 2,
-        Fate::Unknown => 3,
-        Fate::Between => 4,
-    };
-    rows.sort_by_key(|row| order(row.fate));
-    rows
-}
-
-/// Whether a finding that is absent says that the fault is: not in a run that was too short to be judged.
-fn is_judged(digest: &Digest) -> bool {
-    let mut verdicts = digest
-        .diagnosis
-        .findings
-        .iter()
-        .filter(|finding| finding.kind == Kind::Verdict);
-    verdicts.all(|finding| finding.rule == NOTHING_WRONG)
 }
 
 /// Everything set or installed that is not the same in all runs.

@@ -5,6 +5,7 @@ pub mod charts;
 pub mod checklist;
 pub mod clean;
 pub mod figures;
+pub mod flame;
 pub mod marks;
 pub mod processes;
 pub mod series;
@@ -16,10 +17,11 @@ use checklist::Item;
 use clean::{Ascending, Defect};
 use figures::Figure;
 use flatout_core::histogram::Histogram;
+use flatout_diagnose::account::over_time::OverTime;
 use flatout_diagnose::analysis::loaders::Loader;
 use flatout_diagnose::verdict::{Gatherer, Verdict};
 use flatout_diagnose::{Analysis, Diagnosis};
-use flatout_telemetry::record::{Record, RunData};
+use flatout_telemetry::record::{Record, RunData, StepTimeline};
 use flatout_telemetry::{Fact, RunInfo, Sample, StepTick};
 use marks::Marks;
 use processes::ProcessRow;
@@ -48,6 +50,10 @@ pub struct Digest {
     pub defects: Vec<Defect>,
     /// Whether training steps were seen at all.
     pub has_steps: bool,
+    /// What the training thread did as the run went on.
+    pub over_time: Option<OverTime>,
+    /// A step event by event: the last one that was kept.
+    pub timeline: Option<StepTimeline>,
     /// The other ranks of its job beside it.
     pub ranks: Ranks,
 }
@@ -92,6 +98,7 @@ impl Digest {
         data.windows = record.windows().collect();
         let mut digest = Self::from_parts(data, samples.0, steps.0);
         digest.ranks = Ranks::beside(record);
+        digest.timeline = record.timelines().filter(|timeline| timeline.us > 0.0).last();
         digest
     }
 
@@ -109,12 +116,15 @@ impl Digest {
         data.samples = samples.kept.kept;
         data.steps = steps.kept.done();
         let defects = clean::defects(&data, (samples.times.dropped, steps.times.dropped), every);
-        let diagnosis = flatout_diagnose::diagnose(&data);
         let analysis = Analysis::new(&data);
+        let mut diagnosis = flatout_diagnose::conclude(&analysis);
+        let verdict = samples.verdict.verdict();
+        // Of every sample, as `replay` shows it; the rules saw some.
+        diagnosis.monitor = diagnosis.monitor.map(|_| verdict.clone());
         Self {
             length_s: clean::length_s(&data),
             figures: figures::of(&analysis),
-            verdict: samples.verdict.verdict(),
+            verdict,
             step_hist: analysis
                 .window
                 .as_ref()
@@ -128,6 +138,8 @@ impl Digest {
             checklist: checklist::of(&analysis, &diagnosis.findings),
             learning: steps.learning,
             has_steps: data.steps.iter().any(|tick| tick.steps > 0),
+            over_time: OverTime::new(&data),
+            timeline: None,
             diagnosis,
             defects,
             ranks: Ranks::default(),

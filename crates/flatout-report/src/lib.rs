@@ -9,7 +9,7 @@
 //! - [`compare`]: digests of several runs against the first.
 //! - [`ranks`]: the ranks of one job side by side.
 //! - [`page`]: a digest as one HTML file; [`markdown`]: as Markdown; [`json`]: for programs; [`words`]: what these share.
-//! - [`picture`]: charts as a PNG file.
+//! - [`picture`]: charts as a PNG file; [`trace`]: a run for trace viewers.
 
 pub mod analyze;
 pub mod compare;
@@ -24,5 +24,6 @@ pub mod screen;
 #[cfg(test)]
 mod testing;
 pub mod text;
+pub mod trace;
 pub mod watch;
 pub mod words;

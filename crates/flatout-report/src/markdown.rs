@@ -3,8 +3,10 @@
 use crate::digest::Digest;
 use crate::digest::figures::Figure;
 use crate::ranks::Ranks;
+use crate::text::{aspect_name, mark_limit, mark_value, sign, status_word};
 use crate::words;
-use flatout_core::{Finding, Fix, Language, Message, message, units};
+use flatout_core::{Finding, Fix, Kind, Language, Message, message, units};
+use flatout_diagnose::verdict::Verdict;
 
 pub fn report(digest: &Digest, language: Language) -> String {
     let page = Page { language };
@@ -22,9 +24,19 @@ pub fn report(digest: &Digest, language: Language) -> String {
     for defect in &digest.defects {
         text += &format!("\n> {}\n", page.say(&defect.say));
     }
+    if let Some(verdict) = &digest.diagnosis.monitor {
+        text += &page.verdict(verdict);
+        let causes = digest.diagnosis.findings.iter();
+        for finding in causes.filter(|finding| finding.kind != Kind::Verdict) {
+            text += &page.finding(finding);
+        }
+        text += &format!("\n{}\n", page.say(&crate::text::next_command_of_monitor()));
+        return text;
+    }
     text += &page.headline(&digest.figures);
     if digest.has_steps {
         text += &page.account(digest);
+        text += &page.workers(digest);
         text += &page.time(digest);
     }
     text += &page.ranks(&digest.ranks);
@@ -109,6 +121,30 @@ impl Page {
         text
     }
 
+    /// How the GPUs did: a mark per aspect with its threshold.
+    fn verdict(&self, verdict: &Verdict) -> String {
+        let mut text = String::new();
+        for (index, gpu) in &verdict.gpus {
+            let name = escape(gpu.name.as_deref().unwrap_or(""));
+            text += &format!("\n## GPU {index} {name}\n\n| | | | |\n| --- | ---: | --- | --- |\n");
+            for mark in &gpu.marks {
+                let (sign, _) = sign(mark.status);
+                let cells = [
+                    aspect_name(mark.aspect),
+                    mark_value(mark),
+                    mark_limit(mark),
+                    status_word(mark),
+                ];
+                let [name, value, limit, word] = cells.map(|cell| self.say(&cell));
+                text += &format!("| {name} | **{value}** | {limit} | {sign} {word} |\n");
+            }
+            for note in &gpu.notes {
+                text += &format!("\n{}\n", self.say(&note.message));
+            }
+        }
+        text
+    }
+
     fn say(&self, message: &Message) -> String {
         escape(message.get(self.language))
     }
@@ -160,6 +196,26 @@ impl Page {
         text
     }
 
+    fn workers(&self, digest: &Digest) -> String {
+        let Some(account) = &digest.diagnosis.workers else {
+            return String::new();
+        };
+        let mut text =
+            self.heading(&message!(en: "What a loader worker does", zh: "DataLoader worker 在做什么"));
+        text += "\n| | | |\n| --- | ---: | --- |\n";
+        for row in account.rows.iter().filter(|row| row.share >= 0.03).take(12) {
+            let place = row.place.as_ref().map(|place| code(&place.to_string()));
+            let source = row.text.as_deref().map(code).unwrap_or_default();
+            text += &format!(
+                "| {} | {} | {} {source} |\n",
+                self.say(&row.task.name()),
+                units::percent(row.share),
+                place.unwrap_or_default()
+            );
+        }
+        text
+    }
+
     fn time(&self, digest: &Digest) -> String {
         let time = &digest.diagnosis.time;
         let total = units::duration(time.total_s);
@@ -198,6 +254,10 @@ impl Page {
         }
         for place in &finding.places {
             text += &format!("- {}\n", code(&place.to_string()));
+        }
+        for linted in &finding.lint {
+            let words = self.say(&words::linted(linted, finding));
+            text += &format!("- `flatout lint`: {words}\n");
         }
         for fix in &finding.fixes {
             text += &self.fix(fix);

@@ -1,22 +1,26 @@
-//! A digest as one HTML file: no network, no library, below a megabyte. Everything that comes from a record is escaped, and the
-//! content security policy allows this file's own style and script only.
+//! A digest as one HTML file: no network, no library, below a megabyte. [`markup`] escapes everything that comes from a record,
+//! and the content security policy allows this file's own style and script only.
 
 mod account;
 pub(crate) mod data;
+mod drawings;
 mod escape;
 mod findings;
 pub(crate) mod frame;
 mod head;
 mod histogram;
 mod machine;
+pub(crate) mod markup;
+mod over_time;
 mod program;
 mod ranks;
-
-pub use escape::escape;
+mod verdict;
+mod workers;
 
 use crate::digest::Digest;
 use flatout_core::{Language, Message, message};
 use frame::Frame;
+pub(crate) use markup::{Markup, markup};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -32,24 +36,55 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub fn say(&self, message: &Message) -> String {
-        escape(message.get(self.language))
+    pub fn say<'a>(&self, message: &'a Message) -> &'a str {
+        message.get(self.language)
     }
 
-    pub fn section(&self, title: &Message, body: &str) -> String {
+    pub fn section(&self, title: &Message, body: Markup) -> Markup {
         if body.is_empty() {
-            return String::new();
+            return body;
         }
-        format!("<section><h2>{}</h2>\n{body}</section>\n", self.say(title))
+        markup!("<section><h2>{}</h2>\n{}</section>\n", self.say(title), body)
     }
 
     /// Folded away on the screen, open on paper.
-    pub fn folded(&self, title: &Message, body: &str) -> String {
-        let open = if self.pdf_ready { " open" } else { "" };
-        format!(
-            "<details{open}><summary>{}</summary>\n{body}</details>\n",
-            self.say(title)
+    pub fn folded(&self, title: &Message, body: Markup) -> Markup {
+        let start = if self.pdf_ready {
+            markup!("<details open>")
+        } else {
+            markup!("<details>")
+        };
+        start + markup!("<summary>{}</summary>\n{}</details>\n", self.say(title), body)
+    }
+
+    /// The button that goes from light to dark and back; paper has none.
+    pub fn theme_button(&self) -> Markup {
+        if self.pdf_ready {
+            return Markup::default();
+        }
+        let name = message!(en: "Light / dark", zh: "浅色 / 深色");
+        markup!(
+            "<button id=\"theme\" type=\"button\">{}</button>",
+            self.say(&name)
         )
+    }
+
+    /// A table that scrolls by itself where the page is narrow.
+    pub fn table(&self, rows: Markup) -> Markup {
+        markup!("<div class=\"scroll\"><table>{}</table></div>\n", rows)
+    }
+
+    /// The same for names and their values.
+    pub fn settings_table(&self, rows: Markup) -> Markup {
+        markup!(
+            "<div class=\"scroll\"><table class=\"settings\">{}</table></div>\n",
+            rows
+        )
+    }
+
+    /// A line that explains what is above it.
+    pub fn note(&self, message: &Message) -> Markup {
+        markup!("<p class=\"soft\">{}</p>\n", self.say(message))
     }
 }
 
@@ -60,25 +95,31 @@ pub fn html(digest: &Digest, options: Options) -> String {
         pdf_ready: options.pdf_ready,
     };
     let mut body = writer.head(digest);
-    body += &writer.headline(&digest.figures);
-    body += &writer.time_bar(digest);
-    body += &writer.ranks(&digest.ranks);
-    body += &writer.findings(&digest.diagnosis);
-    body += &writer.account(digest.diagnosis.account.as_ref());
-    body += &writer.charts(&digest.charts, &digest.marks);
-    body += &writer.distribution(&digest.step_hist);
-    body += &writer.input(digest);
-    body += &writer.gpus(&digest.verdict);
-    body += &writer.checklist(&digest.checklist);
-    body += &writer.settings(digest);
+    body += writer.verdict(digest.diagnosis.monitor.as_ref());
+    body += writer.headline(&digest.figures);
+    body += writer.time_bar(digest);
+    body += writer.ranks(&digest.ranks);
+    body += writer.findings(&digest.diagnosis);
+    body += writer.account(digest.diagnosis.account.as_ref());
+    body += writer.workers(digest.diagnosis.workers.as_ref());
+    body += writer.timeline(digest.timeline.as_ref());
+    body += writer.flame(digest.diagnosis.account.as_ref());
+    body += writer.over_time(digest.over_time.as_ref());
+    body += writer.charts(&digest.charts, &digest.marks);
+    body += writer.distribution(&digest.step_hist);
+    body += writer.input(digest);
+    body += writer.gpus(&digest.verdict);
+    body += writer.checklist(&digest.checklist);
+    body += writer.settings(digest);
     let frame = Frame {
         title: format!("{} – flatout", digest.info.name),
         body,
-        data: data::json(
+        data: data::with_drawings(
             &digest.charts,
             &digest.marks,
             digest.length_s.unwrap_or(0.0),
             options.language,
+            drawings::of(digest, options.language),
         ),
         language: options.language,
         pdf_ready: options.pdf_ready,

@@ -1,8 +1,9 @@
 //! Words that text, HTML and Markdown share: how a number, a gain, a change or the end of a run is said.
 
-use flatout_core::{Confidence, Finding, Gain, Kind, Message, Severity, message, units};
+use flatout_core::{Confidence, Finding, Gain, Kind, Linted, Message, Severity, message, units};
 use flatout_diagnose::WindowSummary;
-use flatout_telemetry::RunInfo;
+use flatout_telemetry::record::KernelKind;
+use flatout_telemetry::{Phase, RunInfo};
 
 /// `61%`, `3.2 ms`, `8`.
 pub fn number(value: f64, unit: &str) -> String {
@@ -77,6 +78,46 @@ pub fn edits(count: usize, safe: bool) -> Message {
         message!(en: "flatout can make this edit ({count}); results stay the same", zh: "flatout 可自动修改（{count} 处），不影响结果")
     } else {
         message!(en: "flatout can make this edit ({count}); results may change", zh: "flatout 可自动修改（{count} 处），可能影响结果")
+    }
+}
+
+/// What the lint knows of a line that costs time.
+pub fn linted(linted: &Linted, finding: &Finding) -> Message {
+    let (rule, place) = (&linted.rule, &linted.place);
+    if finding.places.first() == Some(place) {
+        return message!(en: "{rule} reports this line, too", zh: "{rule} 也指出了这一行");
+    }
+    message!(en: "{rule} reports {place}", zh: "{rule} 指出了 {place}")
+}
+
+/// A part of the training thread's time.
+pub fn phase(phase: Phase) -> Message {
+    match phase {
+        Phase::Data => message!(en: "batch", zh: "取 batch"),
+        Phase::Transfer => message!(en: "copy to device", zh: "拷贝到设备"),
+        Phase::Compute => message!(en: "compute", zh: "计算"),
+        Phase::Sync => message!(en: "synchronize", zh: "同步"),
+        Phase::Eval => message!(en: "evaluate", zh: "评估"),
+        Phase::Checkpoint => message!(en: "checkpoint", zh: "checkpoint"),
+        Phase::Other => message!(en: "between steps", zh: "两步之间"),
+    }
+}
+
+/// The style class of what a kernel computes.
+pub fn kernel_class(kind: KernelKind) -> &'static str {
+    match kind {
+        KernelKind::TensorCore => "matmul",
+        KernelKind::MatrixFp32 => "fp32",
+        KernelKind::MatrixFp64 => "fp64",
+        KernelKind::FusedAttention => "attention",
+        KernelKind::Softmax => "softmax",
+        KernelKind::Recurrent => "recurrent",
+        KernelKind::Elementwise => "elementwise",
+        KernelKind::Layout => "layout",
+        KernelKind::Reduction => "reduction",
+        KernelKind::Optimizer => "optimizer",
+        KernelKind::Communication => "communication",
+        KernelKind::Other => "other",
     }
 }
 

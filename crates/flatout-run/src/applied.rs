@@ -34,8 +34,125 @@ pub fn reason_for(name: &str, data: &RunData) -> Option<Message> {
     Some(reason(told.first().and_then(|value| value.as_str())))
 }
 
-fn reason(code: Option<&str>) -> Message {
+/// What a reason's code means.
+pub fn reason(code: Option<&str>) -> Message {
     match code {
+        Some("slower") => message!(en: "it made the steps slower", zh: "它让训练变慢"),
+        Some("no-gain") => {
+            message!(en: "its gain is within the noise", zh: "它带来的提升在误差范围内")
+        }
+        Some("excluded") => message!(en: "excluded by --without", zh: "已用 --without 排除"),
+        Some("not-measured") => {
+            message!(en: "the program ended before it was measured", zh: "程序在测量之前就结束了")
+        }
+        Some("no-loader") => {
+            message!(en: "no DataLoader feeds the training", zh: "训练没有使用 DataLoader")
+        }
+        Some("several-loaders") => {
+            message!(en: "several DataLoaders feed the training", zh: "有多个 DataLoader 供给训练")
+        }
+        Some("own-loader") => {
+            message!(en: "the program subclasses DataLoader", zh: "程序使用了 DataLoader 的子类")
+        }
+        Some("no-batching") => {
+            message!(en: "the DataLoader does not form batches (batch_size=None)", zh: "DataLoader 不组成 batch（batch_size=None）")
+        }
+        Some("draws-random") => {
+            message!(en: "the data set draws random numbers: other workers would draw others", zh: "数据集会取随机数：换用其他 worker 会得到不同的随机数")
+        }
+        Some("own-generator") => {
+            message!(en: "the data set has its own random generator: workers would each have a copy", zh: "数据集有自己的随机数生成器：每个 worker 会各有一份副本")
+        }
+        Some("asks-for-worker") => {
+            message!(en: "the data set asks which worker it runs in", zh: "数据集会查询自己运行在哪个 worker 中")
+        }
+        Some("own-worker-init") => {
+            message!(en: "the DataLoader has its own worker_init_fn", zh: "DataLoader 使用自定义的 worker_init_fn")
+        }
+        Some("own-sampler") => {
+            message!(en: "the program has its own sampler: indices may not be drawn ahead", zh: "程序使用自定义的 sampler：不能提前取下标")
+        }
+        Some("open-file") => {
+            message!(en: "the data set holds an open file, which workers would share", zh: "数据集持有打开的文件，worker 会共用它")
+        }
+        Some("unknown-kind" | "too-large") => {
+            message!(en: "the data set holds objects that may not survive a fork", zh: "数据集中有不一定能在 fork 后使用的对象")
+        }
+        Some("data-on-gpu") => {
+            message!(en: "the data is on the GPU already", zh: "数据已经在 GPU 上")
+        }
+        Some("no-fork") => {
+            message!(en: "the program's workers are not forked", zh: "程序的 worker 不是用 fork 启动的")
+        }
+        Some("no-shared-memory") => {
+            message!(en: "/dev/shm is more than half full", zh: "/dev/shm 已用一半以上")
+        }
+        Some("no-memory") => {
+            message!(en: "too little memory is free", zh: "可用内存太少")
+        }
+        Some("workers-hang") => {
+            message!(en: "a worker gave no batch in time; the training process fetched it", zh: "有 worker 未能及时给出 batch，已由训练进程自己取得")
+        }
+        Some("workers-die") => {
+            message!(en: "a worker died; the training process fetched its batches", zh: "有 worker 异常退出，其 batch 已由训练进程自己取得")
+        }
+        Some("workers-fail") => {
+            message!(en: "a worker failed; the training process fetched its batches", zh: "有 worker 出错，其 batch 已由训练进程自己取得")
+        }
+        Some("writes-into-batch") => {
+            message!(en: "the program writes into a batch after copying it", zh: "程序在拷贝之后还会改写 batch")
+        }
+        Some("no-mask") => {
+            message!(en: "the batches have no attention_mask", zh: "batch 中没有 attention_mask")
+        }
+        Some("labels-in-padding") => {
+            message!(en: "labels count where the mask is 0", zh: "mask 为 0 的位置也有计入 loss 的标签")
+        }
+        Some("left-padding") => {
+            message!(en: "padding is on the left and batches have no position_ids", zh: "padding 在左侧，且 batch 中没有 position_ids")
+        }
+        Some("does-not-fit") => {
+            message!(en: "the data takes more than half of the free GPU memory", zh: "数据超过可用显存的一半")
+        }
+        Some("shapes-change") => {
+            message!(en: "the batches differ in shape", zh: "batch 的形状不固定")
+        }
+        Some("no-model") => message!(en: "no model was found", zh: "没有找到模型"),
+        Some("has-workers") => {
+            message!(en: "workers make the batches; use --apply padding.trim=on", zh: "batch 由 worker 生成；请使用 --apply padding.trim=on")
+        }
+        Some("compiled-already") => message!(en: "the model is compiled already", zh: "模型已经编译过"),
+        Some("needs-tune") => {
+            message!(en: "only whole runs can compare batch sizes: flatout tune", zh: "batch 大小要用完整的运行来比较：flatout tune")
+        }
+        Some("hurts-loss") => {
+            message!(en: "the loss got worse", zh: "loss 变差了")
+        }
+        Some("own-collate") => {
+            message!(en: "the DataLoader has its own collate_fn", zh: "DataLoader 使用自定义的 collate_fn")
+        }
+        Some("own-getitem" | "calls-a-function" | "own-property") => {
+            message!(en: "__getitem__ does more than index", zh: "__getitem__ 不只是按下标取值")
+        }
+        Some("own-getitems") => {
+            message!(en: "the data set has its own __getitems__", zh: "数据集有自己的 __getitems__")
+        }
+        Some("no-source") => {
+            message!(en: "the source of __getitem__ cannot be read", zh: "读不到 __getitem__ 的源代码")
+        }
+        Some("iterable") => {
+            message!(en: "the data set is iterable: it has no index", zh: "数据集是 IterableDataset，没有下标")
+        }
+        Some("tensor-kind" | "data-kind" | "data-set-kind" | "data-set-format" | "columns-replaced") => {
+            message!(en: "the data is not in plain tensors or arrays", zh: "数据不是普通的张量或数组")
+        }
+        Some("empty") => message!(en: "the data set is empty", zh: "数据集为空"),
+        Some("differs") => {
+            message!(en: "the batches were not equal to the program's own", zh: "得到的 batch 与程序自己的不相同")
+        }
+        Some("changes-itself") => {
+            message!(en: "the data set changes itself while it is read", zh: "数据集在读取时会改变自身")
+        }
         Some("unknown-setting") => message!(en: "no such setting", zh: "没有这个设置项"),
         Some("unknown-value") => message!(en: "no such value", zh: "没有这个取值"),
         Some("no-cuda") => message!(en: "the program uses no GPU", zh: "程序没有使用 GPU"),

@@ -2,30 +2,7 @@
 //! hour of training is too late to learn of a misspelt one.
 
 use crate::RunError;
-use flatout_tune::settings;
-
-/// Whole numbers, with the least that makes sense.
-const COUNTS: [(&str, u64); 5] = [
-    ("loader.num_workers", 0),
-    ("loader.batch_size", 1),
-    ("loader.prefetch_factor", 1),
-    ("step.accumulation", 1),
-    ("threads.torch", 1),
-];
-const SWITCHES: [&str; 10] = [
-    "loader.pin_memory",
-    "loader.persistent_workers",
-    "tf32",
-    "cudnn.benchmark",
-    "gc.freeze",
-    "malloc.keep",
-    "optimizer.fused",
-    "optimizer.foreach",
-    "zero_grad.set_to_none",
-    "channels_last",
-];
-/// Their values are judged where they are applied.
-const OTHERS: [&str; 4] = ["amp", "compile", "matmul.precision", "optimizer.lr_scale"];
+use flatout_vocabulary::settings::{self, applied};
 
 /// The settings under the probe's own names.
 pub fn checked(asked: &[String]) -> Result<Vec<String>, RunError> {
@@ -39,39 +16,25 @@ pub fn checked(asked: &[String]) -> Result<Vec<String>, RunError> {
 fn check(asked: &str) -> Result<String, RunError> {
     let (name, value) = asked.split_once('=').unwrap_or((asked, ""));
     let (name, value) = (name.trim(), value.trim());
-    let key = known()
-        .find(|key| *key == name)
-        .or_else(|| settings::find(name).and_then(|setting| known().find(|key| *key == setting.key)))
+    let setting = applied()
+        .find(|setting| setting.key == name)
+        .or_else(|| settings::find(name).filter(|setting| setting.applies))
         .ok_or_else(|| RunError::Setting {
             name: name.to_owned(),
         })?;
-    let wrong = |expected: String| RunError::Value {
-        name: name.to_owned(),
-        value: value.to_owned(),
-        expected,
-    };
-    if let Some((_, least)) = COUNTS.iter().find(|(known, _)| *known == key) {
-        let fits = value.parse::<u64>().is_ok_and(|count| count >= *least);
-        return if fits {
-            Ok(format!("{key}={value}"))
-        } else {
-            Err(wrong(format!("{least}, {}, …", least + 1)))
-        };
+    match setting.check(value) {
+        Ok(()) => Ok(format!("{}={value}", setting.key)),
+        Err(expected) => Err(RunError::Value {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            expected,
+        }),
     }
-    let is_switch = SWITCHES.contains(&key);
-    if value.is_empty() || (is_switch && !matches!(settings::normal(value).as_str(), "on" | "off")) {
-        return Err(wrong(if is_switch {
-            "on / off".to_owned()
-        } else {
-            format!("{key}=VALUE")
-        }));
-    }
-    Ok(format!("{key}={value}"))
 }
 
 /// Every name there is.
 pub fn known() -> impl Iterator<Item = &'static str> {
-    COUNTS.iter().map(|(key, _)| *key).chain(SWITCHES).chain(OTHERS)
+    applied().map(|setting| setting.key)
 }
 
 #[cfg(test)]
@@ -111,15 +74,6 @@ mod tests {
             "loader.num_workers=-1",
         ] {
             assert!(check(&[asked]).is_err(), "{asked}");
-        }
-    }
-
-    #[test]
-    fn the_probe_knows_all_of_them() {
-        let probe = include_str!("../../../python/_flatout_probe/settings.py");
-        for key in known() {
-            let name = key.strip_prefix("loader.").unwrap_or(key);
-            assert!(probe.contains(&format!("\"{name}\"")), "{key}");
         }
     }
 }

@@ -9,7 +9,7 @@ mod loaders;
 
 use crate::ring::{Message, Ring, WindowMessage};
 use crate::stacks::Watch;
-use flatout_telemetry::record::GpuWindow;
+use flatout_telemetry::record::{GpuWindow, StepTimeline};
 use flatout_telemetry::{Event, EventKind, Fact, RecordWriter, StackTick, StepTick};
 use growth::Growth;
 use lane::Lanes;
@@ -251,13 +251,27 @@ impl Collector {
 
     /// Writes a GPU window where its process belongs.
     pub fn write_window(&mut self, pid: u32, window: &GpuWindow, writer: &mut RecordWriter) {
-        let lane = self
-            .processes
+        let lane = self.lane_of(pid);
+        self.lanes.writer(lane, writer).window(window);
+    }
+
+    /// Writes a step's events where its process belongs.
+    pub fn write_timeline(&mut self, pid: u32, timeline: &StepTimeline, writer: &mut RecordWriter) {
+        let lane = self.lane_of(pid);
+        self.lanes.writer(lane, writer).timeline(timeline);
+    }
+
+    /// Seconds since the record's start at an instant of the monotonic clock.
+    pub fn seconds(&self, at_ns: u64) -> f64 {
+        self.clock.seconds(at_ns)
+    }
+
+    fn lane_of(&self, pid: u32) -> u32 {
+        self.processes
             .iter()
             .find(|(_, process)| process.ring.pid() == pid)
             .and_then(|(path, _)| self.lanes.known(path))
-            .unwrap_or(0);
-        self.lanes.writer(lane, writer).window(window);
+            .unwrap_or(0)
     }
 
     /// Tells the programs how busy the GPU is.

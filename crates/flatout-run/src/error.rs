@@ -24,6 +24,10 @@ pub enum RunError {
         value: String,
         expected: String,
     },
+    /// A kind of `--allow` that there is not.
+    Allow {
+        name: String,
+    },
     /// No process of this number to attach to.
     NoProcess(u32),
 }
@@ -44,6 +48,9 @@ impl Explain for RunError {
                 expected,
             } => {
                 message!(en: "`{value}` is no value for {name}; expected {expected}", zh: "`{value}` 不是 {name} 的取值；应为 {expected}")
+            }
+            Self::Allow { name } => {
+                message!(en: "--allow knows no `{name}`", zh: "--allow 没有 `{name}`")
             }
             Self::Record(error) => error.message(),
             Self::Runtime(_) => {
@@ -72,6 +79,10 @@ impl Explain for RunError {
                 let known = crate::apply::known().collect::<Vec<_>>().join(", ");
                 Some(message!(en: "settings are: {known}", zh: "设置项有：{known}"))
             }
+            Self::Allow { .. } => {
+                let known = crate::auto::KINDS.join(", ");
+                Some(message!(en: "choose from: {known}", zh: "可选：{known}"))
+            }
             Self::Value { .. } | Self::Wait(_) => None,
             Self::NoProcess(_) => Some(
                 message!(en: "find it with: ps aux | grep python", zh: "可以这样查找：ps aux | grep python"),
@@ -81,7 +92,11 @@ impl Explain for RunError {
 
     fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::NoCommand | Self::NoProcess(_) | Self::Setting { .. } | Self::Value { .. } => None,
+            Self::NoCommand
+            | Self::NoProcess(_)
+            | Self::Setting { .. }
+            | Self::Value { .. }
+            | Self::Allow { .. } => None,
             Self::Start { source, .. } | Self::Runtime(source) | Self::Wait(source) => Some(source),
             Self::Record(error) => Some(&error.source),
         }

@@ -2,7 +2,8 @@
 //! whenever the GPU was idle.
 
 mod intervals;
-mod kernels;
+pub(crate) mod kernels;
+mod launches;
 
 use crate::stacks::TimedStack;
 use flatout_telemetry::record::{Copy, GpuState, GpuWindow, KernelKind, KindTime, NamedTime, StackCount};
@@ -35,6 +36,7 @@ pub fn join(trace: &Trace, samples: &[TimedStack], steps: u64, t: f64) -> GpuWin
     window.copies = copies(trace);
     window.syncs = syncs(trace);
     window.stacks = stacks(samples, &states, start, stop);
+    window.launches = launches::by_stack(trace, samples);
     window
 }
 
@@ -116,15 +118,7 @@ fn describe_kernels(trace: &Trace, window: &mut GpuWindow) {
         let name = trace.name(record).unwrap_or("unknown");
         let ns = record.end.saturating_sub(record.start);
         let kind = kernels::kind(name);
-        let sum = kinds.entry(kind).or_insert(KindTime {
-            kind,
-            ms: 0.0,
-            count: 0,
-            tiny: 0,
-        });
-        sum.ms += ms(ns);
-        sum.count += 1;
-        sum.tiny += u64::from(ns < TINY_NS);
+        add_kernel(kinds.entry(kind).or_insert(KindTime::none(kind)), ns);
         let named = names.entry(name).or_default();
         named.0 += 1;
         named.1 += ns;
@@ -145,6 +139,41 @@ fn describe_kernels(trace: &Trace, window: &mut GpuWindow) {
     window.top = top;
 }
 
+fn add_kernel(sum: &mut KindTime, ns: u64) {
+    sum.ms += ms(ns);
+    sum.count += 1;
+    sum.tiny += u64::from(ns < TINY_NS);
+}
+
+/// A copy's direction, and the kind of the host's memory.
+fn direction(record: &Record) -> (&'static str, &'static str) {
+    let (direction, host) = match record.detail {
+        1 => ("HtoD", record.source),
+        2 => ("DtoH", record.destination),
+        8 => ("DtoD", DEVICE),
+        10 => ("PtoP", DEVICE),
+        _ => ("other", 0),
+    };
+    let memory = match host {
+        PAGEABLE => "pageable",
+        PINNED => "pinned",
+        DEVICE => "device",
+        _ => "unknown",
+    };
+    (direction, memory)
+}
+
+fn one_copy(record: &Record) -> Copy {
+    let (direction, memory) = direction(record);
+    Copy {
+        direction: direction.into(),
+        memory: memory.into(),
+        count: 1,
+        bytes: record.value,
+        ms: ms(record.end.saturating_sub(record.start)),
+    }
+}
+
 fn copies(trace: &Trace) -> Vec<Copy> {
     let mut found: BTreeMap<(&str, &str), Copy> = BTreeMap::new();
     for record in trace
@@ -152,27 +181,16 @@ fn copies(trace: &Trace) -> Vec<Copy> {
         .iter()
         .filter(|record| record.activity == Activity::Copy)
     {
-        let (direction, host) = match record.detail {
-            1 => ("HtoD", record.source),
-            2 => ("DtoH", record.destination),
-            8 => ("DtoD", DEVICE),
-            10 => ("PtoP", DEVICE),
-            _ => ("other", 0),
-        };
-        let memory = match host {
-            PAGEABLE => "pageable",
-            PINNED => "pinned",
-            DEVICE => "device",
-            _ => "unknown",
-        };
-        let copy = found.entry((direction, memory)).or_insert_with(|| Copy {
-            direction: direction.into(),
-            memory: memory.into(),
-            ..Copy::default()
+        let one = one_copy(record);
+        let sum = found.entry(direction(record)).or_insert_with(|| Copy {
+            count: 0,
+            bytes: 0,
+            ms: 0.0,
+            ..one.clone()
         });
-        copy.count += 1;
-        copy.bytes += record.value;
-        copy.ms += ms(record.end.saturating_sub(record.start));
+        sum.count += one.count;
+        sum.bytes += one.bytes;
+        sum.ms += one.ms;
     }
     let mut found: Vec<Copy> = found.into_values().collect();
     found.sort_by(|a, b| b.ms.total_cmp(&a.ms));
@@ -225,4 +243,4 @@ fn stacks(samples: &[TimedStack], states: &States, start: u64, stop: u64) -> Vec
 type TimedStackKey = crate::stacks::Key;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,6 +6,8 @@
 //! - [`collect`]: rings become steps, events and facts of the record.
 //! - [`profile`]: the trace of PyTorch's profiler, read as a stream.
 //! - [`stacks`]: where Python programs stand, read from outside.
+//! - `timeline`: one step of a window, event by event.
+//! - [`auto`]: what `--auto` may change, and its report.
 //! - [`slurm`]: the same as a batch job.
 //! - [`session`]: one run from its start to its end, and the first finding while it runs.
 //! - [`trial`]: a short run with some settings, for `flatout tune`.
@@ -14,6 +16,7 @@
 
 mod applied;
 pub mod apply;
+pub mod auto;
 pub mod collect;
 mod error;
 mod gpu_window;
@@ -25,6 +28,7 @@ pub mod session;
 pub mod slurm;
 mod source;
 pub mod stacks;
+mod timeline;
 pub mod trial;
 
 pub use applied::not_applied;

@@ -9,59 +9,8 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-macro_rules! files {
-    ($($path:literal),* $(,)?) => {
-        /// The probe's files: where each lies below the folder, and its text.
-        pub const FILES: &[(&str, &str)] = &[
-            ("sitecustomize.py", include_str!("../../../python/_flatout_probe/sitecustomize.py")),
-            $((concat!("_flatout_probe/", $path), include_str!(concat!("../../../python/_flatout_probe/", $path)))),*
-        ];
-    };
-}
-
-files![
-    "__init__.py",
-    "accumulate.py",
-    "apply.py",
-    "available.py",
-    "begin.py",
-    "clock.py",
-    "coast.py",
-    "device.py",
-    "feeding.py",
-    "guard.py",
-    "hook.py",
-    "making.py",
-    "malloc.py",
-    "model.py",
-    "own_loader.py",
-    "places.py",
-    "profile.py",
-    "raw.py",
-    "ring.py",
-    "settings.py",
-    "sizes.py",
-    "supply.py",
-    "tracer.py",
-    "trial.py",
-    "variants.py",
-    "weave.py",
-    "windows.py",
-    "patches/__init__.py",
-    "patches/amp.py",
-    "patches/checkpoint.py",
-    "patches/compiled.py",
-    "patches/debug.py",
-    "patches/environment.py",
-    "patches/evaluation.py",
-    "patches/garbage.py",
-    "patches/loader.py",
-    "patches/memory.py",
-    "patches/optimizer.py",
-    "patches/sync.py",
-    "patches/worker.py",
-    "patches/zeroing.py",
-];
+// `FILES`: the probe's files, where each lies below the folder, and its text. The build script lists them.
+include!(concat!(env!("OUT_DIR"), "/probe_files.rs"));
 
 /// The CUPTI tracer, a shared library that the probe opens once the program uses CUDA.
 pub const TRACER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libflatout_tracer.so"));
@@ -213,8 +162,8 @@ mod tests {
 
     #[test]
     fn every_file_of_the_probe_is_carried() {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/_flatout_probe");
-        let mut folders = vec![source.clone()];
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
+        let mut folders = vec![source.join("_flatout_probe"), source.join("_flatout_apply")];
         let mut count = 0;
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -223,9 +172,9 @@ mod tests {
                     folders.push(path);
                 } else if path.extension().is_some_and(|extension| extension == "py") {
                     let name = path.strip_prefix(&source).unwrap().to_str().unwrap().to_owned();
-                    let carried = FILES.iter().any(|(known, _)| {
-                        *known == format!("_flatout_probe/{name}") || name.ends_with(known)
-                    });
+                    let carried = FILES
+                        .iter()
+                        .any(|(known, _)| *known == name || name == format!("_flatout_probe/{known}"));
                     assert!(carried, "{name} is not in the list of probe.rs");
                     count += 1;
                 }

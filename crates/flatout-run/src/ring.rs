@@ -50,7 +50,7 @@ impl Ring {
 
     /// The phase under way.
     pub fn phase(&self) -> Option<Phase> {
-        let index = usize::try_from(layout::under_way(&self.map).0).ok()?;
+        let index = usize::try_from(layout::phase_now(&self.map)).ok()?;
         Phase::ALL.get(index).copied()
     }
 

@@ -3,9 +3,11 @@
 
 mod attach;
 mod early;
+mod peaks;
 mod recording;
 
 use crate::RunError;
+use crate::auto::Auto;
 use crate::collect::Progress;
 use crate::probe::{Runtime, without_site};
 use crate::profile;
@@ -32,6 +34,8 @@ pub struct Options {
     pub name: Option<String>,
     /// Settings for the probe to put in force: `loader.num_workers=8`.
     pub apply: Vec<String>,
+    /// Have the program's settings changed while it runs.
+    pub auto: Option<Auto>,
     /// Stop the program after this many optimizer steps.
     pub steps: Option<u64>,
     pub interval: Duration,
@@ -41,6 +45,8 @@ pub struct Options {
     pub profile: bool,
     /// Read where the program's Python code stands.
     pub stacks: bool,
+    /// Look closely for some seconds now and then: stacks 250 times per second, and what the GPU does.
+    pub windows: bool,
     /// Let the program go on when flatout is killed.
     pub keep_running: bool,
     /// Where records lie.
@@ -53,9 +59,11 @@ impl Options {
             command,
             name: None,
             apply: Vec::new(),
+            auto: None,
             steps: None,
             interval: Duration::from_secs(1),
             stacks: true,
+            windows: true,
             profile: false,
             live: false,
             keep_running: false,
@@ -86,7 +94,9 @@ pub fn run(options: &Options, live: &mut dyn FnMut(Live)) -> Result<Outcome, Run
     let desk = match Desk::prepare(options) {
         Ok(desk) => Some(desk),
         // Settings are put in force through the same folder.
-        Err(error) if !options.apply.is_empty() || options.steps.is_some() => return Err(error),
+        Err(error) if !options.apply.is_empty() || options.auto.is_some() || options.steps.is_some() => {
+            return Err(error);
+        }
         Err(error) => {
             live(Live::Unrecorded(&error));
             None
@@ -175,7 +185,11 @@ impl Desk {
     fn environment(&self, options: &Options) -> Environment {
         let trace = std::path::absolute(self.folder.join(profile::TRACE)).ok();
         let trace = trace.as_deref().filter(|_| options.profile);
-        self.runtime.environment(&options.apply, options.steps, trace)
+        let mut environment = self.runtime.environment(&options.apply, options.steps, trace);
+        if let Some(auto) = &options.auto {
+            environment.push(("FLATOUT_AUTO".into(), auto.environment().into()));
+        }
+        environment
     }
 }
 
@@ -196,9 +210,15 @@ impl Waiting<'_> {
                     program.send(signal);
                 }
             }
-            Woken::Terminal(signal) => {
-                // Forgotten by the guard, so that the next one is not taken for this one.
-                let _ = self.guard.is_some_and(|guard| guard.saw(signal));
+            Woken::Kernel(signal) => {
+                // A terminal sends its keys to the whole group. That it is gone it tells the leader of its session alone, and an alarm
+                // rings for one process.
+                let alone = self
+                    .guard
+                    .map_or(signal == libc::SIGHUP, |guard| !guard.saw(signal));
+                if alone {
+                    program.send(signal);
+                }
             }
             Woken::Child if program.was_stopped() => program::stop_too(self.guard),
             Woken::Child | Woken::Time => {}
@@ -251,7 +271,7 @@ fn info(options: &Options, folder: &Path) -> RunInfo {
 }
 
 /// The command as a record may keep it.
-fn shown(command: &[OsString]) -> Vec<String> {
+pub(crate) fn shown(command: &[OsString]) -> Vec<String> {
     let words: Vec<_> = command.iter().map(|part| part.to_string_lossy()).collect();
     flatout_core::secrets::redact(&words)
 }

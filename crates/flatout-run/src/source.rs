@@ -16,6 +16,9 @@ const MOST_LINES: usize = 600;
 /// A line with less of the samples' time is not worth a look.
 const LEAST_SHARE: f64 = 0.002;
 
+/// A class of a library whose methods have this share of the samples' time is looked for in the source.
+const LEAST_CLASS_SHARE: f64 = 0.05;
+
 /// Settings lines a file may have.
 const MOST_SETTINGS: usize = 60;
 /// What the lines that set something up mention.
@@ -48,14 +51,22 @@ const SETTINGS: [&str; 26] = [
     "empty_cache",
 ];
 
+/// A file of the user's, and what the lint reports of it by line.
+struct File {
+    context: Context,
+    lint: BTreeMap<u32, Vec<String>>,
+}
+
 /// Knows which lines are written already.
 pub struct Sources {
     /// Relative names in stacks are relative to this.
     folder: PathBuf,
-    files: BTreeMap<String, Option<Context>>,
+    files: BTreeMap<String, Option<File>>,
     written: BTreeSet<(String, u32)>,
     /// Files read since the last write.
     fresh: Vec<String>,
+    /// Classes whose constructions are written.
+    made: BTreeSet<String>,
 }
 
 impl Sources {
@@ -65,6 +76,7 @@ impl Sources {
             files: BTreeMap::new(),
             written: BTreeSet::new(),
             fresh: Vec::new(),
+            made: BTreeSet::new(),
         }
     }
 
@@ -91,14 +103,52 @@ impl Sources {
         for file in std::mem::take(&mut self.fresh) {
             self.write_settings(&file, writer);
         }
+        self.write_constructions(tick, all, writer);
+    }
+
+    /// Writes the lines that make the library objects whose methods take time: a transform is changed where it is made.
+    fn write_constructions(&mut self, tick: &StackTick, all: f64, writer: &mut RecordWriter) {
+        let mut classes: BTreeMap<String, f64> = BTreeMap::new();
+        for stack in &tick.stacks {
+            let frames = stack.frames.iter().filter_map(|text| Frame::parse(text));
+            let found: BTreeSet<String> = frames
+                .filter_map(|frame| frame.library_class().map(str::to_owned))
+                .collect();
+            for class in found {
+                *classes.entry(class).or_default() += stack.ms;
+            }
+        }
+        for (class, ms) in classes {
+            if ms < all * LEAST_CLASS_SHARE
+                || self.made.len() >= MOST_SETTINGS
+                || !self.made.insert(class.clone())
+            {
+                continue;
+            }
+            let call = format!("{class}(");
+            let files: Vec<String> = self.files.keys().cloned().collect();
+            for file in files {
+                let Some(Some(known)) = self.files.get(&file) else {
+                    continue;
+                };
+                for line in known.context.lines_with(&[&call]).into_iter().take(4) {
+                    if let Some(found) = self.line(&file, line) {
+                        writer.source_line(&SourceLine {
+                            makes: vec![class.clone()],
+                            ..found
+                        });
+                    }
+                }
+            }
+        }
     }
 
     /// Writes the lines of a file that set something up, whether or not samples fell on them: findings name them.
     fn write_settings(&mut self, file: &str, writer: &mut RecordWriter) {
-        let Some(Some(context)) = self.files.get(file) else {
+        let Some(Some(found)) = self.files.get(file) else {
             return;
         };
-        let lines = context.lines_with(&SETTINGS);
+        let lines = found.context.lines_with(&SETTINGS);
         for line in lines.into_iter().take(MOST_SETTINGS) {
             if self.written.contains(&(file.to_owned(), line)) {
                 continue;
@@ -118,19 +168,21 @@ impl Sources {
             self.files.insert(file.to_owned(), read(&self.folder.join(file)));
             self.fresh.push(file.to_owned());
         }
-        let found = self.files.get(file)?.as_ref()?.line(line)?;
+        let read = self.files.get(file)?.as_ref()?;
+        let found = read.context.line(line)?;
         let loops = found.loops.into_iter();
         Some(SourceLine {
             file: file.to_owned(),
             line,
             text: found.text,
             loops: loops.map(|(line, text)| SourceLoop { line, text }).collect(),
-            lint: Vec::new(),
+            lint: read.lint.get(&line).cloned().unwrap_or_default(),
+            makes: Vec::new(),
         })
     }
 }
 
-fn read(path: &Path) -> Option<Context> {
+fn read(path: &Path) -> Option<File> {
     let size = std::fs::metadata(path)
         .ok()
         .filter(|found| found.is_file())?
@@ -139,7 +191,10 @@ fn read(path: &Path) -> Option<Context> {
         return None;
     }
     let text = std::fs::read_to_string(path).ok()?;
-    Some(Context::new(path.to_owned(), text))
+    Some(File {
+        context: Context::new(path.to_owned(), text),
+        lint: flatout_lint::by_line(path),
+    })
 }
 
 #[cfg(test)]
@@ -152,7 +207,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(
             folder.path().join("train.py"),
-            "for x in data:\n    for t in x:\n        work(t)\n",
+            "for x in data:\n    for t in x:\n        work(t)\nimport torch\nfrom torch.utils.data import Dataset\nclass Rows(Dataset):\n    def __getitem__(self, index):\n        return torch.load(self.path)[index]\n",
         )
         .unwrap();
         let record = folder.path().join("record");
@@ -169,14 +224,19 @@ mod tests {
         };
         let tick = StackTick {
             t: 1.0,
-            stacks: vec![stack("<module> (train.py:3)"), stack("<module> (gone.py:3)")],
+            stacks: vec![
+                stack("<module> (train.py:3)"),
+                stack("<module> (train.py:8)"),
+                stack("<module> (gone.py:3)"),
+            ],
             descheduled_ms: None,
         };
         let mut sources = Sources::new(folder.path().to_owned());
         sources.write(&tick, &mut writer);
         sources.write(&tick, &mut writer);
         let lines = Record::open(&record).unwrap().load().lines;
-        assert_eq!(lines.len(), 1);
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[1].lint, ["file-reopened-in-getitem"]);
         assert_eq!(lines[0].text, "work(t)");
         assert_eq!(lines[0].loops.len(), 2);
     }

@@ -44,6 +44,7 @@ pub struct Stacks {
     left: BTreeMap<u32, Seen>,
     window: bool,
     interval: Duration,
+    longest: Duration,
     due: Instant,
     failure: Option<String>,
 }
@@ -55,6 +56,7 @@ impl Default for Stacks {
             left: BTreeMap::new(),
             window: false,
             interval: FIRST,
+            longest: LONGEST,
             due: Instant::now() + FIRST,
             failure: None,
         }
@@ -62,6 +64,17 @@ impl Default for Stacks {
 }
 
 impl Stacks {
+    /// For runs of a few seconds whose parts must be told apart.
+    pub fn each_second() -> Self {
+        let second = Duration::from_secs(1);
+        Self {
+            interval: second,
+            longest: second,
+            due: Instant::now() + second,
+            ..Self::default()
+        }
+    }
+
     /// Watches these from now on, and no others.
     pub fn follow(&mut self, wanted: Vec<Watch>) {
         let gone: Vec<u32> = self
@@ -102,8 +115,9 @@ impl Stacks {
 
     /// Opens or closes a GPU window.
     pub fn set_gpu_window(&mut self, open: bool) {
-        let training = self.watchers.values().filter(|watcher| !watcher.watch().worker);
-        training.for_each(|watcher| watcher.set_gpu_window(open));
+        self.watchers
+            .values()
+            .for_each(|watcher| watcher.set_gpu_window(open));
     }
 
     /// The samples of a process during the last GPU window.
@@ -112,6 +126,23 @@ impl Stacks {
             .get(&pid)
             .map(Watcher::take_timed)
             .unwrap_or_default()
+    }
+
+    /// The same of the worker that is watched for a process.
+    pub fn take_timed_of_worker(&self, pid: u32) -> Vec<TimedStack> {
+        let lane = self.watchers.get(&pid).map_or(0, |watcher| watcher.watch().lane);
+        let workers = self.watchers.values().filter(|watcher| watcher.watch().worker);
+        workers
+            .filter(|watcher| watcher.watch().lane == lane)
+            .map(Watcher::take_timed)
+            .max_by_key(Vec::len)
+            .unwrap_or_default()
+    }
+
+    /// The processes that are watched and are no workers.
+    pub fn training(&self) -> Vec<u32> {
+        let training = self.watchers.values().filter(|watcher| !watcher.watch().worker);
+        training.map(|watcher| watcher.watch().pid).collect()
     }
 
     fn keep(&mut self, watcher: &Watcher) {
@@ -126,7 +157,7 @@ impl Stacks {
             return Vec::new();
         }
         self.due = Instant::now() + self.interval;
-        self.interval = self.interval.mul_f64(1.5).min(LONGEST);
+        self.interval = self.interval.mul_f64(1.5).min(self.longest);
         let mut lanes = std::mem::take(&mut self.left);
         for watcher in self.watchers.values() {
             lanes

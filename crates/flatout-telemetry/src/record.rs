@@ -10,6 +10,7 @@
 //! | `stacks.jsonl` | where the main thread was, counts per stack ([`StackTick`]) |
 //! | `lines.jsonl` | a line of the user's source that samples fell on ([`SourceLine`]) |
 //! | `windows.jsonl` | what the GPU did in a short window, with the host's samples ([`GpuWindow`]) |
+//! | `timeline.jsonl` | a step event by event, at most two of them ([`StepTimeline`]) |
 //! | `profile.json` | what a few steps under PyTorch's profiler showed ([`Profile`]); only where it was asked for |
 //!
 //! A line is written with one call, so a killed writer leaves at most one torn last line. Older parts of a file are
@@ -27,15 +28,17 @@ mod prune;
 mod reader;
 mod run_info;
 mod steps;
+mod timeline;
 mod writer;
 
 pub use event::{Event, EventKind};
 pub use fact::{Blocked, Fact, GpuState, SourceLine, SourceLoop, StackCount, StackTick};
-pub use gpu_window::{GpuWindow, KernelKind, KindTime};
+pub use gpu_window::{GpuWindow, KernelKind, KindTime, LaunchStack};
 pub use home::{RunEntry, find, folder_name, list, new_folder, runs_folder, utc};
 pub use profile::{Copy, DeviceProfile, Idle, NamedTime, Profile};
 pub use prune::{PruneOptions, delete, prunable, size_bytes};
 pub use reader::{Items, ReadError, Record, RunData, Skipped};
 pub use run_info::{ExitInfo, GpuInfo, HostInfo, JobInfo, PageInfo, RunInfo, SCHEMA};
 pub use steps::{Phase, PhaseTime, StepTick};
+pub use timeline::{GpuSlice, HostSlice, StepTimeline};
 pub use writer::{Lost, RecordWriter};

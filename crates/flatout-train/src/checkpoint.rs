@@ -4,6 +4,7 @@
 use crate::TrainError;
 use crate::batch_size::Batch;
 use crate::data::Preparation;
+use crate::metrics::Scores;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
 use flatout_core::{Message, message};
@@ -29,6 +30,14 @@ pub struct Progress {
     pub micro_batches: u64,
     #[serde(default, with = "exact::optional")]
     pub best: Option<f64>,
+    /// All scores of the evaluation with the best one.
+    #[serde(default)]
+    pub best_scores: Option<Scores>,
+    /// How often a plateau has reduced the learning rate, and evaluations since then without a better score.
+    #[serde(default)]
+    pub reductions: u64,
+    #[serde(default)]
+    pub on_plateau: u64,
     /// Evaluations since the best one.
     pub without_gain: u64,
     /// The loss of the epoch so far.
@@ -227,6 +236,12 @@ pub fn find(path: &Path) -> PathBuf {
     }
 }
 
+/// The file that a person means who wants the best model: a checkpoint itself, or the best one of an output folder.
+pub fn find_best(path: &Path) -> PathBuf {
+    let best = path.join("best.safetensors");
+    if best.is_file() { best } else { find(path) }
+}
+
 /// A checkpoint's metadata alone.
 pub struct Described {
     pub progress: Progress,
@@ -270,6 +285,41 @@ pub fn preparation(path: &Path) -> Result<Preparation, TrainError> {
     serde_json::from_slice(own.data()).map_err(|error| broken(path, &error.to_string()))
 }
 
+/// Puts those parameters of a checkpoint into a session that have the same name and shape there. Gives the names of those it had no
+/// values for.
+pub fn load_matching(path: &Path, session: &mut dyn Session) -> Result<Vec<String>, TrainError> {
+    let bytes = std::fs::read(path).map_err(|source| FileError::reading(path, source))?;
+    described(path, &bytes)?;
+    let tensors = SafeTensors::deserialize(&bytes).map_err(|error| broken(path, &error.to_string()))?;
+    let (mut without, mut taken) = (Vec::new(), 0);
+    for (name, shape) in kept(session) {
+        // The moments of another training are not those of this one.
+        if name.starts_with("optimizer.") {
+            continue;
+        }
+        match tensors.tensor(&name) {
+            Ok(tensor) if tensor.shape() == shape && tensor.dtype() == Dtype::F32 => {
+                session.write(&name, &reals(tensor.data()))?;
+                taken += 1;
+            }
+            _ => without.push(name),
+        }
+    }
+    if taken == 0 {
+        return Err(refuse(
+            path,
+            message!(en: "none of its tensors fits this model", zh: "其中没有一个张量适合此模型"),
+        ));
+    }
+    Ok(without)
+}
+
+fn reals(bytes: &[u8]) -> Vec<f32> {
+    let four = bytes.chunks_exact(4);
+    four.map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]]))
+        .collect()
+}
+
 /// Puts a checkpoint's tensors into a session of the same model.
 pub fn load(path: &Path, session: &mut dyn Session) -> Result<Progress, TrainError> {
     let bytes = std::fs::read(path).map_err(|source| FileError::reading(path, source))?;
@@ -289,11 +339,7 @@ pub fn load(path: &Path, session: &mut dyn Session) -> Result<Progress, TrainErr
                 message!(en: "it is of another model: `{name}` is {found:?}, not {shape:?}", zh: "它属于另一个模型：`{name}` 的形状是 {found:?}，而不是 {shape:?}"),
             ));
         }
-        let bytes = tensor.data().chunks_exact(4);
-        let values: Vec<f32> = bytes
-            .map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]]))
-            .collect();
-        session.write(&name, &values)?;
+        session.write(&name, &reals(tensor.data()))?;
     }
     let progress = described.progress;
     session.set_position(Position {

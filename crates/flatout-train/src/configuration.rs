@@ -2,6 +2,7 @@
 //! `global:` are phases, each with values of its own.
 
 mod entries;
+mod mistakes;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -27,10 +28,15 @@ const WITH_COMMAS: &[&str] = &[
     "data",
     "label",
     "input_size",
+    "betas",
+    "init",
     "output_dir",
     "resume",
     "missing",
     "column_type",
+    "column_embedding_dim",
+    "min_count",
+    "hash_size",
 ];
 
 /// One phase of training: the run's values with the phase's own over them.
@@ -58,6 +64,14 @@ pub struct Configuration {
     pub endless: bool,
 }
 
+/// How many of a file's values are settings, and whether one of them names data.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KnownKeys {
+    pub known: usize,
+    pub all: usize,
+    pub names_data: bool,
+}
+
 /// Epochs that nobody waits for.
 const WITHOUT_END: u64 = 1_000_000;
 
@@ -80,8 +94,47 @@ impl Configuration {
         Self::of(path, &text, flags)
     }
 
-    /// The same for a text that is already there; `path` is where it came from.
+    /// The same for a text that is already there; `path` is where it came from. An error names every mistake in it.
     pub fn of(path: &Path, text: &str, flags: &Values) -> Result<Self, TrainError> {
+        Self::resolve(path, text, flags).map_err(|first| mistakes::all(path, text, flags, first))
+    }
+
+    /// Everything in a file that `train --config` would refuse before it looks at the data, each with its line.
+    pub fn mistakes(path: &Path, flags: &Values) -> Vec<Message> {
+        let said = |error: &TrainError| mistakes::in_words(error);
+        match Self::read(Some(path), flags) {
+            Ok(configuration) => configuration.missing_data().iter().map(said).collect(),
+            Err(TrainError::Mistakes { list, .. }) => list,
+            Err(error) => vec![said(&error)],
+        }
+    }
+
+    /// Data that are neither there nor made.
+    fn missing_data(&self) -> Option<TrainError> {
+        let Some(path) = &self.settings.data else {
+            return Some(TrainError::Missing { setting: "data" });
+        };
+        let there = self.settings.recipe.is_some() || path.exists() || flatout_data::glob::is_pattern(path);
+        let missing = || FileError::reading(path, std::io::ErrorKind::NotFound.into());
+        (!there).then(|| missing().into())
+    }
+
+    /// What a file is made of; `None` where it is no YAML.
+    pub fn known_keys(path: &Path) -> Option<KnownKeys> {
+        let text = std::fs::read_to_string(path).ok()?;
+        let mut keys = KnownKeys::default();
+        for entry in entries(path, &text).ok()? {
+            let made = entry.path.first().is_some_and(|heading| heading == GENERATE);
+            let mut values = Values::new();
+            let placed = place(path, &entry, &mut values, &mut Vec::new()).is_ok();
+            keys.all += 1;
+            keys.known += usize::from(made || placed);
+            keys.names_data |= made || values.contains_key("data");
+        }
+        Some(keys)
+    }
+
+    fn resolve(path: &Path, text: &str, flags: &Values) -> Result<Self, TrainError> {
         let (mut values, mut phases, mut lines) = (Values::new(), Vec::new(), Vec::new());
         for entry in entries(path, text)? {
             match entry.path.as_slice() {
@@ -107,6 +160,22 @@ impl Configuration {
             .get("data")
             .is_some_and(|data| values.get("data") != Some(data));
         values.extend(flags.iter().map(|(name, value)| (*name, value.clone())));
+        let early = |name: &str, off: &str| values.get(name).is_some_and(|value| value != off);
+        let watches =
+            early("early_stopping", "0") || values.get("lr_schedule").is_some_and(|name| name == "plateau");
+        if watches && !values.contains_key("eval_interval") {
+            values.insert("eval_interval", "1".to_owned());
+        }
+        // A rate that somebody typed is used as it is.
+        if given.contains("learning_rate") && !values.contains_key("keep_lr") {
+            values.insert("keep_lr", "true".to_owned());
+        }
+        // A training goes on where it is, whatever the file says; only a flag sends it elsewhere.
+        if let Some(folder) = values.get("resume").and_then(|path| resumed_folder(path))
+            && !flags.contains_key("output_dir")
+        {
+            values.insert("output_dir", folder);
+        }
         for (_, own) in &mut phases {
             own.retain(|name, _| !flags.contains_key(name));
         }
@@ -145,7 +214,8 @@ impl Configuration {
         });
         let resolved = SETTINGS
             .iter()
-            .filter(|setting| setting.pointless.is_none())
+            // What is continued, or began with, is no setting of the model.
+            .filter(|setting| setting.pointless.is_none() && !["resume", "init"].contains(&setting.name))
             .map(|setting| {
                 let value = values.get(setting.name).cloned();
                 (setting.name, value.unwrap_or_else(|| setting.default.to_owned()))
@@ -232,6 +302,17 @@ impl Configuration {
         }
         text
     }
+}
+
+/// The folder of what a training continues from: the folder itself, or that of a checkpoint.
+fn resumed_folder(path: &str) -> Option<String> {
+    let path = Path::new(path);
+    if path.as_os_str().is_empty() {
+        return None;
+    }
+    let folder = if path.is_dir() { Some(path) } else { path.parent() };
+    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+    Some(folder.unwrap_or(Path::new(".")).display().to_string())
 }
 
 fn quoted(text: &str) -> String {

@@ -1,11 +1,14 @@
 //! Files to tables and samples: what stays in one place (tables), what names a sample in them (indices), and everything that
 //! turns a raw value into what the model saw, so that a checkpoint can be used on other files.
 
+mod codes;
 mod kind;
+mod overlap;
 pub mod panel;
 pub mod pictures;
 pub mod rows;
 
+pub use codes::Codes;
 pub use kind::Kind;
 
 use crate::metrics::Label;
@@ -15,18 +18,30 @@ use flatout_core::{Explain, Message, message};
 use flatout_data::formats::npy_table;
 use flatout_data::generate::Recipe;
 use flatout_data::table::Skipped;
-use flatout_data::{Cache, CacheUse, Category, DataError, SplitRule, Standardiser};
+use flatout_data::{Cache, CacheUse, DataError, SplitRule, Standardiser};
 use flatout_engine::Table;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
+
+/// For `--layout`.
+pub const LAYOUTS: &[&str] = &["auto", "panel", "rows", "images"];
 
 /// What a model is built for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Shape {
     /// Windows over the rows of entities.
-    Sequence { features: usize, entities: usize },
+    Sequence {
+        features: usize,
+        entities: usize,
+        /// Whether there is one more embedding, for entities that are not known.
+        #[serde(default)]
+        unknown: bool,
+        /// Codes of each categorical column.
+        #[serde(default)]
+        categories: Vec<usize>,
+    },
     /// Rows, with categories of so many codes each.
     Rows { features: usize, categories: Vec<usize> },
     /// Bytes `[height, width, channels]`; the model sees `byte · scale + shift`.
@@ -37,22 +52,6 @@ pub enum Shape {
         scale: f64,
         shift: f64,
     },
-}
-
-/// A categorical column: value `i` has code `i + 1`, anything else code 0.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Codes {
-    pub name: String,
-    pub values: Vec<String>,
-}
-
-impl Codes {
-    pub fn dictionary(&self) -> Category {
-        Category {
-            name: self.name.clone(),
-            values: self.values.iter().collect(),
-        }
-    }
 }
 
 /// How raw values became the model's. Kept in every checkpoint.
@@ -83,14 +82,17 @@ impl Preparation {
 pub struct TrainingData {
     pub preparation: Preparation,
     /// Name in the plan, contents.
-    pub tables: Vec<(&'static str, Table)>,
+    pub tables: Vec<(String, Table)>,
     pub train: Arc<[u32]>,
     pub validation: Arc<[u32]>,
     /// What metrics compare with, of every row.
     labels: Labels,
     entity_of_row: Arc<Vec<i32>>,
-    /// From a sample's number to the row of its label.
+    /// Of each entity, whether any sample of it is trained on; those that are not are unknown.
+    trained: Arc<[bool]>,
+    /// From a sample's number to the row of its label, and to the last row of its window.
     label_offset: u32,
+    last_offset: u32,
     pub bytes: usize,
     /// What a person should know about the data.
     pub notes: Vec<Message>,
@@ -109,11 +111,15 @@ impl TrainingData {
             .as_ref()
             .map(|recipe| make(path, recipe))
             .transpose()?;
-        let kind = if settings.entity.is_some() {
-            Kind::Panel
-        } else {
-            Kind::of(path)?
+        let kind = match settings.layout.as_str() {
+            "panel" => Kind::Panel,
+            "rows" => Kind::Rows,
+            "images" => Kind::Pictures,
+            _ if settings.entity.is_some() => Kind::Panel,
+            _ => Kind::of(path, &settings.model_type)?,
         };
+        let began = std::time::Instant::now();
+        log::info!("reading {} as {kind:?}", path.display());
         let mut data = match kind {
             Kind::Panel => panel::load(path, settings),
             Kind::Rows => rows::load(path, settings),
@@ -125,6 +131,15 @@ impl TrainingData {
                 zh: "validation_from 早于全部数据：没有可用于训练的样本"
             ))));
         }
+        log::info!(
+            "read in {:.3} s: {} samples to train on, {} to validate on, {} bytes; label {}, features {:?}",
+            began.elapsed().as_secs_f64(),
+            data.train.len(),
+            data.validation.len(),
+            data.bytes,
+            data.preparation.label,
+            data.preparation.features
+        );
         data.notes.splice(0..0, made);
         let changed = settings.flip || settings.crop_padding > 0;
         if changed && !matches!(data.shape(), Shape::Pictures { .. }) {
@@ -144,7 +159,7 @@ impl TrainingData {
             (
                 settings.data.clone(),
                 settings.label.clone(),
-                settings.limit,
+                (settings.limit, settings.limit_rows),
                 settings.validation_ratio.to_bits(),
                 settings.validation_from_us,
             )
@@ -154,12 +169,21 @@ impl TrainingData {
                 settings.entity.clone(),
                 settings.time.clone(),
                 settings.policies.clone(),
+                settings.layout.clone(),
+            )
+        };
+        let coded = |settings: &Settings| {
+            (
+                settings.min_count.clone(),
+                settings.hash_size.clone(),
+                settings.past_labels,
             )
         };
         let read_as = |settings: &Settings| (settings.task.clone(), settings.input_size, settings.channels);
         let changed = |settings: &Settings| (settings.flip, settings.crop_padding);
         source(one) == source(other)
             && columns(one) == columns(other)
+            && coded(one) == coded(other)
             && read_as(one) == read_as(other)
             && changed(one) == changed(other)
     }
@@ -199,8 +223,34 @@ impl TrainingData {
         }
     }
 
+    /// When the last row of a sample's window was: the day on which the prediction is made.
+    pub fn time_us(&self, sample: u32) -> Option<i64> {
+        self.panel.as_ref()?.time_us(self.last_row(sample))
+    }
+
     pub fn entity(&self, sample: u32) -> i32 {
-        self.entity_of_row.get(sample as usize).copied().unwrap_or(0)
+        let entity = self.entity_of_row.get(sample as usize).copied().unwrap_or(0);
+        match self.unknown_entity() {
+            Some(unknown) if !self.trained.get(entity as usize).copied().unwrap_or(true) => unknown,
+            _ => entity,
+        }
+    }
+
+    /// The number of the embedding for entities that are not known, where there is one.
+    pub fn unknown_entity(&self) -> Option<i32> {
+        match self.shape() {
+            Shape::Sequence {
+                entities,
+                unknown: true,
+                ..
+            } => i32::try_from(*entities).ok(),
+            _ => None,
+        }
+    }
+
+    /// The last row of a sample's window.
+    pub fn last_row(&self, sample: u32) -> u32 {
+        sample + self.last_offset
     }
 }
 
@@ -300,6 +350,7 @@ fn cached<T>(
     let mut cache = Cache::new(Cache::default_folder());
     cache.verify_sources = settings.verify_cache;
     let (value, used) = cached(&cache)?;
+    log::debug!("prepared data: {used:?}");
     if let CacheUse::NotStored(reason) = used {
         notes.push(message!(en: "the prepared data were not kept for the next start: {reason}", zh: "预处理后的数据未能保存供下次使用：{reason}"));
     }

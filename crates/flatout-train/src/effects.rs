@@ -23,8 +23,8 @@ const RULES: &[Rule] = &[
     ("horizon", only_windows),
     ("entity_embedding_dim", embedding),
     ("time", only_tables),
+    ("limit_rows", only_rows),
     ("missing", only_tables),
-    ("bad_rows", only_tables),
     ("infinite", only_tables),
     ("column_type", only_tables),
     ("validation_ratio", validation_ratio),
@@ -65,6 +65,11 @@ fn embedding(facts: &Facts) -> Option<Message> {
     none.then(
         || message!(en: "there is nothing to embed: neither entities nor categories", zh: "没有可嵌入的内容：既无实体也无类别列"),
     )
+}
+
+fn only_rows(facts: &Facts) -> Option<Message> {
+    let rows = matches!(facts.data.shape(), Shape::Rows { .. });
+    (!rows).then(|| message!(en: "only tables of independent rows have a first row; --limit takes the first entities or files", zh: "只有独立行的表格适用；--limit 可取前若干个实体或文件"))
 }
 
 fn only_tables(facts: &Facts) -> Option<Message> {

@@ -20,6 +20,11 @@ pub enum TrainError {
         place: String,
         nearest: Option<String>,
     },
+    /// Everything that is wrong in a configuration file.
+    Mistakes {
+        path: PathBuf,
+        list: Vec<Message>,
+    },
     /// The configuration file is no YAML.
     Syntax {
         path: PathBuf,
@@ -53,10 +58,6 @@ pub enum TrainError {
     OneClass {
         class: String,
     },
-    TooManyCategories {
-        count: usize,
-        most: usize,
-    },
     /// A grid without anything to combine.
     NoLists {
         place: String,
@@ -66,6 +67,19 @@ pub enum TrainError {
         wanted_bytes: u64,
         /// Flags of a model that fits.
         smaller: Option<String>,
+    },
+    /// Another training works in the output folder.
+    FolderInUse {
+        folder: PathBuf,
+        pid: u32,
+        host: String,
+        command: String,
+    },
+    /// A training that continues another one would train something else.
+    ResumesOther {
+        checkpoint: PathBuf,
+        /// What differs: the setting, its value then, its value now.
+        differences: Vec<(String, String, String)>,
     },
     Data(DataError),
     Engine(EngineError),
@@ -85,6 +99,17 @@ impl Explain for TrainError {
             },
             Self::UnknownKey { key, place, .. } => {
                 message!(en: "{place}: there is no setting `{key}`", zh: "{place}：没有名为 `{key}` 的设置")
+            }
+            Self::Mistakes { list, .. } if list.len() == 1 => list[0].clone(),
+            Self::Mistakes { path, list } => {
+                let (path, count) = (path.display(), list.len());
+                let mut words =
+                    message!(en: "{path} has {count} mistakes:", zh: "{path} 有 {count} 处错误：");
+                for one in list {
+                    words.en += &format!("\n  {}", one.en);
+                    words.zh += &format!("\n  {}", one.zh);
+                }
+                words
             }
             Self::Syntax { path, line, reason } => {
                 let path = path.display();
@@ -121,15 +146,38 @@ impl Explain for TrainError {
             Self::OneClass { class } => {
                 message!(en: "the label has one class only, `{class}`: there is nothing to tell apart", zh: "标签只有一个类别 `{class}`：没有可区分的内容")
             }
-            Self::TooManyCategories { count, most } => {
-                message!(en: "the table has {count} columns of categories; at most {most} can be learnt from", zh: "表中有 {count} 个类别列；最多支持 {most} 个")
-            }
             Self::NoLists { place } => {
                 message!(en: "{place}: no setting has more than one value", zh: "{place}：没有任何设置给出多个值")
             }
             Self::DoesNotFit { wanted_bytes, .. } => {
                 let wanted = flatout_core::units::bytes(*wanted_bytes as f64);
                 message!(en: "the model does not fit into memory, not even with one sample at a time ({wanted} wanted)", zh: "模型放不进内存，即使一次只处理一个样本（需要 {wanted}）")
+            }
+            Self::FolderInUse {
+                folder,
+                pid,
+                host,
+                command,
+            } => {
+                let folder = folder.display();
+                message!(en: "`{folder}` is in use by another training: process {pid} on {host}, `{command}`", zh: "`{folder}` 正被另一次训练使用：{host} 上的进程 {pid}，`{command}`")
+            }
+            Self::ResumesOther {
+                checkpoint,
+                differences,
+            } => {
+                let checkpoint = checkpoint.display();
+                let list = |word: &str| {
+                    let one = |(name, then, now): &(String, String, String)| {
+                        format!("{name} `{then}`{word}`{now}`")
+                    };
+                    differences.iter().map(one).collect::<Vec<_>>().join(", ")
+                };
+                let (en, zh) = (list(", not "), list("，而不是 "));
+                Message {
+                    en: format!("`{checkpoint}` was trained with other settings: {en}"),
+                    zh: format!("`{checkpoint}` 是用其他设置训练的：{zh}"),
+                }
             }
             Self::Data(error) => error.message(),
             Self::Engine(error) => error.message(),
@@ -187,6 +235,17 @@ impl Explain for TrainError {
             Self::DoesNotFit { .. } => Some(
                 message!(en: "no smaller model fits either: free memory, or take less data with --limit", zh: "更小的模型也放不下：请释放内存，或用 --limit 减少数据"),
             ),
+            Self::FolderInUse { .. } => Some(message!(
+                en: "wait until it ends, or train into another folder with --output-dir",
+                zh: "请等它结束，或用 --output-dir 指定另一个文件夹"
+            )),
+            Self::ResumesOther { checkpoint, .. } => {
+                let checkpoint = checkpoint.display();
+                Some(message!(
+                    en: "--resume continues the same training; to start a new one from these weights: --init {checkpoint}",
+                    zh: "--resume 只能继续同一次训练；要以这些权重开始新的训练：--init {checkpoint}"
+                ))
+            }
             Self::Data(error) => error.hint(),
             Self::Engine(error) => error.hint(),
             Self::File(error) => error.hint(),

@@ -4,11 +4,13 @@
 mod axes;
 mod point;
 mod runner;
+mod seeds;
 mod side_by_side;
 mod table;
 
 pub use axes::Grid;
 pub use point::{Point, PointResult};
 pub use runner::{GridReport, run};
+pub use seeds::{Group, over_seeds};
 pub use side_by_side::SideBySide;
 pub use table::write_csv;

@@ -2,7 +2,7 @@
 
 use crate::TrainError;
 use crate::data::TrainingData;
-use flatout_data::{EpochOrder, Position};
+use flatout_data::{EpochOrder, Position, random};
 use flatout_engine::{Plan, Session};
 
 /// The indices of one batch, in buffers that are used again and again.
@@ -10,8 +10,28 @@ pub struct BatchIndices {
     pub samples: Vec<u32>,
     count: usize,
     values: Vec<i32>,
-    /// Whether the model asks which entity a sample is of.
+    /// Whether the model asks which entity a sample is of, and for the last row of its window.
     with_entity: bool,
+    with_last: bool,
+    hidden: Option<Hidden>,
+}
+
+/// Samples whose entity the model does not get to know: a function of (seed, epoch, sample).
+#[derive(Clone, Copy)]
+pub struct Hidden {
+    pub seed: u64,
+    pub epoch: u64,
+    pub share: f64,
+    /// What they have instead.
+    pub unknown: i32,
+}
+
+impl Hidden {
+    fn entity(&self, sample: u32, entity: i32) -> i32 {
+        let drawn = random::key(self.seed, &[0xe7, self.epoch, u64::from(sample)]) >> 11;
+        let below = drawn as f64 / (1u64 << 53) as f64;
+        if below < self.share { self.unknown } else { entity }
+    }
 }
 
 impl BatchIndices {
@@ -22,7 +42,14 @@ impl BatchIndices {
             count: 0,
             values: vec![0; micro],
             with_entity: plan.find("entity").is_ok(),
+            with_last: plan.find("last").is_ok(),
+            hidden: None,
         }
+    }
+
+    /// From here on the entities of some samples are hidden.
+    pub fn hide(&mut self, hidden: Option<Hidden>) {
+        self.hidden = hidden;
     }
 
     /// Looks up the samples of a batch; returns how many there are.
@@ -58,7 +85,16 @@ impl BatchIndices {
             data.label_row(sample) as i32
         })?;
         if self.with_entity {
-            self.set(session, "entity", first, rows, |sample| data.entity(sample))?;
+            let hidden = self.hidden;
+            self.set(session, "entity", first, rows, |sample| {
+                let entity = data.entity(sample);
+                hidden.map_or(entity, |hidden| hidden.entity(sample, entity))
+            })?;
+        }
+        if self.with_last {
+            self.set(session, "last", first, rows, |sample| {
+                data.last_row(sample) as i32
+            })?;
         }
         session.set_valid_rows(rows);
         Ok(rows)

@@ -13,6 +13,7 @@
 //! | [`threads`], [`speed`] | how many CPUs a step is fastest on, measured |
 //! | [`schedule`], [`metrics`] | learning rate over time; scores of an evaluation |
 //! | [`trainer`] | the loop |
+//! | [`folder`] | the output folder: one training at a time, nothing lost |
 //! | [`grid`] | every combination of lists, one training each |
 //! | [`checkpoint`] | parameters, moments and position, as safetensors |
 //! | [`predict`] | a checkpoint on other data |
@@ -25,6 +26,7 @@ pub mod data;
 pub mod device;
 mod effects;
 mod error;
+pub mod folder;
 pub mod grid;
 mod indices;
 pub mod memory;

@@ -21,20 +21,28 @@ pub struct MetricFiles {
     unwritten: bool,
 }
 
+/// The lines of a training up to the step that another one continues from.
+#[derive(Default)]
+pub struct Earlier(Vec<Row>);
+
+impl Earlier {
+    /// Of the training in a folder.
+    pub fn read(folder: &Path, last_step: u64) -> Self {
+        Self(rows::read(&folder.join("metrics.jsonl"), last_step))
+    }
+}
+
 /// The files are written whole, so not more often than this: epochs may be shorter than a write.
 const EVERY: Duration = Duration::from_secs(1);
 
 impl MetricFiles {
-    /// A training that goes on from a step keeps the lines up to there; one that begins anew keeps nothing.
-    pub fn open(output: &Path, resumed_at: Option<u64>) -> Result<Self, FileError> {
-        let kept = match resumed_at {
-            Some(step) => rows::read(&output.join("metrics.jsonl"), step),
-            None => Vec::new(),
-        };
+    /// Begins with the lines of what was trained before. `resumed_at`: the step from which on a training in this folder continues;
+    /// one that begins anew keeps none of its events.
+    pub fn open(output: &Path, earlier: Earlier, resumed_at: Option<u64>) -> Result<Self, FileError> {
         Ok(Self {
             events: EventFile::open(&output.join("tensorboard"), resumed_at)?,
             output: output.to_owned(),
-            rows: kept,
+            rows: earlier.0,
             written: None,
             unwritten: false,
         })

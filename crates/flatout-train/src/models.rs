@@ -6,7 +6,7 @@ mod lstm;
 mod mlp;
 mod sequence;
 
-use crate::data::Shape;
+use crate::data::{Preparation, Shape};
 use crate::target::{Target, Task};
 use crate::{Settings, TrainError};
 use flatout_core::message;
@@ -17,8 +17,22 @@ pub struct Inputs<'a> {
     pub settings: &'a Settings,
     pub shape: &'a Shape,
     pub target: &'a Target,
+    pub preparation: &'a Preparation,
     /// Hidden layers.
     pub layers: usize,
+}
+
+impl Inputs<'_> {
+    /// Of the embedding of a categorical column.
+    pub fn width(&self, category: usize) -> usize {
+        let name = self
+            .preparation
+            .categories
+            .get(category)
+            .map(|codes| codes.name.as_str());
+        let own = name.and_then(|name| self.settings.column_embedding_dim.of(name));
+        own.unwrap_or(self.settings.entity_embedding_dim)
+    }
 }
 
 /// Adds a model up to its outputs `[batch, target.outputs()]`; `None` when it cannot take data of this shape.
@@ -53,7 +67,8 @@ pub fn layers(settings: &Settings, name: &str) -> usize {
 }
 
 /// The plan of the model that the settings name, for a batch of this size. It names its output `prediction`.
-pub fn plan(settings: &Settings, shape: &Shape, target: &Target, batch: usize) -> Result<Plan, TrainError> {
+pub fn plan(settings: &Settings, preparation: &Preparation, batch: usize) -> Result<Plan, TrainError> {
+    let (shape, target) = (&preparation.shape, &preparation.target);
     let mut model = Model::new(batch);
     let name = chosen(settings, shape);
     let build = MODELS.iter().find(|(known, ..)| *known == name);
@@ -62,6 +77,7 @@ pub fn plan(settings: &Settings, shape: &Shape, target: &Target, batch: usize) -
             settings,
             shape,
             target,
+            preparation,
             layers: layers(settings, name),
         };
         build(&inputs, &mut model)
@@ -78,21 +94,27 @@ pub fn plan(settings: &Settings, shape: &Shape, target: &Target, batch: usize) -
         });
     };
     model.name(prediction, "prediction")?;
-    let loss = loss(&mut model, target, prediction)?;
+    let loss = loss(&mut model, settings, target, prediction)?;
     Ok(model.compile(loss, optimizer(settings))?)
 }
 
-fn loss(model: &mut Model, target: &Target, prediction: Tensor) -> Result<Tensor, EngineError> {
+fn loss(
+    model: &mut Model,
+    settings: &Settings,
+    target: &Target,
+    prediction: Tensor,
+) -> Result<Tensor, EngineError> {
     let (data_type, width) = match target.task {
         Task::Classes => (DataType::I32, 1),
-        Task::Regression | Task::Binary => (DataType::Real, target.outputs()),
+        Task::Regression | Task::Binary | Task::Labels => (DataType::Real, target.outputs()),
     };
     let labels = model.table("labels", data_type, &[width])?;
     let row = model.index_input("label_row")?;
     let wanted = model.gather_rows(labels, row)?;
     match target.task {
+        Task::Regression if settings.loss == "huber" => model.huber(prediction, wanted, settings.huber_delta),
         Task::Regression => model.mse(prediction, wanted),
-        Task::Binary => model.bce_with_logits(prediction, wanted),
+        Task::Binary | Task::Labels => model.bce_with_logits(prediction, wanted),
         Task::Classes => model.cross_entropy(prediction, wanted),
     }
 }
@@ -105,8 +127,13 @@ fn optimizer(settings: &Settings) -> Optimizer {
     };
     Optimizer {
         rule,
+        beta1: match rule {
+            Rule::Sgd => settings.momentum,
+            _ => settings.betas.0,
+        },
+        beta2: settings.betas.1,
+        epsilon: settings.eps,
         weight_decay: settings.weight_decay,
         clip_norm: settings.clip_norm,
-        ..Optimizer::default()
     }
 }

@@ -8,13 +8,13 @@ pub use output::{Column, Predictions};
 
 use crate::checkpoint;
 use crate::data::{Preparation, Shape};
-use crate::metrics::best_class;
+use crate::metrics::{Label, Meter, Scores, best_class};
 use crate::settings::Values;
-use crate::target::{Target, Task};
+use crate::target::{Labels, Target, Task};
 use crate::{Configuration, TrainError, device, models};
 use flatout_engine::{Session, Table};
 use samples::Samples;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Samples in one pass: large enough for any device, small enough for its memory.
@@ -24,7 +24,7 @@ const MOST_COLUMNS: usize = 64;
 
 /// Runs a checkpoint (or the best one of an output folder) on the data at a path.
 pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predictions, TrainError> {
-    let path = find(checkpoint);
+    let path = checkpoint::find_best(checkpoint);
     let described = checkpoint::describe(&path)?;
     let preparation = checkpoint::preparation(&path)?;
     let configuration = Configuration::of(&path, &described.configuration, flags)?;
@@ -32,7 +32,7 @@ pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predict
     let settings = &configuration.phases[phase].settings;
     let samples = samples::load(data, &preparation, settings)?;
     let batch = BATCH.min(samples.starts.len()).max(1);
-    let plan = || models::plan(settings, &preparation.shape, &preparation.target, batch);
+    let plan = || models::plan(settings, &preparation, batch);
     let mut session = device::open(settings, plan)?.session;
     checkpoint::load(&path, &mut *session)?;
     for (name, table) in &samples.tables {
@@ -42,6 +42,7 @@ pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predict
     session.attach("labels", no_labels(&preparation.target))?;
     let outputs = run(&mut *session, &samples, batch)?;
     let mut predictions = Predictions {
+        scores: scores(&preparation, &samples, &outputs),
         columns: samples.columns,
         notes: samples.notes,
     };
@@ -49,13 +50,29 @@ pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predict
     Ok(predictions)
 }
 
-fn find(checkpoint: &Path) -> PathBuf {
-    let best = checkpoint.join("best.safetensors");
-    if best.is_file() {
-        best
-    } else {
-        checkpoint::find(checkpoint)
+/// What the predictions are worth, where the data have labels.
+fn scores(preparation: &Preparation, samples: &Samples, outputs: &[f32]) -> Option<Scores> {
+    let (labels, target) = (samples.labels.as_ref()?, &preparation.target);
+    let sequence = matches!(preparation.shape, Shape::Sequence { .. });
+    let mut meter = Meter::new(target, sequence);
+    for (number, prediction) in outputs.chunks_exact(target.outputs().max(1)).enumerate() {
+        let time = samples.times_us.get(number).copied();
+        match labels {
+            Labels::Class(classes) => match classes.get(number) {
+                Some(&class) if class >= 0 => meter.add(prediction, Label::Class(class), time),
+                _ => {}
+            },
+            Labels::Real { values, columns } => {
+                let label = values
+                    .get(number * columns..(number + 1) * columns)
+                    .unwrap_or_default();
+                if label.iter().all(|value| value.is_finite()) {
+                    meter.add(prediction, Label::Real(label), time);
+                }
+            }
+        }
     }
+    meter.scores()
 }
 
 fn no_labels(target: &Target) -> Table {
@@ -67,6 +84,7 @@ fn no_labels(target: &Target) -> Table {
 
 fn run(session: &mut dyn Session, samples: &Samples, batch: usize) -> Result<Vec<f32>, TrainError> {
     let with_entity = session.plan().find("entity").is_ok();
+    let with_last = session.plan().find("last").is_ok();
     let (mut starts, mut entities, rows) = (vec![0i32; batch], vec![0i32; batch], vec![0i32; batch]);
     session.set_indices("label_row", &rows)?;
     for (number, chunk) in samples.starts.chunks(batch).enumerate() {
@@ -76,6 +94,11 @@ fn run(session: &mut dyn Session, samples: &Samples, batch: usize) -> Result<Vec
             *slot = start as i32;
         }
         session.set_indices("start", &starts)?;
+        if with_last {
+            let last = samples.last_offset as i32;
+            let ends: Vec<i32> = starts.iter().map(|start| start + last).collect();
+            session.set_indices("last", &ends)?;
+        }
         if with_entity {
             let own = &samples.entities[number * batch..][..chunk.len()];
             entities.fill(own[0]);
@@ -105,6 +128,13 @@ fn columns(target: &Target, outputs: &[f32]) -> Vec<(String, Column)> {
             };
             (0..width)
                 .map(|place| (name(place), Column::Real(values(place))))
+                .collect()
+        }
+        Task::Labels => {
+            let share = |logit: f32| 1.0 / (1.0 + (-logit).exp());
+            let values = |place: usize| Column::Real(column(place).map(share).collect());
+            let each = target.names.iter().enumerate();
+            each.map(|(place, name)| (share_of(name), values(place)))
                 .collect()
         }
         Task::Binary => {

@@ -194,6 +194,13 @@ impl Recorder {
     pub fn folder(&self) -> &Path {
         &self.folder
     }
+
+    /// Goes on in another folder.
+    pub fn move_to(&mut self, folder: &Path) -> Result<(), TrainError> {
+        self.shared.writer().move_to(folder)?;
+        folder.clone_into(&mut self.folder);
+        Ok(())
+    }
 }
 
 /// A GPU is busy as its driver says; the CPU as the share of the usable CPUs that this program keeps busy.

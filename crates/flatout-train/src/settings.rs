@@ -4,7 +4,7 @@
 mod read;
 mod typed;
 
-pub use typed::{Amp, Settings};
+pub use typed::{Amp, PerColumn, Settings};
 
 use flatout_core::spelling::distance;
 use flatout_core::{Message, message};
@@ -55,7 +55,7 @@ macro_rules! settings {
 
 settings! {
     data [data_dir, path, dataset_path]: Kind::Text, "", "folder or file to train on", "训练数据所在的文件夹或文件";
-    label [target]: Kind::Text, "", "column to predict [default: the generated data's own]", "要预测的列 [默认：生成数据自带的标签]";
+    label [target]: Kind::Text, "", "column to predict, or several with commas between them (rows and images) [default: the generated data's own]", "要预测的列；可用逗号给出多列（表格与图像） [默认：生成数据自带的标签]";
     validation_ratio [validation_split, val_ratio]: Kind::Real, "0.2", "share of the samples that are kept to validate on", "留作验证的样本比例";
     entity [entity_column]: Kind::Text, "", "column that names the entity (stock) of a row, for one table of many; each Parquet file is one when absent", "一张表含多个实体（股票）时，标明每行所属实体的列；不设时每个 Parquet 文件为一个实体";
     time [time_column]: Kind::Text, "", "column of time; a table is then split by it, the newest rows to validate on [panels: found by its type or name]", "时间列；设定后表格按时间划分，最新的行用于验证 [面板数据：按类型或列名自动识别]";
@@ -64,8 +64,13 @@ settings! {
     bad_rows: Kind::Choice(flatout_data::load::policies::BAD_ROWS), "error", "rows that cannot be read: an error, or left out and counted", "无法读取的行：报错，或跳过并计数";
     infinite: Kind::Choice(flatout_data::load::policies::INFINITE), "error", "infinite values: their row cannot be read, or they count as missing values", "无穷值：所在行视为无法读取，或当作缺失值";
     column_type [column, column_types]: Kind::List("COLUMN=TYPE"), "", "read a column as real, integer, category or time, or ignore it; may be repeated [default: inferred from all files]", "指定某列的类型：real、integer、category、time，或 ignore（忽略）；可重复 [默认：由全部文件推断]";
-    horizon: Kind::Count, "1", "how many rows behind a window its label lies", "标签位于窗口之后第几行";
+    horizon: Kind::Count, "1", "rows from the last row of a window to its label; 0: the label of the last row itself, for labels that already look ahead", "从窗口最后一行到其标签的行数；0 表示最后一行自身的标签（标签本身已向前看时使用）";
+    gap [embargo]: Kind::Count, "0", "rows before the validation part that are not trained on, for labels that look ahead that far", "验证部分之前不用于训练的行数，用于向前看这么多行的标签";
+    min_history: Kind::Count, "0", "rows that a validation sample must have before its label, so that windows of different lengths are scored on the same samples; 0: those of the window [grids: the longest window]", "验证样本在其标签之前必须有的行数，使不同长度的窗口在相同样本上评分；0 表示窗口自身的长度 [网格：最长的窗口]";
+    layout: Kind::Choice(crate::data::LAYOUTS), "auto", "what the files are: panel (one file per stock, or --entity), rows, or images; auto looks at them", "文件的含义：panel（每只股票一个文件，或用 --entity）、rows（表格行）或 images（图像）；auto 自动判断";
     task: Kind::Choice(crate::target::TASKS), "auto", "what is predicted: a number, yes or no, or one of several classes; auto asks the label", "预测目标：数值、是/否或多类；auto 由标签决定";
+    loss: Kind::Choice(&["auto", "huber"]), "auto", "what a regression minimizes: auto is the squared error, huber counts large errors less; scores stay in the label's units", "回归最小化的损失：auto 为平方误差，huber 对大误差的惩罚更小；得分仍以标签单位表示";
+    huber_delta: Kind::Real, "1", "loss huber: errors above this many standard deviations of the label count linearly", "loss huber：超过标签这么多个标准差的误差按线性计";
     model_type [model]: Kind::Choice(crate::models::NAMES), "auto", "model; auto is lstm for sequences, mlp for rows, cnn for pictures", "模型；auto 对序列用 lstm，对表格用 mlp，对图像用 cnn";
     epochs: Kind::Count, "10", "passes over the training data", "训练轮数";
     batch_size: Kind::Text, "auto", "samples that go through the model at once; auto measures and chooses", "一次通过模型的样本数；auto 表示实测后自动选择";
@@ -73,27 +78,41 @@ settings! {
     hidden_size: Kind::Count, "256", "width of the hidden layers", "隐藏层宽度";
     num_layers: Kind::Count, "", "hidden layers [default: 2; cnn: 4]", "隐藏层数 [默认：2；cnn：4]";
     entity_embedding_dim [stock_embedding_dim, embedding_dim]: Kind::Count, "16", "width of an entity's embedding; 0 for none", "实体（股票）嵌入的维度；0 表示不用";
+    entity_dropout: Kind::Real, "0.05", "share of the training samples whose entity is hidden from the model, so that it learns an embedding for entities it has not seen; 0: unknown entities are refused", "训练样本中隐去实体的比例，使模型学到未知实体的嵌入；0 表示拒绝未知实体";
+    past_labels: Kind::Flag, "false", "give the label's own past to the model as one more input column; needs a horizon of 1 or more", "把标签自身的历史值作为一列输入；需要 horizon 不小于 1";
+    column_embedding_dim: Kind::List("COLUMN=N"), "", "width of the embedding of one category column; may be repeated [default: that of entity_embedding_dim]", "某个类别列的嵌入维度；可重复 [默认：与 entity_embedding_dim 相同]";
+    min_count: Kind::List("[COLUMN=]N"), "", "category values with fewer rows than this in the training part are treated as unknown, for all columns or for one; may be repeated [default: every value has its own embedding]", "训练部分中出现次数少于此值的类别值按未知值处理；可对所有列或某一列设置，可重复 [默认：每个值都有自己的嵌入]";
+    hash_size: Kind::List("[COLUMN=]N"), "", "hash the values of category columns that have more than N of them into N codes, for all columns or for one; may be repeated [default: no hashing]", "取值超过 N 个的类别列，用哈希映射到 N 个编码；可对所有列或某一列设置，可重复 [默认：不哈希]";
     sequence_length [seq_len, window]: Kind::Count, "60", "rows in one window", "窗口长度（行数）";
     dropout: Kind::Real, "0", "share of units dropped between layers", "层间 dropout 比例";
-    learning_rate [lr]: Kind::Real, "0.001", "learning rate", "学习率";
+    learning_rate [lr]: Kind::Real, "0.001", "learning rate; one that is given is used as it is, the default goes with a batch of 512", "学习率；给定时原样使用，默认值对应 batch 512";
+    betas: Kind::Text, "0.9,0.999", "Adam and AdamW: decay of the two moments", "Adam 与 AdamW：两个矩的衰减系数";
+    eps [epsilon]: Kind::Real, "1e-8", "Adam and AdamW: added to the denominator", "Adam 与 AdamW：加到分母上的数";
+    momentum: Kind::Real, "0.9", "SGD: momentum; 0 for none", "SGD：动量；0 表示不用";
     weight_decay: Kind::Real, "0.01", "decoupled weight decay", "权重衰减（解耦）";
     optimizer: Kind::Choice(&["adamw", "adam", "sgd"]), "adamw", "optimizer", "优化器";
-    lr_schedule [scheduler]: Kind::Choice(&["constant", "cosine", "linear"]), "constant", "how the learning rate falls after the warm-up", "预热后学习率的变化方式";
+    lr_schedule [scheduler]: Kind::Choice(crate::schedule::NAMES), "constant", "how the learning rate changes after the warm-up; onecycle rises and falls once, step and plateau multiply it by lr_gamma", "预热后学习率的变化方式；onecycle 升降一次，step 与 plateau 每次乘以 lr_gamma";
+    lr_step_size [step_size]: Kind::Count, "10", "lr_schedule step: epochs between two reductions", "lr_schedule step：两次降低之间的轮数";
+    lr_gamma [gamma, lr_factor]: Kind::Real, "0.1", "lr_schedule step and plateau: what the learning rate is multiplied by", "lr_schedule step 与 plateau：学习率乘以的系数";
+    lr_patience: Kind::Count, "3", "lr_schedule plateau: evaluations without a better score before a reduction", "lr_schedule plateau：降低前允许的无提升评估次数";
     warmup [warmup_steps]: Kind::Count, "0", "steps of rising learning rate", "学习率预热步数";
     device: Kind::Text, "auto", "auto, cpu, cuda or cuda:N", "auto、cpu、cuda 或 cuda:N";
     amp [use_amp, precision, mixed_precision]: Kind::Amp, "true", "mixed precision on CUDA: bf16, fp16, tf32 or off; true is bf16", "CUDA 混合精度：bf16、fp16、tf32 或 off；true 即 bf16";
     gradient_accumulation_steps [accumulation_steps]: Kind::Count, "1", "micro-batches in one update", "每次更新累积的 micro-batch 数";
     clip_norm [max_grad_norm, grad_clip]: Kind::Real, "1", "limit of the gradients' global norm; 0 for none", "梯度全局范数上限；0 表示不裁剪";
-    eval_interval: Kind::Count, "5", "epochs between evaluations", "每隔几轮评估一次";
+    select [monitor]: Kind::Choice(crate::metrics::NAMES), "loss", "score that decides the best checkpoint, early stopping, plateau and the order of a grid", "决定最佳检查点、提前停止、plateau 与网格排序的得分";
+    eval_interval: Kind::Count, "5", "epochs between evaluations; every epoch with early_stopping or lr_schedule plateau unless given", "每隔几轮评估一次；使用 early_stopping 或 plateau 且未给定时每轮评估";
     checkpoint_interval [save_interval]: Kind::Count, "5", "epochs between checkpoints", "每隔几轮保存检查点";
     log_interval: Kind::Count, "0", "steps between lines of progress; 0: one line an epoch", "每隔几步输出一行进度；0 表示每轮一行";
     early_stopping [patience]: Kind::Count, "0", "stop after so many evaluations without a better score; 0: never", "连续多少次评估无提升即停止；0 表示不停";
     limit: Kind::Count, "0", "only the first so many entities or files; 0: all", "只用前多少个实体或文件；0 表示全部";
+    limit_rows: Kind::Count, "0", "only the first rows of a table; 0: all", "只用表格的前多少行；0 表示全部";
     memory_limit: Kind::Text, "", "memory the model may take, such as 8GiB [default: what is free]", "模型可用的内存上限，例如 8GiB [默认：空闲内存]";
     threads: Kind::Count, "0", "threads on the CPU; 0: all usable CPUs, or fewer where short steps are faster so", "CPU 线程数；0 表示全部可用 CPU，步骤很短时实测选用更少的线程";
     deterministic: Kind::Flag, "false", "a rerun gives the same bits: a measured batch size is taken from the run before", "重跑结果逐位相同：沿用上次实测选定的 batch 大小";
     seed: Kind::Count, "42", "seed of everything random", "随机种子";
     output_dir [out, output]: Kind::Text, "out", "folder for checkpoints, metrics and the run record", "保存检查点、指标与运行记录的文件夹";
+    init [init_from]: Kind::Text, "", "checkpoint, or output folder (its best), whose weights a new training begins with; tensors of other shapes are left out", "新训练以哪个检查点或输出文件夹（取最佳）的权重开始；形状不同的张量不使用";
     resume: Kind::Text, "", "checkpoint, or output folder, to go on from", "从哪个检查点或输出文件夹继续";
     pipeline: Kind::Choice(&["auto", "naive"]), "auto", "naive trains as a first script would: one thread, the loss read back each step", "naive 按初版脚本的方式训练：单线程、每步读回损失";
     channels [image_channels]: Kind::Count, "1", "channels of pictures: 1 (grey) or 3 (RGB)", "图像通道数：1（灰度）或 3（RGB）";

@@ -17,6 +17,8 @@ pub enum Task {
     Regression,
     /// Yes or no: binary cross-entropy of a logit.
     Binary,
+    /// Several questions of yes or no at once: binary cross-entropy of a logit each.
+    Labels,
     /// One of several classes: cross-entropy.
     Classes,
 }
@@ -83,7 +85,9 @@ impl RealLabels<'_> {
         let finite = || self.values.iter().copied().filter(|value| value.is_finite());
         let two = self.names.len() == 1 && finite().all(|value| value == 0.0 || value == 1.0);
         let both = two && finite().any(|value| value == 0.0) && finite().any(|value| value == 1.0);
+        let several = self.names.len() > 1 && self.has_both();
         match wanted {
+            "binary" | "auto" if several => Ok(self.labels()),
             "binary" if !two => Err(refuse(
                 wanted,
                 message!(en: "a task that fits the label: binary needs one column of 0 and 1, or two classes", zh: "与标签相符的任务：binary 需要一列 0 和 1，或恰好两个类别"),
@@ -93,6 +97,26 @@ impl RealLabels<'_> {
             "auto" if both => Ok(self.binary()),
             _ => Ok(self.regression()),
         }
+    }
+
+    /// Whether every column has 0 and 1, and nothing else.
+    fn has_both(&self) -> bool {
+        let columns = self.names.len();
+        (0..columns).all(|column| {
+            let values = || self.values.iter().skip(column).step_by(columns);
+            values().all(|value| *value == 0.0 || *value == 1.0)
+                && values().any(|value| *value == 0.0)
+                && values().any(|value| *value == 1.0)
+        })
+    }
+
+    fn labels(self) -> (Target, Labels) {
+        let columns = self.names.len();
+        let labels = Labels::Real {
+            values: Arc::new(self.values),
+            columns,
+        };
+        (Target::classes(Task::Labels, self.names), labels)
     }
 
     fn binary(self) -> (Target, Labels) {

@@ -5,7 +5,9 @@ mod answers;
 mod closing;
 mod epochs;
 mod evaluation;
+mod place;
 mod report;
+mod resuming;
 mod saving;
 #[cfg(test)]
 mod tests;
@@ -18,17 +20,17 @@ use crate::configuration::{Configuration, Phase};
 use crate::data::TrainingData;
 use crate::device::{self, Opened};
 use crate::effects::{self, Facts};
+use crate::folder::FolderLock;
 use crate::metric_files::MetricFiles;
 use crate::metrics::Scores;
 use crate::recorder::Recorder;
+use crate::target::Task;
 use crate::{Settings, TrainError, models, threads};
 use epochs::PhaseRun;
-use flatout_core::error::FileError;
-use flatout_core::files::write_atomically;
 use flatout_core::{Message, message, units};
 use flatout_data::EpochOrder;
 use flatout_engine::{EngineError, Position, Session};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -44,7 +46,9 @@ pub struct Trainer<'a> {
     position: Position,
     interrupted: &'a AtomicBool,
     report: &'a mut dyn FnMut(&Report),
-    metrics: MetricFiles,
+    /// From the first step on.
+    metrics: Option<MetricFiles>,
+    place: place::Place,
     /// Checkpoints on their way to the disk.
     saving: Vec<saving::Saving>,
     /// A checkpoint could not be written.
@@ -61,6 +65,7 @@ pub struct Trainer<'a> {
     /// The scores get no better: this phase ends.
     stopping: bool,
     last_scores: Option<Scores>,
+    last_targets: BTreeMap<String, Scores>,
     /// Notes that were told: a second phase does not repeat them.
     told: Vec<Message>,
     begun: Instant,
@@ -74,15 +79,22 @@ enum Begin {
     /// Drawn from the seed.
     Anew,
     File(PathBuf),
+    /// The weights of another training, as far as they fit.
+    Weights(PathBuf),
     Memory(Snapshot),
 }
 
 impl Begin {
-    fn put(&self, session: &mut dyn Session) -> Result<(), TrainError> {
+    /// Gives what there is to report about it.
+    fn put(&self, session: &mut dyn Session) -> Result<Option<Message>, TrainError> {
         match self {
-            Self::Anew => Ok(()),
-            Self::File(path) => checkpoint::load(path, session).map(|_| ()),
-            Self::Memory(snapshot) => snapshot.put(session),
+            Self::Anew => Ok(None),
+            Self::File(path) => checkpoint::load(path, session).map(|_| None),
+            Self::Weights(path) => {
+                let without = checkpoint::load_matching(path, session)?;
+                Ok(Some(began_with(path, &without)))
+            }
+            Self::Memory(snapshot) => snapshot.put(session).map(|()| None),
         }
     }
 }
@@ -95,8 +107,9 @@ impl<'a> Trainer<'a> {
         report: &'a mut dyn FnMut(&Report),
     ) -> Result<Self, TrainError> {
         let begun = Instant::now();
+        let lock = FolderLock::take(&configuration.settings.output_dir)?;
         let data = TrainingData::load(&configuration.settings)?;
-        let trainer = Self::with_data(configuration, data, interrupted, report)?;
+        let trainer = Self::locked(configuration, data, lock, interrupted, report)?;
         Ok(Self { begun, ..trainer })
     }
 
@@ -107,33 +120,40 @@ impl<'a> Trainer<'a> {
         interrupted: &'a AtomicBool,
         report: &'a mut dyn FnMut(&Report),
     ) -> Result<Self, TrainError> {
+        let lock = FolderLock::take(&configuration.settings.output_dir)?;
+        Self::locked(configuration, data, lock, interrupted, report)
+    }
+
+    fn locked(
+        configuration: &'a Configuration,
+        data: TrainingData,
+        lock: FolderLock,
+        interrupted: &'a AtomicBool,
+        report: &'a mut dyn FnMut(&Report),
+    ) -> Result<Self, TrainError> {
         let begun = Instant::now();
         let settings = &configuration.settings;
-        let output = &settings.output_dir;
-        std::fs::create_dir_all(output).map_err(|source| FileError::writing(output, source))?;
         let resumed = match &settings.resume {
-            Some(path) => Some(checkpoint::describe(&checkpoint::find(path))?.progress),
+            Some(path) => {
+                let path = checkpoint::find(path);
+                let kept = resuming::check(&path, configuration, &data, report)?;
+                Some((path, kept))
+            }
             None => None,
         };
-        if resumed.is_none() {
-            if let Some(message) = saving::put_aside(output)? {
-                report(&Report::Warning { message });
-            }
-            write_atomically(&output.join("config.yaml"), configuration.yaml().as_bytes())?;
-        }
-        let in_force = configuration.clone();
-        let run = if settings.resume.is_some() {
-            saving::free_folder(output)
-        } else {
-            saving::fresh_folder(output)?
-        };
+        let from = resumed
+            .as_ref()
+            .map(|(path, progress)| (path.as_path(), progress.step));
+        let place = place::Place::find(lock, from);
+        check_select(settings, &data)?;
         Ok(Self {
-            recorder: Recorder::create(&run, &saving::name_of(output))?,
+            recorder: Recorder::create(&place.first_record()?, &saving::name_of(&settings.output_dir))?,
             configuration,
-            in_force,
+            in_force: configuration.clone(),
             data,
-            metrics: MetricFiles::open(output, resumed.as_ref().map(|progress| progress.step))?,
-            progress: resumed.unwrap_or_default(),
+            metrics: None,
+            place,
+            progress: resumed.map(|(_, progress)| progress).unwrap_or_default(),
             position: Position::default(),
             interrupted,
             report,
@@ -147,6 +167,7 @@ impl<'a> Trainer<'a> {
             epoch_ended: begun,
             stopping: false,
             last_scores: None,
+            last_targets: BTreeMap::new(),
             told: Vec::new(),
             begun,
             opener: fitting::open_once,
@@ -158,15 +179,18 @@ impl<'a> Trainer<'a> {
         let result = self.run_phases();
         // Whatever ended the training, what is being written becomes whole.
         let written = self.finish_saving();
-        if let Err(error) = self.metrics.finish() {
-            self.warn(&error);
-        }
+        self.finish_metrics();
         let result = result.and_then(|interrupted| written.map(|()| interrupted));
         self.recorder.finish(i32::from(result.is_err()));
+        self.leave();
         let interrupted = result?;
         Ok(Outcome {
             scores: self.last_scores,
-            best_loss: self.progress.best,
+            targets: self.last_targets,
+            selected: self.configuration.settings.select.name(),
+            best: self.progress.best,
+            best_loss: self.progress.best_scores.map(|scores| scores.loss),
+            best_scores: self.progress.best_scores,
             samples_s: (self.trained_s > 0.0).then(|| self.trained_samples as f64 / self.trained_s),
             seconds: self.begun.elapsed().as_secs_f64(),
             output_dir: self.configuration.settings.output_dir.clone(),
@@ -176,8 +200,12 @@ impl<'a> Trainer<'a> {
 
     fn run_phases(&mut self) -> Result<bool, TrainError> {
         let configuration = self.configuration;
-        let resume = configuration.settings.resume.as_deref();
-        let mut begin = resume.map_or(Begin::Anew, |path| Begin::File(checkpoint::find(path)));
+        let Settings { resume, init, .. } = &configuration.settings;
+        let mut begin = match (resume, init) {
+            (Some(path), _) => Begin::File(checkpoint::find(path)),
+            (None, Some(path)) => Begin::Weights(checkpoint::find_best(path)),
+            (None, None) => Begin::Anew,
+        };
         for index in self.progress.phase..configuration.phases.len() {
             self.progress.phase = index;
             if self.run_phase(&configuration.phases[index], begin)? {
@@ -209,9 +237,8 @@ impl<'a> Trainer<'a> {
                 notes.extend(chosen.told());
                 opened = self.open(&settings, &mut batch)?;
             }
-            begin.put(&mut *opened.session)?;
-            // Not before: a checkpoint of another model is refused, and its folder stays as it is.
-            write_atomically(&self.output("config.yaml"), self.in_force.yaml().as_bytes())?;
+            notes.extend(begin.put(&mut *opened.session)?);
+            self.unsettle();
             self.position = opened.session.position();
             self.progress.batch = Some(batch);
             let run = PhaseRun {
@@ -225,6 +252,16 @@ impl<'a> Trainer<'a> {
                     Some(settings.seed),
                 ),
             };
+            log::info!(
+                "phase {}: {} on {}, {}; batch {batch:?}, learning rate {}; from epoch {} step {}",
+                phase.name,
+                models::chosen(&settings, self.data.shape()),
+                opened.name,
+                opened.precision,
+                run.peak_rate(),
+                self.progress.epoch,
+                self.progress.epoch_step
+            );
             self.recorder.watch(&opened.name);
             self.facts(&run, &opened);
             self.start_report(&opened, &run, std::mem::take(&mut notes));
@@ -341,6 +378,43 @@ impl<'a> Trainer<'a> {
     fn output(&self, name: &str) -> PathBuf {
         self.configuration.settings.output_dir.join(name)
     }
+}
+
+/// A score that the task does not have cannot decide.
+fn check_select(settings: &Settings, data: &TrainingData) -> Result<(), TrainError> {
+    let dated = data
+        .train
+        .first()
+        .is_some_and(|sample| data.time_us(*sample).is_some());
+    let of_task: &[&str] = match (data.target().task, data.is_sequence(), dated) {
+        (Task::Binary | Task::Labels, ..) => &["loss", "accuracy", "auc"],
+        (Task::Classes, ..) => &["loss", "accuracy"],
+        (Task::Regression, false, _) => &["loss", "mae"],
+        (Task::Regression, true, false) => &["loss", "mae", "directional_accuracy", "ic"],
+        (Task::Regression, true, true) => {
+            &["loss", "mae", "directional_accuracy", "ic", "daily_ic", "rank_ic"]
+        }
+    };
+    if of_task.contains(&settings.select.name()) {
+        return Ok(());
+    }
+    let list = of_task.join(", ");
+    Err(TrainError::Value {
+        setting: "select".to_owned(),
+        value: settings.select.name().to_owned(),
+        expected: message!(en: "a score of this task: {list}", zh: "此任务具有的得分：{list}"),
+    })
+}
+
+fn began_with(path: &Path, without: &[String]) -> Message {
+    let (path, names) = (path.display(), without.join(", "));
+    if without.is_empty() {
+        return message!(en: "training begins with the weights of {path}", zh: "训练以 {path} 的权重开始");
+    }
+    message!(
+        en: "training begins with the weights of {path}, except for {names}, which it does not have in this shape",
+        zh: "训练以 {path} 的权重开始，但其中没有形状相符的 {names}"
+    )
 }
 
 /// The words for the end of a run.

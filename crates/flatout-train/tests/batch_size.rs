@@ -59,7 +59,7 @@ fn a_measured_batch_leaves_enough_steps_and_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let (data, output) = (folder.path().join("data"), folder.path().join("out"));
     stocks(&data);
-    let more = [AUTO, &[("deterministic", "true")]].concat();
+    let more = [AUTO, &[("deterministic", "true"), ("keep_lr", "false")]].concat();
     let (_, reports) = train(&values(&data, &output, &more), None).unwrap();
     let (batch, micro, steps, rate, _) = start(&reports);
     assert!(

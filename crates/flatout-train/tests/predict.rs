@@ -59,10 +59,16 @@ fn windows_with_and_without_a_label() {
     for (alone, together) in real(&one, "prediction").iter().zip(real(&all, "prediction")) {
         assert!((alone - together).abs() < 1e-5, "{alone} {together}");
     }
-    // A stock that was not trained on has no embedding.
+    // A stock that was not trained on has the embedding of unknown ones, unless there is none.
     let strange = folder.path().join("999999.parquet");
     std::fs::copy(&first, &strange).unwrap();
-    let refused = predict(&output, &strange, &cpu()).err().unwrap().to_string();
+    let unknown = predict(&output, &strange, &cpu()).unwrap();
+    assert_ne!(real(&unknown, "prediction"), real(&one, "prediction"));
+    assert!(unknown.notes.iter().any(|note| note.en.contains("999999")));
+    let strict = folder.path().join("strict");
+    let more = [("epochs", "1"), ("cache", "false"), ("entity_dropout", "0")];
+    train(&values(&data, &strict, &more), None).unwrap();
+    let refused = predict(&strict, &strange, &cpu()).err().unwrap().to_string();
     assert!(refused.contains("999999"), "{refused}");
     std::fs::write(output.join("best.safetensors"), b"cut").unwrap();
     let refused = predict(&output, &data, &cpu()).err().unwrap().to_string();

@@ -62,7 +62,7 @@ fn cases() -> Vec<Case> {
         Case {
             name: "mlp",
             recipe: Recipe::Interactions(interactions::Interactions::of_size(3000, 3)),
-            more: &[("num_layers", "2")],
+            more: &[("num_layers", "2"), ("betas", "0.8,0.95"), ("eps", "1e-5")],
         },
         Case {
             name: "cnn",
@@ -115,14 +115,7 @@ impl Prepared {
     }
 
     fn session(&self) -> Box<dyn Session> {
-        let plan = || {
-            models::plan(
-                &self.settings,
-                self.data.shape(),
-                self.data.target(),
-                self.batch(),
-            )
-        };
+        let plan = || models::plan(&self.settings, &self.data.preparation, self.batch());
         let mut session = device::open(&self.settings, plan).unwrap().session;
         for (name, table) in &self.data.tables {
             session.attach(name, table.clone()).unwrap();
@@ -185,6 +178,8 @@ impl Prepared {
             "label_offset": self.data.label_row(0),
             "learning_rate": self.settings.learning_rate,
             "weight_decay": self.settings.weight_decay,
+            "betas": [self.settings.betas.0, self.settings.betas.1],
+            "eps": self.settings.eps,
             "clip_norm": self.settings.clip_norm.unwrap(),
         });
         let path = self.folder.path().join("job.json");

@@ -129,7 +129,7 @@ fn bad_input_is_named() {
     );
     train(&values(&data, &output, &[("epochs", "1")]), None).unwrap();
     let resume = output.display().to_string();
-    assert!(message(&[("resume", &resume), ("hidden_size", "32")]).contains("another model"));
+    assert!(message(&[("resume", &resume), ("hidden_size", "32")]).contains("hidden_size `16`, not `32`"));
     std::fs::write(output.join("last.safetensors"), b"cut short").unwrap();
     assert!(message(&[("resume", &resume)]).contains("damaged"));
 }

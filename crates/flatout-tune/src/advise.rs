@@ -9,8 +9,8 @@ pub use given::Given;
 pub use render::{Form, render};
 
 use crate::machine::Machine;
-use crate::settings;
 use flatout_core::Message;
+use flatout_vocabulary::settings;
 use serde::Serialize;
 
 /// What is trained, as far as it is told.

@@ -5,7 +5,7 @@ mod after;
 mod before;
 mod limits;
 
-pub use after::after;
+pub use after::{after, against};
 pub use before::{Before, before};
 pub use limits::Limits;
 

@@ -6,6 +6,7 @@
 mod batch_size;
 mod compile;
 mod cost;
+mod fetching;
 mod loader;
 mod precision;
 mod switches;
@@ -36,6 +37,7 @@ pub struct Knob {
 /// In the order in which their values are tried on some steps: threads fit every program, others may end it.
 pub const KNOBS: &[Knob] = &[
     loader::KNOB,
+    fetching::KNOB,
     batch_size::KNOB,
     threads::KNOB,
     switches::KNOB,
@@ -188,7 +190,7 @@ pub fn variants(limits: &Limits, machine: &Machine, settings: &Settings) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings;
+    use flatout_vocabulary::settings;
 
     #[test]
     fn every_key_has_a_name_for_people() {

@@ -6,7 +6,6 @@
 //! - [`check`]: the checklist before a start and on a record. [`ceilings`]: measured limits against the vendors' figures.
 //! - [`advise`]: starting values for this machine, each with its reason.
 //! - [`disk`]: room and page cache. [`machine`]: what this machine has; [`gpus`]: what the vendors say of their GPUs.
-//! - [`settings`]: the names that programs, flags and configuration files give to the settings that matter.
 //! - [`config_file`]: the values of a YAML, JSON or TOML file, and where they stand in it.
 //!
 //! It knows neither PyTorch nor our trainer.
@@ -25,7 +24,6 @@ pub mod machine;
 pub mod objective;
 pub mod search;
 pub mod session;
-pub mod settings;
 pub mod trial;
 
 pub use error::TuneError;

@@ -2,7 +2,7 @@
 
 use crate::TuneError;
 use crate::knobs::KNOBS;
-use crate::settings;
+use flatout_vocabulary::settings;
 use std::collections::BTreeMap;
 
 /// Values beyond which nothing sensible lies.

@@ -38,6 +38,10 @@ const NOISY: f64 = 0.05;
 const LARGEST: u64 = 8;
 /// Seconds of a trial's record that tell of it.
 const LEAST_SEEN_S: f64 = 1.0;
+/// Stacks are told each second, of the second before.
+const STACKS_LATE_S: f64 = 0.5;
+/// Rules on the start and the end, of which a trial has more than a run.
+const OF_WHOLE_RUNS: [&str; 2] = ["slow-start", "slow-end"];
 const BATCH: &str = "loader.batch_size";
 
 #[derive(Clone, Debug)]
@@ -159,7 +163,8 @@ impl<'a> Search<'a> {
             });
         }
         let score = best.score();
-        let findings = flatout_diagnose::conclude(&seen(&best.data)).findings;
+        let mut findings = flatout_diagnose::conclude(&seen(&best.data)).findings;
+        findings.retain(|finding| !OF_WHOLE_RUNS.contains(&finding.rule.as_str()));
         Ok(Found {
             rows: std::mem::take(&mut self.rows),
             changed: best.settings != start,
@@ -325,6 +330,7 @@ fn load(measured: &Measurement) -> Result<RunData> {
         data.samples.retain(|sample| sample.t <= until_s);
         data.events.retain(|event| event.t <= until_s);
         data.facts.retain(|fact| fact.t <= until_s);
+        data.stacks.retain(|tick| tick.t <= until_s + STACKS_LATE_S);
     }
     Ok(data)
 }

@@ -6,8 +6,9 @@ use crate::trial::{Outcome, Plan, Settings, Trial};
 use flatout_core::Result;
 use flatout_core::error::FileError;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// One line of `trials.jsonl`.
@@ -73,7 +74,9 @@ impl<'a> Remembering<'a> {
         folder: &Path,
         resume: bool,
     ) -> std::result::Result<Self, TuneError> {
-        fs::create_dir_all(folder).map_err(|source| FileError::writing(folder, source))?;
+        // The program's output and command may hold what is nobody else's.
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|source| FileError::writing(folder, source))?;
         let file = folder.join("trials.jsonl");
         let known = if resume { read(&file) } else { Vec::new() };
         if !resume {

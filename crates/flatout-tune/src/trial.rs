@@ -1,9 +1,7 @@
 //! A trial: the program, run for a short while with some settings. What it is and how it is started others know
 //! (`flatout-run` for programs); here stand only the question and the answer.
 
-mod rate;
-
-pub use rate::Rate;
+pub use flatout_compare::Rate;
 
 use flatout_core::{Message, Result};
 use serde::{Deserialize, Serialize};

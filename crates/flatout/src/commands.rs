@@ -57,6 +57,7 @@ commands! {
     Why: Diagnose = diagnose;
     Why: Lint = lint;
     Why: Explain = explain;
+    Why: Trace = trace;
     See: Run = run;
     See: Attach = attach;
     Change: Tune = tune;
@@ -71,6 +72,7 @@ commands! {
     Train: Train = train;
     Train: Grid = grid;
     Train: Predict = predict;
+    Train: Evaluate = evaluate;
     Train: Generate = generate;
     Train: Data = data;
     Train: Cache = cache;

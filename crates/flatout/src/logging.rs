@@ -6,7 +6,7 @@ use log::{Level, LevelFilter, Log, Metadata, Record};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
 struct Logger {
@@ -29,13 +29,21 @@ pub fn start(verbose: u8, file: Option<&Path>) -> Result<()> {
     };
     let file = file
         .map(|path| {
-            File::create(path)
+            File::options()
+                .append(true)
+                .create(true)
+                .open(path)
+                .and_then(|file| file.set_len(0).map(|()| file))
                 .map(Mutex::new)
                 .map_err(|e| FileError::writing(path, e))
         })
         .transpose()?;
+    let started = Instant::now();
+    if let Some(copy) = file.as_ref().and_then(|file| file.lock().ok()?.try_clone().ok()) {
+        let _ = COPY.set((started, Mutex::new(copy)));
+    }
     let logger = Logger {
-        started: Instant::now(),
+        started,
         stderr,
         file,
     };
@@ -43,6 +51,27 @@ pub fn start(verbose: u8, file: Option<&Path>) -> Result<()> {
         log::set_max_level(most);
     }
     Ok(())
+}
+
+/// What is printed to stderr, for the file as well.
+static COPY: OnceLock<(Instant, Mutex<File>)> = OnceLock::new();
+
+/// Copies what a command prints into the file of `--log-file`.
+pub fn copy(text: &str) {
+    let Some((started, file)) = COPY.get() else {
+        return;
+    };
+    let seconds = started.elapsed().as_secs_f64();
+    // A line that moves is written over itself: its last state is enough.
+    let lines = text.lines().map(|line| line.rsplit('\r').next().unwrap_or(line));
+    let plain = lines
+        .map(|line| line.replace("\x1b[K", ""))
+        .filter(|line| !line.trim().is_empty());
+    if let Ok(mut file) = file.lock() {
+        for line in plain {
+            let _ = writeln!(file, "{seconds:10.3} printed {line}");
+        }
+    }
 }
 
 /// While something is drawn on the terminal: lines for stderr wait here. At most so many; the oldest stay.
@@ -95,7 +124,7 @@ impl Log for Logger {
             let line = format!("{level}: {}", record.args());
             match HELD.lock() {
                 Ok(mut held) if held.is_some() => held.iter_mut().for_each(|held| keep(held, &line)),
-                _ => eprintln!("{line}"),
+                _ => crate::output::write_stderr_only(&(line + "\n")),
             }
         }
         if let Some(Ok(mut file)) = self.file.as_ref().map(Mutex::lock) {

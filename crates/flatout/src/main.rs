@@ -7,9 +7,11 @@ mod commands;
 mod context;
 mod demo;
 mod help;
+mod linted;
 mod logging;
 mod questions;
 mod training;
+mod usage;
 mod watching;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
@@ -42,15 +44,48 @@ fn parse_language(tag: &str) -> Result<Language, String> {
     Language::parse(tag).ok_or_else(|| "flatout speaks en and zh-CN".to_owned())
 }
 
+/// The command line. Arguments of the program may be anything; what is no UTF-8 is shown with replacement characters.
+fn words() -> impl Iterator<Item = String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned())
+}
+
 /// The whole command tree, with the page of questions as its help.
 pub fn command() -> clap::Command {
-    let language = help::language(std::env::args());
+    let language = help::language(words());
     help::localise(Cli::command(), language).override_help(questions::help(language))
 }
 
+/// A command between two lines of the log: what was started where, and how it ended.
+fn logged(run: impl FnOnce() -> flatout_core::Result<ExitCode>) -> flatout_core::Result<ExitCode> {
+    let began = std::time::Instant::now();
+    let words: Vec<String> = flatout_core::secrets::redact(&words().collect::<Vec<_>>())
+        .iter()
+        .map(|word| flatout_core::shell::word(word))
+        .collect();
+    let folder = std::env::current_dir().unwrap_or_default();
+    log::info!(
+        "flatout {}, process {}, in {}: {}",
+        env!("FLATOUT_VERSION"),
+        std::process::id(),
+        folder.display(),
+        words.join(" ")
+    );
+    let result = run();
+    let seconds = began.elapsed().as_secs_f64();
+    match &result {
+        Ok(code) if *code == ExitCode::SUCCESS => log::info!("ended after {seconds:.3} s"),
+        Ok(_) => log::info!("ended after {seconds:.3} s with a status that is not 0"),
+        Err(_) => log::info!("failed after {seconds:.3} s"),
+    }
+    result
+}
+
 fn main() -> ExitCode {
-    let matches = command().get_matches();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let parsed = command().try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => return usage::refused(error),
+    };
     let context = Context {
         language: cli.lang.unwrap_or_else(Language::from_environment),
         verbose: cli.verbose,
@@ -58,7 +93,7 @@ fn main() -> ExitCode {
     let result = match logging::start(cli.verbose, cli.log_file.as_deref()) {
         Err(failure) => Err(failure),
         Ok(()) => match cli.command {
-            Some(command) => command.run(&context),
+            Some(command) => logged(|| command.run(&context)),
             None => {
                 output::write_stdout(questions::page(context.language).as_bytes());
                 Ok(ExitCode::SUCCESS)

@@ -25,6 +25,12 @@ macro_rules! eprintln {
 }
 
 pub fn write_stderr(text: &str) {
+    crate::logging::copy(text);
+    write_stderr_only(text);
+}
+
+/// Without a copy in the log.
+pub fn write_stderr_only(text: &str) {
     let _ = std::io::stderr().write_all(visible(text).as_bytes());
 }
 
@@ -42,6 +48,6 @@ pub fn write_stdout(bytes: &[u8]) {
         std::process::exit(0);
     }
     let words = message!(en: "error: stdout could not be written to its end: {error}", zh: "错误：标准输出未能写完：{error}");
-    eprintln!("{}", words.get(help::language(std::env::args())));
+    eprintln!("{}", words.get(help::language(crate::words())));
     std::process::exit(i32::from(EXIT_FAILED));
 }

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A flag for every setting.
 pub fn settings_arguments(command: Command) -> Command {
+    // As with argparse, the last of several counts; those that are lists are added up.
+    let command = command.args_override_self(true);
     SETTINGS
         .iter()
         .fold(command, |command, setting| command.arg(argument(setting)))
@@ -145,6 +147,7 @@ pub fn show(report: &Report, language: Language, moving: bool) {
             loss,
             samples_s,
             scores,
+            targets,
             ..
         } => {
             let rate = units::count(*samples_s);
@@ -155,7 +158,17 @@ pub fn show(report: &Report, language: Language, moving: bool) {
                     zh: format!("；{}", text.zh),
                 }
             });
-            let scored = scored.unwrap_or_default();
+            let mut scored = scored.unwrap_or_default();
+            // Of several targets each has a score of its own.
+            for (name, scores) in targets {
+                let (score, value) = match (scores.mae, scores.auc) {
+                    (Some(error), _) => ("MAE", error),
+                    (None, Some(area)) => ("AUC", area),
+                    (None, None) => ("loss", scores.loss),
+                };
+                scored.en += &format!("; {name} {score} {value:.4}");
+                scored.zh += &format!("；{name} {score} {value:.4}");
+            }
             let scores = scored.get(language);
             message!(en: "{phase} {epoch}/{epochs}: loss {loss:.5}, {rate} samples/s{scores}", zh: "{phase} {epoch}/{epochs}：损失 {loss:.5}，{rate} 样本/秒{scores}")
         }

@@ -277,6 +277,10 @@ fn no_control_character_of_a_name_reaches_the_terminal() {
         vec!["train", "--data", csv, "--label", "nothing"],
         vec!["train", "--config", yaml],
         vec!["run", "--", evil],
+        // Refused by clap.
+        vec![evil],
+        vec!["data", evil],
+        vec!["train", "--\u{1b}[31mpwn\u{7}"],
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_flatout"))
             .args(["--lang", "en"])

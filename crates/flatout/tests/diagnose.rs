@@ -93,3 +93,34 @@ fn what_is_no_record_is_refused_with_a_next_step() {
         assert!(output.stdout.is_empty());
     }
 }
+
+#[test]
+fn a_monitors_record_shows_its_verdict() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/recordings/h200-dips");
+    let folder = folder.to_str().unwrap();
+    let said = text(&diagnose(home.path(), &[folder]).stdout);
+    let replayed = Command::new(env!("CARGO_BIN_EXE_flatout"))
+        .args(["--lang", "en", "replay", "--plain", folder])
+        .output()
+        .unwrap();
+    let replayed = text(&replayed.stdout);
+    let at = replayed.find("Verdict after").unwrap();
+    assert!(said.starts_with(&replayed[at..]), "{said}\n---\n{replayed}");
+    assert!(
+        said.contains("flatout run -- COMMAND") && !said.contains("exit code"),
+        "{said}"
+    );
+    let programs = diagnose(home.path(), &[folder, "--json"]);
+    let value: serde_json::Value = serde_json::from_slice(&programs.stdout).unwrap();
+    assert_eq!(value["monitor"]["ticks"], 34);
+    let markdown = Command::new(env!("CARGO_BIN_EXE_flatout"))
+        .args(["--lang", "en", "report", folder, "--md"])
+        .output()
+        .unwrap();
+    let page = text(&markdown.stdout);
+    assert!(
+        page.contains("utilisation | **71.9%**") && !page.contains("exit code"),
+        "{page}"
+    );
+}

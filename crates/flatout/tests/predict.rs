@@ -109,7 +109,7 @@ fn what_cannot_be_used_is_said() {
     assert!(failure(&["train", "--config", "small.yaml", "--hidden-size", "-4"]).contains("hidden_size"));
     assert!(failure(&["train", "--config", "small.yaml", "--label", "profit"]).contains("profit"));
     let wider = failure(&["train", "--resume", "out", "--hidden-size", "16", "--epochs", "2"]);
-    assert!(wider.contains("another model"), "{wider}");
+    assert!(wider.contains("hidden_size `8`, not `16`"), "{wider}");
     fs::write(
         folder.path().join("wrong.yaml"),
         "generate:\n  kind: stocks\n  dayz: 3\n",

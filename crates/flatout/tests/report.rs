@@ -194,3 +194,47 @@ fn chromium_shows_nothing_wider_than_a_phone_in_both_languages() {
         assert!(said["widest"].as_u64().unwrap() <= 360, "{language}: {said}");
     }
 }
+
+#[test]
+fn a_run_is_exported_for_trace_viewers() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = named(folder.path(), "train");
+    let timeline = serde_json::json!({
+        "t": 5.0, "us": 4000.0, "steps": 1,
+        "stacks": [["main (train.py:9)"]],
+        "host": [{"at": 0.0, "us": 4000.0, "stack": 0, "phase": "compute"}],
+        "names": ["</script><script>alert(1)"],
+        "gpu": [{"at": 10.0, "us": 5.0, "stream": 7, "name": 0, "kind": "tensor-core"}],
+    });
+    fs::write(record.join("timeline.jsonl"), format!("{timeline}\n")).unwrap();
+    let out = folder.path().join("trace.json");
+    let output = flatout(&[
+        "trace",
+        "export",
+        record.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    let trace: serde_json::Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let of = |pid: u64| {
+        events
+            .iter()
+            .filter(move |event| event["ph"] == "X" && event["pid"] == pid)
+    };
+    assert_eq!((of(1).count(), of(2).count()), (2, 1));
+    // The same step in the page, where no name of a kernel can end the script.
+    let path = folder.path().join("report.html");
+    page(&record, &path, &[]);
+    let html = fs::read_to_string(&path).unwrap();
+    assert!(html.contains("One step, 4 ms") && html.contains("draw-timeline"));
+    assert_eq!(html.matches("<script").count(), 2);
+    let Some(chromium) = chromium() else { return };
+    let drawn = dom(chromium, folder.path(), &path, 1280);
+    let boxes = drawn.split("draw-timeline").nth(1).unwrap();
+    assert!(
+        boxes.contains("g-matmul") && boxes.contains("p-compute"),
+        "{boxes}"
+    );
+}

@@ -8,6 +8,8 @@ mod bad_input;
 mod checking;
 #[path = "tune/disk.rs"]
 mod disk;
+#[path = "tune/files.rs"]
+mod files;
 #[path = "tune/objectives.rs"]
 mod objectives;
 #[path = "tune/own_trainer.rs"]

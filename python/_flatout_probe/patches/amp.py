@@ -71,6 +71,11 @@ def tell_scaler(scaler):
     clock.fact("amp.scaler", fields(scaler).get("_enabled") is True, None, places.user_place(2))
 
 
+def in_use():
+    """Whether the program computes in mixed precision by itself."""
+    return _told not in (None, "off")
+
+
 def flush(last=False):
     global _told
     if _told is None and clock.words[W_STEPS] >= 3:

@@ -4,24 +4,35 @@ import os
 import sys
 from time import perf_counter_ns
 
-from .. import clock, guard, places, settings
+from .. import clock, guard, overlay, places, settings
 from ..weave import weave
 
 # The save under way: the phase before it, and when it began.
 _inside = None
-# During a trial: the folder that takes what the program would write over its own files.
-elsewhere = None
-# Functions of modules that the program may import later, looked for at each flush: the argument that says where, and its position.
+# Functions of modules that the program may import later, looked for at each flush, and the argument that says where.
 LATER = [
-    ("safetensors.torch", "save_file", "filename", 1),
-    ("safetensors.torch", "save_model", "filename", 1),
-    ("torch.distributed.checkpoint.state_dict_saver", "save", None, None),
+    ("safetensors.torch", "save_file", "filename"),
+    ("safetensors.torch", "save_model", "filename"),
+    ("torch.distributed.checkpoint.state_dict_saver", "save", None),
+]
+# In a trial, what opens its file below Python: the argument that says where, its position, and whether it is written. Programs bind the
+# names of safetensors' own functions early; those call these.
+BELOW = [
+    ("torch", "save", "f", 1, True),
+    ("torch", "load", "f", 0, False),
+    ("torch.jit", "save", "f", 1, True),
+    ("torch.jit", "load", "f", 0, False),
+    ("safetensors.torch", "serialize_file", "filename", 1, True),
+    ("safetensors.torch", "safe_open", "filename", 0, False),
 ]
 
 
 def install(torch):
-    follow(torch, "save", "f", 1)
+    follow(torch, "save", "f")
     clock.flushers.append(flush)
+    if settings.in_trial():
+        redirect()
+        clock.after_step.append(redirect)
 
 
 def flush(last=False):
@@ -32,11 +43,8 @@ def flush(last=False):
             follow(module, *one[1:])
 
 
-def follow(module, name, target, position):
-    function = vars(module)[name]
-    weave(function, (target,) if target else (), enter=begin, leave=saved, fail=failed)
-    if settings.in_trial():
-        setattr(module, name, moved(function, position))
+def follow(module, name, target):
+    weave(vars(module)[name], (target,) if target else (), enter=begin, leave=saved, fail=failed)
 
 
 def begin(target=None):
@@ -67,27 +75,28 @@ def end(target):
         ended(back, begun, target)
 
 
-def moved(original, position):
+def redirect(now=None):
+    """After each step: a module may be imported at any time."""
+    for one in list(BELOW):
+        module = sys.modules.get(one[0])
+        if module is not None and one[1] in vars(module):
+            BELOW.remove(one)
+            setattr(module, one[1], moved(vars(module)[one[1]], *one[2:]))
+
+
+def moved(original, name, position, writes):
+    """The function with the path that the trial has in the place of the program's; whatever is no path stays."""
+    place = overlay.target if writes else overlay.shown
+
     @guard.like(original)
-    def save(*args, **kwargs):
-        if elsewhere is not None and not guard.off:
-            args, kwargs = redirected(args, kwargs, position)
+    def function(*args, **kwargs):
+        if len(args) > position and isinstance(args[position], (str, os.PathLike)):
+            args = args[:position] + (place(args[position]),) + args[position + 1 :]
+        elif isinstance(kwargs.get(name), (str, os.PathLike)):
+            kwargs[name] = place(kwargs[name])
         return original(*args, **kwargs)
 
-    return save
-
-
-def redirected(args, kwargs, target_at):
-    """The call with a path of the trial's own in the place of the program's; whatever is no path stays."""
-    there = os.path.join(elsewhere, "checkpoint")
-    if target_at is not None and len(args) > target_at:
-        if isinstance(args[target_at], (str, os.PathLike)):
-            args = args[:target_at] + (there,) + args[target_at + 1 :]
-        return args, kwargs
-    for name in ("f", "filename"):
-        if isinstance(kwargs.get(name), (str, os.PathLike)):
-            kwargs = {**kwargs, name: there}
-    return args, kwargs
+    return function
 
 
 @guard.quietly

@@ -91,6 +91,11 @@ def look(one):
         message = "%s: %s" % (one.fail_type, one.fail_reason)
         clock.event("compile", what="error", count=1, message=message[:600], place=place)
     elif (getattr(one, "cache_size", None) or 0) > 0:
-        clock.event("compile", what="recompile", count=1, message=name, place=place)
+        clock.event("compile", what="recompile", count=1, message=name, place=place, duration_ms=duration_of(one))
     elif name:
-        clock.event("compile", what="compiled", count=1, message=name, place=place)
+        clock.event("compile", what="compiled", count=1, message=name, place=place, duration_ms=duration_of(one))
+
+
+def duration_of(one):
+    seconds = getattr(one, "entire_frame_compile_time_s", None)
+    return seconds * 1e3 if type(seconds) in (int, float) else None

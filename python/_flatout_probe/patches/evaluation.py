@@ -18,6 +18,8 @@ _place = None
 _by_mode = False
 # The module whose mode is being set, by its id.
 _within = 0
+# A step came after `eval()` without `train()`: in this program `eval()` alone says nothing.
+_in_vain = False
 # A step has been done: before the first one no loader can be told from another.
 _trained = False
 
@@ -59,6 +61,8 @@ def _asked():
         clock.attention = True
         pending = clock.sums()
         _place = places.user_place(2)
+        if _trained and not _in_vain:
+            clock.presume(clock.EVAL)
 
 
 @guard.quietly
@@ -85,6 +89,7 @@ def confirm():
     pending, active = None, True
     clock.attention = True
     clock.base = clock.EVAL
+    clock.presume(None)
     clock.switch(clock.EVAL)
 
 
@@ -124,8 +129,11 @@ def asked(state):
 
 def step_came():
     """An optimizer step: whatever `eval()` meant, it is training now."""
-    global pending, _trained
+    global pending, _trained, _in_vain
     _trained = True
+    if pending is not None:
+        _in_vain = True
+        clock.presume(None)
     if active:
         finish()
         clock.base = clock.COMPUTE
@@ -134,5 +142,5 @@ def step_came():
 
 
 def after_fork():
-    global active, pending, _within, _trained
-    active, pending, _within, _trained = False, None, 0, False
+    global active, pending, _within, _trained, _in_vain
+    active, pending, _within, _trained, _in_vain = False, None, 0, False, False

@@ -4,7 +4,7 @@ import weakref
 from operator import length_hint
 from time import perf_counter_ns
 
-from .. import clock, coast, guard, places, raw, settings
+from .. import clock, coast, contents, guard, places, raw, settings
 from ..raw import batch_size, fields
 from ..weave import weave
 from . import evaluation, worker
@@ -33,6 +33,9 @@ repeated = 1
 held = None
 # A loader whose batches come from an iterator of our own instead: its entry and that iterator; None while each gives its own.
 fed = None
+# Called with a loader and its new iterator, and with a batch for the training, while the loop does not coast: `--auto` is.
+on_iterator = []
+on_got = []
 
 # Of the batch that came last, when it was a usual one: its iterator's id and state, and its samples.
 latest = None
@@ -41,10 +44,11 @@ newly_fed = []
 
 
 class Loader:
-    __slots__ = ("number", "workers", "epoch", "told_batch", "feeds", "batches", "latest", "alike", "length")
+    __slots__ = ("number", "workers", "epoch", "told_batch", "feeds", "batches", "latest", "alike", "length", "contents")
 
-    def __init__(self, number, workers, alike):
+    def __init__(self, number, workers, alike, several):
         self.number, self.workers, self.alike = number, workers, alike
+        self.contents = contents.Contents(several)
         self.batches = self.length = self.latest = None
         self.epoch, self.told_batch, self.feeds = 0, False, False
 
@@ -62,7 +66,7 @@ def install(torch):
     woven = weave(dataloader._BaseDataLoaderIter.__next__, enter=enter, leave=leave, fail=fail)
     if settings.in_trial() and woven is not None:
         _wrap_next(dataloader._BaseDataLoaderIter, woven)
-    if any(key.startswith("loader.") for key in settings.values):
+    if settings.changes_loaders():
         _wrap_init(dataloader.DataLoader)
     clock.enders.append(program_ended)
 
@@ -153,7 +157,8 @@ def describe(loader):
     if info_of(loader) is not None:
         return
     own = fields(loader)
-    info = Loader(_count, own.get("num_workers") or 0, alike(own))
+    workers = own.get("num_workers") or 0
+    info = Loader(_count, workers, alike(own), workers > 1 and is_iterable(own))
     for table in (_loaders, _iterators):
         for key in [key for key, entry in list(table.items()) if entry[0]() is None]:
             table.pop(key, None)
@@ -212,6 +217,13 @@ def alike(own):
     return plain and not raw.is_a(own.get("dataset"), IterableDataset)
 
 
+def is_iterable(own):
+    """Whether each worker iterates over the data set by itself."""
+    from torch.utils.data import IterableDataset
+
+    return raw.is_a(own.get("dataset"), IterableDataset)
+
+
 def iterating(loader):
     if not guard.off and not coast.fetching and clock.mine():
         before = _before_iter(loader)
@@ -222,6 +234,8 @@ def iterating(loader):
 def iterated(loader, iterator):
     if _making and _making[-1][0] == id(loader) and clock.mine():
         _after_iter(_making.pop()[1], iterator)
+        for function in on_iterator:
+            function(loader, iterator)
     return iterator
 
 
@@ -311,6 +325,9 @@ def got(iterator, batch):
                 _came_again(iterator, state, begin, batch)
             else:
                 _first_or_other(iterator, state, begin, batch, evaluating)
+            if on_got and not evaluating:
+                for function in on_got:
+                    function(batch)
         except BaseException as error:
             if guard.foreign(error, "next"):
                 raise
@@ -337,7 +354,16 @@ def _came_again(iterator, state, begin, batch):
     samples = batch_size(batch)
     latest = id(iterator), state, samples
     took(state, begin, clock.batch_came(samples))
+    look_into(state[0], batch)
     settled_batch()
+
+
+def look_into(info, batch):
+    """What the first batches contain."""
+    if info.contents is not None:
+        contents.look(info.contents, batch, "loader.%d" % info.number)
+        if info.contents.batches >= contents.BATCHES:
+            info.contents = None
 
 
 @guard.quietly
@@ -429,6 +455,7 @@ def _came(iterator, state, batch):
             clock.attention = True
         if state[2] == 0:
             _first(iterator, state, batch)
+        look_into(state[0], batch)
     settled_batch()
 
 

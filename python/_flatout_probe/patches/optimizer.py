@@ -1,6 +1,7 @@
 """Steps, from the optimizers' global hooks; and which optimizer it is."""
 
 import weakref
+from time import perf_counter_ns
 
 from .. import clock, coast, device, guard, places, raw, settings
 from ..weave import weave
@@ -11,6 +12,11 @@ _known = {}
 _primary = 0
 _others = 0
 _count = 0
+_told = 0
+_place = None
+# Called once, when the first optimizer steps.
+before_first_step = []
+_described = _described_at = 0
 
 
 def install(torch):
@@ -37,7 +43,16 @@ def install(torch):
     if weave(optimizer.Optimizer.profile_hook_step, leave=hook, inside="wrapper", traced=True) is None:
         optimizer.register_optimizer_step_post_hook(_outside(hook, guard.compiling))
     weave(optimizer.Optimizer.__init__, ("self", "defaults"), enter=making, leave=made)
+    clock.flushers.append(flush)
     zeroing.install(torch, optimizer.Optimizer)
+
+
+def flush(last=False):
+    """How many were made, each time that it doubled, with the line that made the last one."""
+    global _told
+    if _count >= 2 and (_count >= 2 * _told or last and _count != _told):
+        _told = _count
+        clock.fact("optimizer.made", _count, None, _place)
 
 
 def before_steps(functions):
@@ -66,23 +81,43 @@ def _after(self):
         clock.rebind_thread()
         if clock.get_ident() != clock.thread:
             return
-    _look()
+    if before_first_step:
+        for function in before_first_step:
+            function()
+        before_first_step.clear()
+    look()
     number = id(self)
     if number != _primary:
-        # With several optimizers (a GAN) a step is a round of the first; if that one rests, another takes its place.
+        # With several optimizers (a GAN) a step is a round of the first; if that one rests or is gone, another takes its place.
         _others += 1
-        if _primary and _others <= 3:
+        if _primary and _others <= 3 and lives(_primary):
             if clock.again:
                 clock.switch(clock.phase)
                 clock.rest()
             return
         _primary = number
-        describe(self)
+        if describes():
+            describe(self)
     _others = 0
     clock.step_ended()
 
 
-def _look():
+def lives(number):
+    entry = _known.get(number)
+    return entry is None or entry[0]() is not None
+
+
+def describes():
+    """Whether a new optimizer is worth describing: looking for its model takes time, and a program may make one for every step."""
+    global _described, _described_at
+    now = perf_counter_ns()
+    if _described >= 3 and now - _described_at < 10_000_000_000:
+        return False
+    _described, _described_at = _described + 1, now
+    return True
+
+
+def look():
     """What changed since the last step."""
     evaluation.step_came()
     if loader.newly_fed:
@@ -126,11 +161,12 @@ def known():
 
 @guard.quietly
 def remember(self):
-    global _count
+    global _count, _place
     clock.here()
+    _place = places.user_place(2)
     for key in [key for key, entry in list(_known.items()) if entry[0]() is None]:
         _known.pop(key, None)
-    _known[id(self)] = weakref.ref(self), _count, places.user_place(2)
+    _known[id(self)] = weakref.ref(self), _count, _place
     _count += 1
 
 

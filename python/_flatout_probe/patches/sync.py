@@ -4,11 +4,13 @@ On a CUDA tensor the host waits there for the device; on a CPU tensor it does no
 
 No method is replaced. The entry in the dictionary of torch's C class becomes a descriptor that gives the method itself when it is asked of
 the class, so that `torch.Tensor.item` is what it was, in pickles too; asked of a tensor it gives a callable of Python's own C code
-around the method. While the method runs, no frame of the probe is on the stack. Until CUDA is initialized only `item` is followed, for
-the loss.
+around the method, where the bytecode says that it is called at once. While the method runs, no frame of the probe is on the stack. Until
+CUDA is initialized only `item` is followed, for the loss.
 """
 
 import gc
+import sys
+from itertools import repeat
 from struct import Struct
 from threading import get_ident
 from time import perf_counter_ns
@@ -18,7 +20,7 @@ from .. import clock, guard, places
 from ..clock import BEGUN, SYNC, TRANSFER
 from ..places import _getframe
 from ..weave import weave
-from ..ring import W_LOSS, W_LOSSES, W_STEPS
+from ..ring import W_LOSS, W_LOSSES, W_STEPS, W_WITHIN
 
 # What was asked for: by the code that did, where in it, and whether it was on a device: how often, the time, the line, and the code,
 # whose id is the key's.
@@ -40,11 +42,13 @@ _plain = ()
 
 
 def install(torch):
-    global _torch, _base, _is_cuda, _requires_grad, _mode_enabled, _plain
+    global _torch, _base, _is_cuda, _requires_grad, _mode_enabled, _plain, _opcode
     _torch, _base = torch, torch._C.TensorBase
     _plain = (torch.Tensor, torch.nn.Parameter)
     _is_cuda, _requires_grad = _base.is_cuda.__get__, _base.requires_grad.__get__
     _mode_enabled = torch._C._is_torch_function_mode_enabled
+    # torch has imported it.
+    _opcode = sys.modules["opcode"]
     _follow({"item": Read("item", "item")})
     torch.cuda._lazy_call(device_awake)
     clock.flushers.append(flush)
@@ -82,14 +86,83 @@ def _read_directly():
         weave(original, (), instead_of="item", instead=item)
 
 
+# Python's table of its bytecode, and what was found out about instructions: the answer, and the code, whose id is the key's.
+_opcode = None
+_known = {}
+
+
+def once(ask):
+    """Asks about an instruction the first time it runs."""
+
+    def answer(frame):
+        code, at = frame.f_code, frame.f_lasti
+        known = _known.get((ask, id(code), at))
+        if known is None:
+            known = ask(code, at), code
+            if len(_known) < 10_000:
+                _known[ask, id(code), at] = known
+        return known[0]
+
+    return answer
+
+
+def is_call(operation, argument):
+    """Whether it is the bytecode of `x.item` in `x.item()`."""
+    if sys.version_info < (3, 12):
+        return _opcode.opname[operation] == "LOAD_METHOD"
+    return _opcode.opname[operation] == "LOAD_ATTR" and argument & 1 == 1
+
+
+@once
+def calls(code, at):
+    """Whether the method that is asked for is called at once. A program that keeps it gets torch's own."""
+    return is_call(*code.co_code[at : at + 2])
+
+
+@once
+def converts(code, at):
+    """The same for `__bool__` and others, which `bool(x)` and `if x:` ask for without naming them; `getattr` keeps what it gets."""
+    operation, argument = code.co_code[at : at + 2]
+    if _opcode.opname[operation] in ("LOAD_ATTR", "LOAD_METHOD"):
+        return is_call(operation, argument)
+    return "getattr" not in code.co_names
+
+
+@once
+def keeps(code, at):
+    """Whether a method with arguments is asked for and not called. `x.to(*a)`, and up to Python 3.10 `x.to(a, b=c)`, ask for it as `x.to`
+    does: then what takes the method from the stack says which it is."""
+    operations = code.co_code
+    operation, argument = operations[at : at + 2]
+    if is_call(operation, argument):
+        return False
+    if _opcode.opname[operation] != "LOAD_ATTR":
+        return True
+    height, extended = 1, 0
+    for at in range(at + 2, len(operations), 2):
+        operation, name = operations[at], _opcode.opname[operations[at]]
+        if operation in _opcode.hasjrel or operation in _opcode.hasjabs:
+            return False
+        argument, extended = operations[at + 1] | extended, 0
+        if name == "EXTENDED_ARG":
+            extended = argument << 8
+        elif name != "CACHE":
+            height += _opcode.stack_effect(operation, argument if operation >= _opcode.HAVE_ARGUMENT else None)
+            if height <= 1:
+                # The result of a call up to Python 3.10 has the method's place; an argument's place is gone.
+                return name != "CALL_FUNCTION_EX" and (height < 1 or not name.startswith("CALL_FUNCTION"))
+    return False
+
+
 class Read:
     """A method without arguments that reads a tensor's value."""
 
-    __slots__ = ("original", "what", "is_item", "sites")
+    __slots__ = ("original", "what", "is_item", "sites", "is_called")
 
     def __init__(self, name, what):
         self.original, self.what, self.is_item = vars(_base)[name], what, name == "item"
         self.sites = _asked.setdefault(what, {})
+        self.is_called = converts if name.startswith("__") else calls
 
     def __get__(self, tensor, owner=None):
         original = self.original
@@ -99,13 +172,17 @@ class Read:
             return original.__get__(tensor)
         try:
             on, frame = _is_cuda(tensor), _getframe(1)
-            site = self.sites.get((id(frame.f_code), frame.f_lasti, on)) or site_of(self.sites, on, frame)
+            site = self.sites.get((id(frame.f_code), frame.f_lasti, on))
+            if site is None:
+                if not self.is_called(frame):
+                    return original.__get__(tensor)
+                site = site_of(self.sites, on, frame)
             site[0] += 1
             if on:
                 loss = self.is_item and _requires_grad(tensor)
-                return map(Ending(site, loss), map(original, (tensor,))).__next__
+                return map(Ending(site, loss), map(original, repeat(tensor))).__next__
             if self.is_item and _requires_grad(tensor):
-                return map(loss_read, map(original, (tensor,))).__next__
+                return map(loss_read, map(original, repeat(tensor))).__next__
         except BaseException as error:
             if guard.foreign(error, self.what):
                 raise
@@ -118,6 +195,8 @@ class Ending:
     __slots__ = ("site", "loss", "begin")
 
     def __init__(self, site, loss):
+        if get_ident() == clock.thread:
+            clock.words[W_WITHIN] = SYNC + 1
         self.site, self.loss, self.begin = site, loss, perf_counter_ns()
 
     def __call__(self, value):
@@ -125,6 +204,7 @@ class Ending:
         try:
             self.site[1] += end - self.begin
             if get_ident() == clock.thread:
+                clock.words[W_WITHIN] = clock.within
                 clock.span(SYNC, self.begin, end)
             if self.loss:
                 loss_read(value)
@@ -157,19 +237,25 @@ class Copy:
     def __get__(self, tensor, owner=None):
         if tensor is None:
             return self.original
-        if type(tensor) not in _plain or _inside or guard.off or _mode_enabled():
+        if type(tensor) not in _plain or _inside or guard.off or _mode_enabled() or keeps(_getframe(1)):
             return self.original.__get__(tensor)
         return MethodType(self.around, tensor)
 
 
 def timed_copy(original, what):
     def copy(tensor, *args, **kwargs):
+        own = get_ident() == clock.thread
+        if own:
+            clock.words[W_WITHIN] = (SYNC if _is_cuda(tensor) else TRANSFER) + 1
         begin = perf_counter_ns()
         try:
             result = original(tensor, *args, **kwargs)
         except BaseException as error:
             error.__traceback__ = error.__traceback__.tb_next
             raise
+        finally:
+            if own:
+                clock.words[W_WITHIN] = clock.within
         try:
             on = _is_cuda(tensor)
             if type(result) not in _plain or on is not _is_cuda(result):
@@ -219,6 +305,7 @@ def not_printed(tensor):
 
 def waiting(thing=None):
     if not guard.off and get_ident() == clock.thread:
+        clock.words[W_WITHIN] = SYNC + 1
         _begun.append((id(thing), perf_counter_ns()))
 
 
@@ -234,6 +321,7 @@ def stopped(thing=None):
 
 @guard.quietly
 def told(what, begin, frame):
+    clock.words[W_WITHIN] = clock.within
     seen(what, True, begin, perf_counter_ns(), frame)
 
 

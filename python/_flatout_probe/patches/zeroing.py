@@ -16,6 +16,8 @@ _calls = 0
 _spans = []
 _begun = None
 _woven = None
+# Whether the program fills gradients with zeros; None until it has called `zero_grad`.
+fills = None
 
 
 def install(torch, cls):
@@ -39,11 +41,12 @@ def _wrap(cls):
 
 def begin(optimizer, set_to_none):
     """Times one filling: on a device between two events, which are read later."""
-    global _calls, _begun
+    global _calls, _begun, fills
     if guard.off:
         return
     _calls += 1
     if _calls == 1:
+        fills = not set_to_none
         tell(set_to_none is True or set_to_none == 1)
     _begun = mark() if not set_to_none and _calls in TIMED else None
 

@@ -340,3 +340,110 @@ for number in range(5):
         optimizer.step()
         os._exit(number)
     print(os.WEXITSTATUS(os.waitpid(child, 0)[1]))
+
+# case: saved_tensors_are_unpacked_once
+# Backward graphs are looked at from the eighth step on: what is saved in them must not be touched.
+packed, unpacked = [], []
+
+def pack(tensor):
+    packed.append(tuple(tensor.shape))
+    return tensor
+
+def unpack(tensor):
+    unpacked.append(tuple(tensor.shape))
+    return tensor
+
+with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+    train(model=nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1)), epochs=4)
+print(len(packed), len(unpacked), sorted(set(packed)), sorted(set(unpacked)))
+
+# case: functions_of_the_program_in_the_graph
+class Twice(torch.autograd.Function):
+    calls = 0
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        Twice.calls += 1
+        return gradient * 2
+
+    def __getattribute__(self, name):
+        if name in ("next_functions", "_input_metadata", "name"):
+            print("asked for", name)
+        return super().__getattribute__(name)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return Twice.apply(self.inner(x))
+
+train(model=Model(), epochs=4)
+print(Twice.calls)
+
+# case: recomputed_layers_run_as_often
+from torch.utils.checkpoint import checkpoint
+
+class Counted(nn.Module):
+    calls = 0
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 1)
+
+    def run(self, x):
+        Counted.calls += 1
+        return self.inner(x).tanh()
+
+    def forward(self, x):
+        return checkpoint(self.run, x, use_reentrant=False)
+
+train(model=Counted(), epochs=4)
+print(Counted.calls, checkpoint.__code__.co_name, checkpoint.__module__)
+
+# case: backward_of_several_tensors
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(40):
+    optimizer.zero_grad()
+    first, second = model(torch.ones(3, 4)).unbind(1)
+    torch.autograd.backward([first.sum(), second.sum()], retain_graph=True)
+    torch.autograd.grad(first.sum() + second.sum(), list(model.parameters()))
+    optimizer.step()
+print(model.weight.sum().item())
+
+# case: batches_with_a_mask_of_the_programs_own
+class Mask(torch.Tensor):
+    seen = []
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        Mask.seen.append(function.__name__)
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+def collate(rows):
+    x = torch.stack([row[0] for row in rows])
+    return {"attention_mask": torch.ones(8, 16, dtype=torch.long).as_subclass(Mask), "x": x, "y": torch.stack([row[1] for row in rows])}
+
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for epoch in range(4):
+    for batch in DataLoader(Rows(), batch_size=8, collate_fn=collate):
+        optimizer.zero_grad()
+        (model(batch["x"]) - batch["y"]).square().mean().backward()
+        optimizer.step()
+print(Mask.seen, model.weight.sum().item())
+
+# case: an_optimizer_for_every_step
+model = nn.Linear(4, 1)
+for step in range(60):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    optimizer.zero_grad()
+    model(torch.ones(3, 4)).square().mean().backward()
+    optimizer.step()
+print(model.weight.sum().item())

@@ -126,11 +126,7 @@ for _ in DataLoader(Ends()):
     pass
 
 # case: errors_of_signal_handlers
-import gc
 import signal
-
-# An error that a handler raises inside the probe's gc callback is printed and ignored by Python, as in any gc callback.
-gc.disable()
 
 class Alarm(Exception):
     pass
@@ -138,7 +134,9 @@ class Alarm(Exception):
 armed = False
 
 def handler(*_):
+    global armed
     if armed:
+        armed = False
         raise Alarm
 
 # Again and again: torch itself swallows one now and then.
@@ -148,12 +146,42 @@ caught = 0
 for _ in range(40):
     signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
     try:
-        armed = True
         while True:
+            armed = True
             for (x,) in DataLoader(TensorDataset(torch.ones(8, 4)), batch_size=4):
                 (x * weight).sum().item()
     except Alarm:
+        caught += 1
+print(caught)
+
+# case: errors_of_signal_handlers_during_collections
+import gc
+import signal
+
+class Alarm(Exception):
+    pass
+
+armed = False
+
+def handler(*_):
+    global armed
+    if armed:
         armed = False
+        raise Alarm
+
+# Nearly all of the time is spent in collections and their callbacks.
+gc.set_threshold(1, 1, 1)
+signal.signal(signal.SIGALRM, handler)
+weight = nn.Parameter(torch.ones(1))
+caught = 0
+for _ in range(100):
+    signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+    try:
+        while True:
+            armed = True
+            [[] for _ in range(10)]
+            gc.collect(0)
+    except Alarm:
         caught += 1
 print(caught)
 

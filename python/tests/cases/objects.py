@@ -26,6 +26,21 @@ x = torch.ones(1)
 for name in METHODS:
     print(type(getattr(x, name)).__name__, getattr(x, name).__name__)
 
+# case: methods_that_are_kept
+import operator
+
+x, y = torch.ones(1), torch.ones(1, requires_grad=True)
+for tensor in (x, y):
+    item, tolist, cpu, to, truth = tensor.item, tensor.tolist, tensor.cpu, tensor.to, tensor.__bool__
+    for method in (item, tolist, truth, operator.attrgetter("item")(tensor), operator.attrgetter("cpu")(tensor)):
+        print(type(method).__name__, method.__name__, method.__self__ is tensor, method == getattr(tensor, method.__name__))
+        print(method(), method(), method())
+    print(type(cpu).__name__, cpu(), cpu(), type(to).__name__, to(torch.float64), to(dtype=torch.float64, copy=True))
+    print([read() for read in [tensor.item] * 3], list(map(lambda tensor: tensor.item(), [tensor] * 3)))
+    print(operator.methodcaller("item")(tensor), operator.methodcaller("to", torch.float64)(tensor), getattr(tensor, "item")())
+    print(operator.attrgetter("__bool__")(tensor)(), bool(tensor), float(tensor), int(tensor), not tensor, tensor.__bool__())
+    print({"read": tensor.item}["read"](), (lambda read: (read(), read()))(tensor.item), sorted([tensor, tensor], key=torch.Tensor.item))
+
 # case: pickled_methods
 for name in METHODS:
     method = getattr(torch.Tensor, name)

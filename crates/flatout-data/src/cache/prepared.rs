@@ -39,6 +39,34 @@ fn skipped(value: &Value) -> Option<Skipped> {
     })
 }
 
+fn category_names(categories: &[Category]) -> Vec<&String> {
+    categories.iter().map(|category| &category.name).collect()
+}
+
+fn category_blocks(categories: &[Category]) -> Vec<(String, &[u8])> {
+    let each = categories.iter().enumerate().flat_map(|(index, category)| {
+        let (bytes, ends) = category.values.parts();
+        [
+            (format!("texts{index}"), bytes),
+            (format!("ends{index}"), as_bytes(ends)),
+        ]
+    });
+    each.collect()
+}
+
+fn restored_categories(file: &CacheFile) -> Option<Vec<Category>> {
+    let names = strings(&file.header.meta["categories"])?;
+    let each = names.into_iter().enumerate().map(|(index, name)| {
+        let bytes: Block<u8> = file.block(&format!("texts{index}"))?;
+        let ends: Block<u64> = file.block(&format!("ends{index}"))?;
+        Some(Category {
+            name,
+            values: TextList::from_parts(bytes.into_vec(), ends.into_vec())?,
+        })
+    });
+    each.collect()
+}
+
 impl Prepared for Panel {
     const KIND: &'static str = "panel";
 
@@ -54,6 +82,7 @@ impl Prepared for Panel {
             .collect();
         json!({
             "features": self.feature_names,
+            "categories": category_names(&self.categories),
             "label": self.label_name,
             "entities": entities,
             "skipped": self.skipped.count,
@@ -65,6 +94,7 @@ impl Prepared for Panel {
     fn blocks(&self) -> Vec<(String, &[u8])> {
         let mut blocks = vec![
             ("features".into(), as_bytes(&self.features)),
+            ("codes".into(), as_bytes(&self.codes)),
             ("labels".into(), as_bytes(&self.labels)),
             ("entity_of_row".into(), as_bytes(&self.entity_of_row)),
         ];
@@ -73,6 +103,7 @@ impl Prepared for Panel {
                 .as_ref()
                 .map(|times| ("times".into(), as_bytes(times))),
         );
+        blocks.extend(category_blocks(&self.categories));
         blocks
     }
 
@@ -87,6 +118,8 @@ impl Prepared for Panel {
         let panel = Self {
             features: file.block("features")?,
             feature_names: strings(&meta["features"])?,
+            codes: file.block("codes")?,
+            categories: restored_categories(file)?,
             labels: file.block("labels")?,
             label_name: meta["label"].as_str()?.to_owned(),
             entity_of_row: file.block("entity_of_row")?,
@@ -102,6 +135,7 @@ impl Prepared for Panel {
         let rows = panel.labels.len();
         let whole = panel.features.len() == rows * panel.feature_names.len()
             && panel.entity_of_row.len() == rows
+            && panel.codes.len() == rows * panel.categories.len()
             && panel
                 .timestamps_us
                 .as_ref()
@@ -122,7 +156,6 @@ impl Prepared for Tabular {
     }
 
     fn meta(&self) -> Value {
-        let names: Vec<&String> = self.categories.iter().map(|category| &category.name).collect();
         let classes = match &self.labels {
             Labels::Real(_) => Value::Null,
             Labels::Class { names, .. } => json!(names),
@@ -130,7 +163,7 @@ impl Prepared for Tabular {
         json!({
             "rows": self.rows,
             "features": self.feature_names,
-            "categories": names,
+            "categories": category_names(&self.categories),
             "label": self.label_name,
             "classes": classes,
             "dropped": self.rows_dropped,
@@ -154,11 +187,7 @@ impl Prepared for Tabular {
                 .as_ref()
                 .map(|times| ("times".into(), as_bytes(times))),
         );
-        for (index, category) in self.categories.iter().enumerate() {
-            let (bytes, ends) = category.values.parts();
-            blocks.push((format!("texts{index}"), bytes));
-            blocks.push((format!("ends{index}"), as_bytes(ends)));
-        }
+        blocks.extend(category_blocks(&self.categories));
         blocks
     }
 
@@ -171,23 +200,12 @@ impl Prepared for Tabular {
                 names: strings(names)?,
             },
         };
-        let categories = strings(&meta["categories"])?
-            .into_iter()
-            .enumerate()
-            .map(|(index, name)| {
-                let bytes: Block<u8> = file.block(&format!("texts{index}"))?;
-                let ends: Block<u64> = file.block(&format!("ends{index}"))?;
-                Some(Category {
-                    name,
-                    values: TextList::from_parts(bytes.into_vec(), ends.into_vec())?,
-                })
-            });
         let table = Self {
             rows: number(&meta["rows"])?,
             features: file.block("features")?,
             feature_names: strings(&meta["features"])?,
             codes: file.block("codes")?,
-            categories: categories.collect::<Option<_>>()?,
+            categories: restored_categories(file)?,
             labels,
             label_name: meta["label"].as_str()?.to_owned(),
             timestamps_us: if meta["timed"].as_bool()? {
@@ -204,7 +222,7 @@ impl Prepared for Tabular {
         };
         let whole = table.features.len() == table.rows * table.feature_names.len()
             && table.codes.len() == table.rows * table.categories.len()
-            && label_count == table.rows;
+            && (label_count == table.rows || label_count == table.rows * table.label_name.split(',').count());
         whole.then_some(table)
     }
 }
@@ -225,6 +243,8 @@ impl Prepared for Images {
             "shape": [self.count, self.height, self.width, self.channels],
             "targets": kind,
             "names": names,
+            "sizes": self.sizes,
+            "skipped": self.skipped,
         })
     }
 
@@ -260,6 +280,8 @@ impl Prepared for Images {
             width: side(2)?,
             channels: side(3)?,
             targets,
+            sizes: serde_json::from_value(meta["sizes"].clone()).ok()?,
+            skipped: number(&meta["skipped"])?,
         };
         (images.pixels.len() == images.count * images.pixels_per_image()).then_some(images)
     }

@@ -15,6 +15,10 @@ pub struct Images {
     /// 1 (grey) or 3 (RGB).
     pub channels: usize,
     pub targets: ImageTargets,
+    /// Where the files are of several sizes: their widths and heights, smallest and largest.
+    pub sizes: Option<[usize; 4]>,
+    /// Files that could not be read and were left out.
+    pub skipped: usize,
 }
 
 #[derive(Debug)]
@@ -35,6 +39,24 @@ impl Default for ImageTargets {
 }
 
 impl ImageTargets {
+    /// Keeps the targets of these images, ascending.
+    pub(crate) fn keep(&mut self, kept: &[usize]) {
+        match self {
+            Self::Class { classes, .. } => {
+                let left: Vec<i32> = kept.iter().map(|&index| classes[index]).collect();
+                *classes = left.into();
+            }
+            Self::Real { values, names } => {
+                let width = names.len();
+                let rows = kept
+                    .iter()
+                    .map(|&index| &values[index * width..(index + 1) * width]);
+                let left: Vec<f32> = rows.flatten().copied().collect();
+                *values = left.into();
+            }
+        }
+    }
+
     /// Pictures of each class, of all of them or of those that `samples` names; nothing where there are no classes.
     pub fn counts(&self, samples: Option<&[u32]>) -> Vec<(String, u64)> {
         let Self::Class { classes, names } = self else {

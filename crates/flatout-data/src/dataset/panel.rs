@@ -1,6 +1,7 @@
 //! Sequences of many entities (stocks, sensors): all rows in one block, an entity is a range of rows, a window is the number of
 //! its first row. Windows are never copied out before a batch needs them.
 
+use super::tabular::{Category, Recoded, recode};
 use crate::block::Block;
 use crate::load::missing::Missing;
 use crate::split::{SplitRule, Splits};
@@ -16,6 +17,9 @@ pub struct Panel {
     /// `[rows, feature_names.len()]`, the entities one after the other.
     pub features: Block<f32>,
     pub feature_names: Vec<String>,
+    /// `[rows, categories.len()]`; code 0 is "unseen or missing", known values count from 1.
+    pub codes: Block<i32>,
+    pub categories: Vec<Category>,
     /// `[rows]`; NaN where a row has no label.
     pub labels: Block<f32>,
     pub label_name: String,
@@ -162,6 +166,54 @@ impl Panel {
         })
     }
 
+    /// One window for every row of the ranges that has a label, whatever range the window's own rows are in: only the label has to be
+    /// inside. A row needs `history` rows of its entity up to the end of its window, so that windows of every length up to it have the
+    /// same labels.
+    pub fn windows_of_labels(
+        &self,
+        ranges: &[Range<u32>],
+        sequence_length: usize,
+        horizon: usize,
+        history: usize,
+    ) -> Result<Windows> {
+        if sequence_length == 0 {
+            return Err(crate::split::setting_at_least_one("sequence_length"));
+        }
+        let needed = history.max(sequence_length) + horizon;
+        let (mut starts, mut without_label) = (Vec::new(), 0);
+        for range in ranges {
+            let place = self
+                .entities
+                .partition_point(|entity| entity.rows.end <= range.start);
+            let first = self
+                .entities
+                .get(place)
+                .map_or(range.start, |entity| entity.rows.start);
+            for label in range
+                .clone()
+                .filter(|label| (label + 1 - first) as usize >= needed)
+            {
+                if self.labels[label as usize].is_finite() {
+                    starts.push(label + 1 - (sequence_length + horizon) as u32);
+                } else {
+                    without_label += 1;
+                }
+            }
+        }
+        if starts.is_empty() && !ranges.is_empty() {
+            let rows = self.entities.iter().map(|entity| entity.rows.len());
+            return Err(DataError::NoWindows {
+                sequence_length: needed - horizon,
+                horizon,
+                longest: rows.max().unwrap_or(0),
+            });
+        }
+        Ok(Windows {
+            starts: starts.into(),
+            without_label,
+        })
+    }
+
     /// The windows of all three parts at once; validation and test may be empty when their ratio is 0.
     pub fn split_windows(&self, rule: &SplitRule, sequence_length: usize, horizon: usize) -> Result<Splits> {
         let split = self.split(rule)?;
@@ -176,6 +228,30 @@ impl Panel {
         })
     }
 
+    /// The codes that dictionaries of other data give to these rows.
+    pub fn recode(&self, known: &[Category]) -> Recoded {
+        recode(&self.codes, &self.categories, self.rows(), known)
+    }
+
+    /// The label as one more feature, behind the others. A row without one has that of the row before.
+    pub fn add_label_feature(&mut self) {
+        let width = self.feature_names.len();
+        let old = std::mem::take(&mut self.features);
+        let mut features = Vec::with_capacity(old.len() + self.labels.len());
+        for entity in &self.entities {
+            let mut last = f32::NAN;
+            for row in entity.rows.start as usize..entity.rows.end as usize {
+                features.extend_from_slice(&old[row * width..(row + 1) * width]);
+                if self.labels[row].is_finite() {
+                    last = self.labels[row];
+                }
+                features.push(last);
+            }
+        }
+        self.features = features.into();
+        self.feature_names.push(self.label_name.clone());
+    }
+
     /// Fits on the training ranges only, applies to all rows. Labels stay as they are.
     pub fn standardise(&mut self, training: &[Range<u32>]) -> Standardiser {
         let standardiser = Standardiser::fit_ranges(&self.features, self.feature_names.len(), training);
@@ -185,6 +261,7 @@ impl Panel {
 
     pub fn size_bytes(&self) -> usize {
         self.features.size_bytes()
+            + self.codes.size_bytes()
             + self.labels.size_bytes()
             + self.entity_of_row.size_bytes()
             + self.timestamps_us.as_ref().map_or(0, Block::size_bytes)
@@ -208,6 +285,8 @@ impl Panel {
         let width = self.feature_names.len();
         let mut kept = 0usize;
         let mut features = std::mem::take(&mut self.features).into_vec();
+        let code_width = self.categories.len();
+        let mut codes = std::mem::take(&mut self.codes).into_vec();
         let mut labels = std::mem::take(&mut self.labels).into_vec();
         let mut times = self.timestamps_us.take().map(Block::into_vec);
         for entity in &mut self.entities {
@@ -221,6 +300,7 @@ impl Panel {
                     continue;
                 }
                 features.copy_within(row * width..(row + 1) * width, kept * width);
+                codes.copy_within(row * code_width..(row + 1) * code_width, kept * code_width);
                 labels[kept] = labels[row];
                 if let Some(times) = &mut times {
                     times[kept] = times[row];
@@ -232,6 +312,8 @@ impl Panel {
         }
         features.truncate(kept * width);
         labels.truncate(kept);
+        codes.truncate(kept * code_width);
+        self.codes = codes.into();
         self.features = features.into();
         self.labels = labels.into();
         self.timestamps_us = times.map(|mut times| {

@@ -43,7 +43,7 @@ impl Category {
 
 #[derive(Debug)]
 pub enum Labels {
-    /// `[rows]`
+    /// `[rows, labels]`
     Real(Block<f32>),
     /// `[rows]`, each below `names.len()`.
     Class { classes: Block<i32>, names: Vec<String> },
@@ -68,29 +68,7 @@ impl Tabular {
     /// The codes that dictionaries of other data (those a model was trained with) give to these rows. A column that this table
     /// does not have is all 0.
     pub fn recode(&self, known: &[Category]) -> Recoded {
-        let (width, own_width) = (known.len(), self.categories.len());
-        let mut recoded = Recoded {
-            codes: vec![0; self.rows * width],
-            unseen: vec![0; width],
-        };
-        for (place, category) in known.iter().enumerate() {
-            let Some(own) = self.categories.iter().position(|own| own.name == category.name) else {
-                continue;
-            };
-            let dictionary = Dictionary::from_texts(&category.values);
-            let values = &self.categories[own].values;
-            let translated: Vec<i32> = (0..values.len())
-                .map(|index| dictionary.find(values.bytes(index)))
-                .collect();
-            for row in 0..self.rows {
-                let Ok(value) = usize::try_from(self.codes[row * own_width + own] - 1) else {
-                    continue;
-                };
-                recoded.codes[row * width + place] = translated[value];
-                recoded.unseen[place] += u64::from(translated[value] == 0);
-            }
-        }
-        recoded
+        recode(&self.codes, &self.categories, self.rows, known)
     }
 
     pub fn split(&self, rule: &SplitRule) -> Result<Splits> {
@@ -122,17 +100,36 @@ impl Tabular {
                 !no_value && !no_code
             })
             .collect();
-        keep_rows(&mut self.features, width, &kept);
-        keep_rows(&mut self.codes, self.categories.len(), &kept);
+        self.rows_dropped = self.rows - kept.len();
+        self.keep(&kept);
+    }
+
+    /// Keeps these rows, ascending.
+    fn keep(&mut self, kept: &[usize]) {
+        keep_rows(&mut self.features, self.feature_names.len(), kept);
+        keep_rows(&mut self.codes, self.categories.len(), kept);
         match &mut self.labels {
-            Labels::Real(values) => keep_rows(values, 1, &kept),
-            Labels::Class { classes, .. } => keep_rows(classes, 1, &kept),
+            Labels::Real(values) => {
+                let width = values.len() / self.rows.max(1);
+                keep_rows(values, width, kept);
+            }
+            Labels::Class { classes, .. } => keep_rows(classes, 1, kept),
         }
         if let Some(times) = &mut self.timestamps_us {
-            keep_rows(times, 1, &kept);
+            keep_rows(times, 1, kept);
         }
-        self.rows_dropped = self.rows - kept.len();
         self.rows = kept.len();
+    }
+
+    /// Keeps the first rows only.
+    pub fn truncate(&mut self, rows: usize) {
+        if rows >= self.rows {
+            return;
+        }
+        let kept: Vec<usize> = (0..rows).collect();
+        let dropped = self.rows_dropped;
+        self.keep(&kept);
+        self.rows_dropped = dropped;
     }
 
     /// The last sanity check before a trainer sees it: sizes agree.
@@ -152,6 +149,33 @@ impl Tabular {
         let timestamps = self.timestamps_us.as_ref().map_or(0, Block::size_bytes);
         self.features.size_bytes() + self.codes.size_bytes() + labels + timestamps
     }
+}
+
+/// Codes of some columns in the codes of other dictionaries.
+pub(crate) fn recode(codes: &[i32], categories: &[Category], rows: usize, known: &[Category]) -> Recoded {
+    let (width, own_width) = (known.len(), categories.len());
+    let mut recoded = Recoded {
+        codes: vec![0; rows * width],
+        unseen: vec![0; width],
+    };
+    for (place, category) in known.iter().enumerate() {
+        let Some(own) = categories.iter().position(|own| own.name == category.name) else {
+            continue;
+        };
+        let dictionary = Dictionary::from_texts(&category.values);
+        let values = &categories[own].values;
+        let translated: Vec<i32> = (0..values.len())
+            .map(|index| dictionary.find(values.bytes(index)))
+            .collect();
+        for row in 0..rows {
+            let Ok(value) = usize::try_from(codes[row * own_width + own] - 1) else {
+                continue;
+            };
+            recoded.codes[row * width + place] = translated[value];
+            recoded.unseen[place] += u64::from(translated[value] == 0);
+        }
+    }
+    recoded
 }
 
 /// Moves the rows to keep (ascending) to the front, in place.

@@ -25,14 +25,21 @@ pub struct ImageOptions {
     pub targets: Option<Vec<String>>,
     /// The first so many pictures only (of each class).
     pub limit: Option<usize>,
+    /// Files that cannot be read are left out and counted.
+    pub skip_bad: bool,
     pub threads: Option<usize>,
 }
+
+/// Files whose sizes are looked at before any is decoded.
+const LOOKED_AT: usize = 256;
 
 /// Files and what to learn from them, before any pixel is decoded.
 pub struct ImageList {
     pub files: Vec<PathBuf>,
     pub targets: ImageTargets,
     pub shape: ImageShape,
+    /// Where sizes differ: widths and heights, smallest and largest.
+    pub sizes: Option<[usize; 4]>,
 }
 
 pub fn load_images(path: &Path, options: &ImageOptions) -> Result<Images> {
@@ -53,26 +60,51 @@ pub fn load_images(path: &Path, options: &ImageOptions) -> Result<Images> {
             Mutex::new(part)
         })
         .collect();
+    let bad = Mutex::new(Vec::new());
     parallel::for_each(parts.len(), threads, |index| {
         let mut part = parts[index].lock().unwrap_or_else(|poison| poison.into_inner());
         let mut decoder = ImageDecoder::default();
-        for (file, into) in list.files[ranges[index].clone()]
-            .iter()
-            .zip(part.chunks_exact_mut(size))
-        {
-            let bytes = std::fs::read(file).map_err(|source| DataError::reading(file, source))?;
-            decoder.decode(&bytes, list.shape, file, into)?;
+        for (number, into) in ranges[index].clone().zip(part.chunks_exact_mut(size)) {
+            let file = &list.files[number];
+            let bytes = std::fs::read(file).map_err(|source| DataError::reading(file, source));
+            match bytes.and_then(|bytes| decoder.decode(&bytes, list.shape, file, into)) {
+                Err(_) if options.skip_bad => {
+                    bad.lock()
+                        .unwrap_or_else(|poison| poison.into_inner())
+                        .push(number);
+                }
+                decoded => decoded?,
+            }
         }
         Ok::<_, DataError>(())
     })?;
     drop(parts);
+    let bad = bad.into_inner().unwrap_or_else(|poison| poison.into_inner());
+    let (mut targets, count) = (list.targets, list.files.len() - bad.len());
+    if !bad.is_empty() {
+        let kept: Vec<usize> = (0..list.files.len())
+            .filter(|number| !bad.contains(number))
+            .collect();
+        for (to, &from) in kept.iter().enumerate() {
+            pixels.copy_within(from * size..(from + 1) * size, to * size);
+        }
+        pixels.truncate(count * size);
+        targets.keep(&kept);
+    }
+    if count == 0 {
+        return Err(DataError::NoRows {
+            path: path.to_owned(),
+        });
+    }
     Ok(Images {
         pixels: pixels.into(),
-        count: list.files.len(),
+        count,
         height: list.shape.height,
         width: list.shape.width,
         channels: list.shape.channels,
-        targets: list.targets,
+        targets,
+        sizes: list.sizes,
+        skipped: bad.len(),
     })
 }
 
@@ -86,19 +118,22 @@ pub fn list_images(path: &Path, options: &ImageOptions) -> Result<ImageList> {
         Some(table) => by_table(path, &table, options)?,
         None => by_folder(path, options)?,
     };
-    let Some(first) = files.first() else {
+    if files.is_empty() {
         let list = IMAGE_ENDINGS.join(", ");
         return Err(DataError::NoFiles {
             path: path.to_owned(),
             wanted: message!(en: "pictures ({list})", zh: "图像（{list}）"),
         });
-    };
-    let shape = match (options.height, options.width) {
-        (Some(height), Some(width)) => (height, width),
+    }
+    let (shape, sizes) = match (options.height, options.width) {
+        (Some(height), Some(width)) => ((height, width), None),
         (height, width) => {
-            let bytes = std::fs::read(first).map_err(|source| DataError::reading(first, source))?;
-            let (own_width, own_height) = ImageDecoder::size(&bytes, first)?;
-            (height.unwrap_or(own_height), width.unwrap_or(own_width))
+            let found = sizes(&files, options)?;
+            let (own_width, own_height) = found.usual;
+            (
+                (height.unwrap_or(own_height), width.unwrap_or(own_width)),
+                found.range,
+            )
         }
     };
     let channels = options.channels.unwrap_or(1);
@@ -116,6 +151,42 @@ pub fn list_images(path: &Path, options: &ImageOptions) -> Result<ImageList> {
             width: shape.1,
             channels,
         },
+        sizes,
+    })
+}
+
+struct FoundSizes {
+    /// The one all have, or the median width and height.
+    usual: (usize, usize),
+    range: Option<[usize; 4]>,
+}
+
+/// The sizes of some of the files, evenly spread; only their headers are decoded.
+fn sizes(files: &[PathBuf], options: &ImageOptions) -> Result<FoundSizes> {
+    let step = files.len().div_ceil(LOOKED_AT).max(1);
+    let some: Vec<&PathBuf> = files.iter().step_by(step).collect();
+    let found = parallel::map(some.len(), parallel::threads(options.threads), |index| {
+        let file = some[index];
+        let bytes = std::fs::read(file).map_err(|source| DataError::reading(file, source));
+        match bytes.and_then(|bytes| ImageDecoder::size(&bytes, file)) {
+            Err(_) if options.skip_bad => Ok(None),
+            size => size.map(Some),
+        }
+    })?;
+    let (mut widths, mut heights): (Vec<usize>, Vec<usize>) = found.into_iter().flatten().unzip();
+    widths.sort_unstable();
+    heights.sort_unstable();
+    let (Some((&narrow, &wide)), Some((&low, &high))) = (
+        widths.first().zip(widths.last()),
+        heights.first().zip(heights.last()),
+    ) else {
+        return Err(DataError::NoRows {
+            path: files.first().cloned().unwrap_or_default(),
+        });
+    };
+    Ok(FoundSizes {
+        usual: (widths[widths.len() / 2], heights[heights.len() / 2]),
+        range: (narrow != wide || low != high).then_some([narrow, low, wide, high]),
     })
 }
 
@@ -324,5 +395,7 @@ fn from_npy(path: &Path) -> Result<Images> {
         width,
         channels,
         targets,
+        sizes: None,
+        skipped: 0,
     })
 }

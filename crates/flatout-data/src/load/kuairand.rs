@@ -3,6 +3,7 @@
 
 use super::join::{JoinRecipe, SideTable};
 use super::missing::Missing;
+use crate::table::ColumnType;
 
 pub fn recipes() -> Vec<JoinRecipe> {
     ["Pure", "27K"].map(recipe).to_vec()
@@ -49,6 +50,8 @@ fn recipe(edition: &str) -> JoinRecipe {
             side("video_features_statistic", "video_id", "", ""),
         ],
         missing: Missing::Mean,
+        // `0905` in copies that were not written by pandas.
+        types: [("hourmin".to_owned(), ColumnType::Integer)].into(),
         ..JoinRecipe::default()
     }
 }

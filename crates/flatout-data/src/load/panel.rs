@@ -6,7 +6,7 @@ use crate::block::zeroed;
 use crate::dataset::{Entity, Panel};
 use crate::formats::parquet::{ParquetFile, ParquetKind};
 use crate::stamps::Stamps;
-use crate::table::{BadRows, Skipped};
+use crate::table::{BadRows, Skipped, is_index};
 use crate::{DataError, Result, parallel, paths};
 use flatout_core::message;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,8 @@ pub struct PanelOptions {
     pub entity: Option<String>,
     /// All numeric columns but the label when absent.
     pub features: Option<Vec<String>>,
+    /// Only these categorical columns; text columns that say something about a row when absent.
+    pub categories: Option<Vec<String>>,
     /// The column of time; found by its type or name when absent.
     pub time: Option<String>,
     pub policies: Policies,
@@ -60,6 +62,9 @@ pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
         return super::panel_table::load(path, options);
     }
     let mut files = paths::find_files(path, &["parquet"])?;
+    if has_categories(&files[0], options)? {
+        return super::panel_table::load(path, options);
+    }
     files.truncate(options.limit.unwrap_or(usize::MAX).max(1));
     let threads = parallel::threads(options.threads);
     let stamps = Stamps::take(&files)?;
@@ -84,6 +89,8 @@ pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
     let mut panel = Panel {
         features: features.into(),
         feature_names: plan.features.clone(),
+        codes: Vec::new().into(),
+        categories: Vec::new(),
         labels: labels.into(),
         label_name: plan.label.clone(),
         entity_of_row: Vec::new().into(),
@@ -98,6 +105,26 @@ pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
         super::labels::check(path, &panel.labels, &options.label)?;
     }
     Ok(panel)
+}
+
+/// Whether there are columns of text to learn from.
+fn has_categories(path: &Path, options: &PanelOptions) -> Result<bool> {
+    if let Some(names) = &options.categories {
+        return Ok(!names.is_empty());
+    }
+    let file = ParquetFile::open(path)?;
+    let time = options.time.clone().or_else(|| find_time(&file));
+    let mut text = file
+        .columns()
+        .iter()
+        .filter(|column| column.kind == ParquetKind::Text);
+    let taken = |name: &String| {
+        *name == options.label
+            || Some(name) == time.as_ref()
+            || options.policies.is_ignored(name)
+            || is_index(name)
+    };
+    Ok(options.features.is_none() && text.any(|column| !taken(&column.name)))
 }
 
 /// A panel has rows, and no more than a window's number can tell.
@@ -165,7 +192,9 @@ fn plan(file: &ParquetFile, path: &Path, options: &PanelOptions) -> Result<Plan>
             .iter()
             .filter(|column| column.kind.is_number() && column.name != options.label)
             .map(|column| column.name.clone())
-            .filter(|name| Some(name) != time.as_ref() && !options.policies.is_ignored(name))
+            .filter(|name| {
+                Some(name) != time.as_ref() && !options.policies.is_ignored(name) && !is_index(name)
+            })
             .collect(),
     };
     if features.is_empty() {

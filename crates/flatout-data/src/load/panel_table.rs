@@ -3,10 +3,10 @@
 
 use super::missing::{self, Missing};
 use super::panel::{PanelOptions, TIME_NAMES};
-use crate::dataset::{Entity, Panel};
+use crate::dataset::{Category, Entity, Panel};
 use crate::formats::npy_table;
 use crate::paths::{self, natural_order};
-use crate::table::{ColumnType, Layout, Slot, TableRead};
+use crate::table::{ColumnType, Layout, Slot, TableRead, is_index};
 use crate::table_source::{ReadOptions, TableSource};
 use crate::{DataError, Result};
 use flatout_core::message;
@@ -17,10 +17,12 @@ const FEATURES: usize = 0;
 const LABELS: usize = 1;
 const TIMES: usize = 2;
 const ENTITIES: usize = 3;
+const CODES: usize = 4;
 
 /// Which column is what.
 struct Columns {
     features: Vec<usize>,
+    categories: Vec<usize>,
     label: Option<usize>,
     time: Option<usize>,
     /// Absent where each file is an entity.
@@ -45,12 +47,14 @@ pub(super) fn load(path: &Path, options: &PanelOptions) -> Result<Panel> {
     let (skipped, policies) = (read.skipped, policies(&source, &columns, options));
     let mut arrays = read.arrays.arrays.into_iter();
     let mut take = || arrays.next();
-    let (features, labels, times) = (take(), take(), take());
+    let (features, labels, times, _) = (take(), take(), take(), take());
+    let mut codes = take().map(|array| array.into_code()).unwrap_or_default();
     let mut features = features.map(|array| array.into_real()).unwrap_or_default();
     let mut labels = labels.map(|array| array.into_real()).unwrap_or_default();
     let mut times = times.map(|array| array.into_integer()).unwrap_or_default();
     sort_by_time(&mut order, &counts, &times);
     permute(&mut features, width, &order);
+    permute(&mut codes, columns.categories.len(), &order);
     permute(&mut times, usize::from(columns.time.is_some()), &order);
     match columns.label {
         Some(_) => permute(&mut labels, 1, &order),
@@ -59,6 +63,7 @@ pub(super) fn load(path: &Path, options: &PanelOptions) -> Result<Panel> {
     counts.truncate(options.limit.unwrap_or(usize::MAX).max(1));
     let kept: usize = counts.iter().sum();
     features.truncate(kept * width);
+    codes.truncate(kept * columns.categories.len());
     labels.truncate(kept);
     times.truncate(kept);
     let mut entities = Vec::with_capacity(counts.len());
@@ -77,6 +82,15 @@ pub(super) fn load(path: &Path, options: &PanelOptions) -> Result<Panel> {
             .iter()
             .map(|&column| source.names[column].clone())
             .collect(),
+        codes: codes.into(),
+        categories: columns
+            .categories
+            .iter()
+            .map(|&column| Category {
+                name: source.names[column].clone(),
+                values: read.arrays.dictionaries[column].clone(),
+            })
+            .collect(),
         labels: labels.into(),
         label_name: options.label.clone(),
         entity_of_row: Vec::new().into(),
@@ -85,12 +99,51 @@ pub(super) fn load(path: &Path, options: &PanelOptions) -> Result<Panel> {
         rows_dropped: 0,
         skipped,
     };
+    if options.categories.is_none() {
+        leave_out_names(&mut panel, options);
+    }
     panel.finish_rows(&policies);
     super::panel::check_rows(path, panel.rows())?;
     if !options.without_labels {
         super::labels::check(path, &panel.labels, &options.label)?;
     }
     Ok(panel)
+}
+
+/// Columns of text that tell nothing beyond the entity or the row: the name of the stock, a remark. Only those that nobody asked for.
+fn leave_out_names(panel: &mut Panel, options: &PanelOptions) {
+    let width = panel.categories.len();
+    let asked = |name: &str| options.policies.types.iter().any(|(known, _)| known == name);
+    let names_entity = |column: usize| {
+        let mut code_of = vec![0; panel.categories[column].values.len() + 1];
+        panel.entities.iter().all(|entity| {
+            let rows = entity.rows.start as usize..entity.rows.end as usize;
+            let mut codes = rows.map(|row| panel.codes[row * width + column]);
+            let Some(first) = codes.next() else { return true };
+            code_of[first as usize] += 1;
+            code_of[first as usize] == 1 && codes.all(|code| code == first)
+        })
+    };
+    let kept: Vec<usize> = (0..width)
+        .filter(|&column| {
+            let Category { name, values } = &panel.categories[column];
+            let few = values.len() * 2 <= panel.labels.len();
+            asked(name) || (few && !(panel.entities.len() > 1 && names_entity(column)))
+        })
+        .collect();
+    if kept.len() == width {
+        return;
+    }
+    let rows = panel.labels.len();
+    let codes: Vec<i32> = (0..rows)
+        .flat_map(|row| kept.iter().map(move |column| (row, column)))
+        .map(|(row, column)| panel.codes[row * width + column])
+        .collect();
+    panel.codes = codes.into();
+    panel.categories = kept
+        .iter()
+        .map(|&column| panel.categories[column].clone())
+        .collect();
 }
 
 /// What becomes of missing values in each feature.
@@ -146,7 +199,9 @@ fn find_columns(source: &TableSource, options: &PanelOptions) -> Result<Columns>
         None => (0..source.names.len())
             .filter(|&column| source.names[column] != options.label)
             .filter(|&column| ![entity, time].contains(&Some(column)))
-            .filter(|&column| !options.policies.is_ignored(&source.names[column]))
+            .filter(|&column| {
+                !options.policies.is_ignored(&source.names[column]) && !is_index(&source.names[column])
+            })
             .filter(|&column| matches!(kind_of(column), ColumnType::Real | ColumnType::Integer))
             .collect(),
     };
@@ -156,8 +211,22 @@ fn find_columns(source: &TableSource, options: &PanelOptions) -> Result<Columns>
             wanted: message!(en: "numeric columns beside the label", zh: "标签以外的数值列"),
         });
     }
+    let categories = match &options.categories {
+        Some(names) => names
+            .iter()
+            .map(|name| source.column(name))
+            .collect::<Result<Vec<_>>>()?,
+        None => (0..source.names.len())
+            .filter(|&column| kind_of(column) == ColumnType::Category && Some(column) != entity)
+            .filter(|&column| source.names[column] != options.label && Some(column) != time)
+            .filter(|&column| {
+                !options.policies.is_ignored(&source.names[column]) && !is_index(&source.names[column])
+            })
+            .collect(),
+    };
     Ok(Columns {
         features,
+        categories,
         label,
         time,
         entity,
@@ -172,6 +241,7 @@ fn layout(source: &TableSource, columns: &Columns, options: &PanelOptions) -> La
             (ColumnType::Real, usize::from(columns.label.is_some())),
             (ColumnType::Time, usize::from(columns.time.is_some())),
             (ColumnType::Category, usize::from(columns.entity.is_some())),
+            (ColumnType::Category, columns.categories.len()),
         ],
     };
     let mut put = |column: usize, array: usize, offset: usize, kind: ColumnType, required: bool| {
@@ -191,6 +261,10 @@ fn layout(source: &TableSource, columns: &Columns, options: &PanelOptions) -> La
             ColumnType::Real,
             *policy == Missing::Error,
         );
+    }
+    for (offset, &column) in columns.categories.iter().enumerate() {
+        let required = options.policies.own_missing(&source.names[column]) == Some(Missing::Error);
+        put(column, CODES, offset, ColumnType::Category, required);
     }
     for (column, array, kind, required) in [
         (columns.label, LABELS, ColumnType::Real, false),

@@ -145,7 +145,7 @@ pub fn in_flag(column: &str, word: &str) -> String {
 }
 
 /// The words between commas that are not within quotes. A word is a column, where it names one, and what is said of it.
-fn words(text: &str) -> Vec<&str> {
+pub fn words(text: &str) -> Vec<&str> {
     let mut within = false;
     let parts = text.split(|char| {
         within ^= char == '"';
@@ -155,7 +155,7 @@ fn words(text: &str) -> Vec<&str> {
 }
 
 /// `price=zero`, `"price, EUR"=zero` (a quote within quotes is doubled), or `zero` of no column.
-fn column_and_word(word: &str) -> Option<(Option<String>, &str)> {
+pub fn column_and_word(word: &str) -> Option<(Option<String>, &str)> {
     let Some((column, word)) = word.rsplit_once('=') else {
         return Some((None, word.trim()));
     };

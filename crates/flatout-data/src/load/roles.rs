@@ -3,7 +3,7 @@
 use super::join::Side;
 use super::missing::Missing;
 use super::tabular::{LabelKind, TabularOptions};
-use crate::table::ColumnType;
+use crate::table::{ColumnType, is_index};
 use crate::table_source::TableSource;
 use crate::{DataError, Result};
 use flatout_core::message;
@@ -18,6 +18,8 @@ pub struct Roles {
     pub keys: Vec<usize>,
     /// Absent where files may do without.
     pub label: Option<usize>,
+    /// Further labels.
+    pub more_labels: Vec<usize>,
     pub class_label: bool,
     pub time: Option<usize>,
 }
@@ -40,7 +42,19 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
         _ if options.without_labels => None,
         found => Some(found?),
     };
+    let more_labels = match options.without_labels {
+        true => Vec::new(),
+        false => {
+            let found = options.more_labels.iter().map(|name| source.column(name));
+            found.collect::<Result<Vec<_>>>()?
+        }
+    };
+    if !more_labels.is_empty() {
+        let all: Vec<usize> = label.into_iter().chain(more_labels.iter().copied()).collect();
+        check_numbers(source, &all, &kind_of)?;
+    }
     let class_label = match options.label_kind {
+        _ if !more_labels.is_empty() => false,
         LabelKind::Auto => label.is_some_and(|label| kind_of(label) == ColumnType::Category),
         LabelKind::Real => false,
         LabelKind::Class => true,
@@ -59,7 +73,11 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
         excluded.extend(source.names.iter().position(|known| known == name));
     }
     let free = |column: &usize| {
-        source.names[*column] != options.label && Some(*column) != time && !excluded.contains(column)
+        source.names[*column] != options.label
+            && !options.more_labels.contains(&source.names[*column])
+            && Some(*column) != time
+            && !excluded.contains(column)
+            && !is_index(&source.names[*column])
     };
     let columns = |names: &[String]| {
         names
@@ -137,6 +155,7 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
         separate_keys,
         keys,
         label,
+        more_labels,
         class_label,
         time,
     })

@@ -28,6 +28,8 @@ pub enum LabelKind {
 pub struct TabularOptions {
     /// May be empty when a recipe names it.
     pub label: String,
+    /// Further labels, numbers, learned together with the first.
+    pub more_labels: Vec<String>,
     pub label_kind: LabelKind,
     /// Labels are not read, if there are any; all are NaN. For predictions.
     pub without_labels: bool,
@@ -131,7 +133,11 @@ pub(crate) fn build(
             Some(column) => finish_labels(labels, &read.arrays.dictionaries[column]),
             None => Labels::Real(vec![f32::NAN; rows].into()),
         },
-        label_name: options.label.clone(),
+        label_name: std::iter::once(&options.label)
+            .chain(&options.more_labels)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(","),
         timestamps_us: roles.time.map(|_| times.into()),
         skipped: read.skipped,
         rows_dropped: 0,
@@ -159,7 +165,10 @@ fn layout(
         arrays: vec![
             (ColumnType::Real, width),
             (ColumnType::Category, code_width),
-            (label_kind, usize::from(roles.label.is_some())),
+            (
+                label_kind,
+                usize::from(roles.label.is_some()) + roles.more_labels.len(),
+            ),
             (ColumnType::Time, usize::from(roles.time.is_some())),
             (ColumnType::Category, roles.separate_keys.len().min(sides)),
         ],
@@ -186,6 +195,9 @@ fn layout(
     }
     if let Some(label) = roles.label {
         put(label, LABELS, 0, label_kind, true);
+    }
+    for (offset, &label) in roles.more_labels.iter().enumerate() {
+        put(label, LABELS, offset + 1, label_kind, true);
     }
     if let Some(time) = roles.time {
         put(time, TIMES, 0, ColumnType::Time, true);

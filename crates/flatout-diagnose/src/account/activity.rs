@@ -59,6 +59,28 @@ impl Activity {
         )
     }
 
+    /// As in JSON: `waiting-for-batch`.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::GpuComputing => "gpu-computing",
+            Self::GpuCommunicating => "gpu-communicating",
+            Self::GpuCopying => "gpu-copying",
+            Self::WaitingForBatch => "waiting-for-batch",
+            Self::PreparingBatch => "preparing-batch",
+            Self::Copying => "copying",
+            Self::Operators => "operators",
+            Self::Python => "python",
+            Self::Synchronizing => "synchronizing",
+            Self::Evaluating => "evaluating",
+            Self::Saving => "saving",
+            Self::FileAccess => "file-access",
+            Self::Sleeping => "sleeping",
+            Self::Waiting => "waiting",
+            Self::Descheduled => "descheduled",
+            Self::Unexplained => "unexplained",
+        }
+    }
+
     pub fn name(self) -> Message {
         match self {
             Self::GpuComputing => message!(en: "GPU computing", zh: "GPU 计算"),

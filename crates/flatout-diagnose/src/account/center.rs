@@ -10,10 +10,12 @@ use super::{Account, Span};
 use flatout_core::Place;
 use flatout_telemetry::Phase;
 use flatout_telemetry::record::{RunData, SourceLine, SourceLoop};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A called function that holds this much of its caller's time is where the time goes.
 const DOMINANT: f64 = 0.6;
+/// An object whose methods hold this much of the time is named where it is made.
+const MADE: f64 = 0.3;
 /// Calls named between the hot line and the loop.
 const MOST_CALLS: usize = 3;
 /// Without a step to go by, a line that holds this much of everything is above the loop.
@@ -37,12 +39,16 @@ pub struct Center {
     pub between_steps_s: f64,
     /// The share of its time that its lines spend in modules they call.
     pub share_of_modules: f64,
+    /// Most of it is inside a module's forward or in a loss: backward repeats it.
+    pub in_forward: bool,
     /// Packages of libraries in its stacks with their time, the largest first.
     pub packages: Vec<(String, f64)>,
     /// The source of the hot line.
     pub source: Option<SourceLine>,
     /// The loop of the source that all of it is in, below the loop over batches.
     pub inner_loop: Option<SourceLoop>,
+    /// Where the library objects are made whose methods take most of its time: transforms, collators.
+    pub made_at: Vec<Place>,
 }
 
 impl Center {
@@ -68,8 +74,8 @@ impl Center {
     /// The hot line, then the calls that lead there, the loop's line last.
     pub fn places(&self) -> Vec<Place> {
         let mut places = vec![self.hot.place()];
-        for frame in self.path.iter().take(MOST_CALLS).chain([&self.site]) {
-            let place = frame.place();
+        let calls = self.path.iter().take(MOST_CALLS).chain([&self.site]);
+        for place in self.made_at.iter().cloned().chain(calls.map(Frame::place)) {
             if !places.contains(&place) {
                 places.push(place);
             }
@@ -180,7 +186,7 @@ fn center(trunk: &Trunk, spans: &[&Span], lines: &Lines, shared: usize) -> Optio
     let between = spans.iter().filter(|span| span.phase == Some(Phase::Other));
     let mut packages: BTreeMap<&str, f64> = BTreeMap::new();
     for span in spans {
-        let found: std::collections::BTreeSet<&str> = span.called().filter_map(Frame::package).collect();
+        let found: BTreeSet<&str> = span.called().filter_map(Frame::package).collect();
         for package in found {
             *packages.entry(package).or_default() += span.seconds;
         }
@@ -194,19 +200,47 @@ fn center(trunk: &Trunk, spans: &[&Span], lines: &Lines, shared: usize) -> Optio
         .iter()
         .filter(|span| span.called().any(Frame::is_module_call));
     let in_modules: f64 = in_modules.map(|span| span.seconds).sum();
+    let inside = spans
+        .iter()
+        .filter(|span| span.frames.iter().any(Frame::is_module_call));
+    let inside: f64 = inside.map(|span| span.seconds).sum();
     Some(Center {
         seconds: all,
         share_of_modules: in_modules / all.max(f64::MIN_POSITIVE),
+        in_forward: inside * 2.0 >= all,
         activities,
         between_steps_s: between.map(|span| span.seconds).sum(),
         packages,
         source: lines.get(&hot).cloned(),
         inner_loop: lines.inner_loop(&hot, skipped).cloned(),
+        made_at: made_at(spans, lines),
         hot,
         site,
         path: calls,
         via,
     })
+}
+
+/// Where the objects are made whose methods hold most of the time of preparing batches, the narrowest first.
+fn made_at(spans: &[&Span], lines: &Lines) -> Vec<Place> {
+    let mut classes: BTreeMap<&str, f64> = BTreeMap::new();
+    let preparing = spans
+        .iter()
+        .filter(|span| span.activity == Activity::PreparingBatch);
+    for span in preparing {
+        let found: BTreeSet<&str> = span.frames.iter().filter_map(Frame::library_class).collect();
+        for class in found {
+            *classes.entry(class).or_default() += span.seconds;
+        }
+    }
+    let enough = seconds(spans) * MADE;
+    let mut classes: Vec<(&str, f64)> = classes.into_iter().filter(|(_, held)| *held >= enough).collect();
+    classes.sort_by(|a, b| a.1.total_cmp(&b.1));
+    classes
+        .iter()
+        .flat_map(|(class, _)| lines.making(class))
+        .take(MOST_CALLS)
+        .collect()
 }
 
 /// Functions of the user's that the training loop calls beside the model, with all the time inside of them.
@@ -455,12 +489,20 @@ pub fn in_optimizer(span: &Span) -> bool {
 }
 
 /// The source of lines that samples fell on.
-struct Lines<'a>(BTreeMap<(&'a str, u32), &'a SourceLine>);
+struct Lines<'a>(BTreeMap<(&'a str, u32), &'a SourceLine>, Vec<&'a SourceLine>);
 
 impl<'a> Lines<'a> {
     fn of(data: &'a RunData) -> Self {
         let key = |line: &'a SourceLine| ((line.file.as_str(), line.line), line);
-        Self(data.lines.iter().map(key).collect())
+        let makes = data.lines.iter().filter(|line| !line.makes.is_empty());
+        Self(data.lines.iter().map(key).collect(), makes.collect())
+    }
+
+    /// The lines that make an object of this class.
+    fn making(&self, class: &str) -> impl Iterator<Item = Place> + use<'_> {
+        let class = class.to_owned();
+        let made = self.1.iter().filter(move |line| line.makes.contains(&class));
+        made.map(|line| Place::new(line.file.clone(), line.line))
     }
 
     fn get(&self, frame: &Frame) -> Option<&'a SourceLine> {

@@ -61,6 +61,14 @@ impl Frame {
         }
     }
 
+    /// The class whose method a library frame runs (`ColorJitter` of `ColorJitter.forward`); interpreters before 3.11 do not name it.
+    /// torch's own classes are the machinery of every program.
+    pub fn library_class(&self) -> Option<&str> {
+        let (class, _) = self.function.split_once('.')?;
+        let named = class.starts_with(|first: char| first.is_ascii_uppercase());
+        (named && self.package().is_some_and(|package| package != "torch")).then_some(class)
+    }
+
     /// The call of torch's autograd engine.
     pub fn is_backward(&self) -> bool {
         self.in_file("torch/autograd/__init__.py") || self.in_file("torch/autograd/graph.py")

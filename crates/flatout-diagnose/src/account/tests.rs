@@ -145,6 +145,63 @@ fn traced_samples_split_the_time_by_what_the_gpu_did() {
 }
 
 #[test]
+fn computing_belongs_to_the_line_that_launched_it() {
+    use flatout_telemetry::record::{GpuWindow, KernelKind, KindTime, LaunchStack};
+    let mut data = scoring();
+    let stack = |line: u32, gpu: GpuState, count: u64| StackCount {
+        frames: vec!["<module> (t.py:90)".into(), format!("train (t.py:{line})")],
+        count,
+        ms: count as f64,
+        phase: Some(Phase::Compute),
+        gpu: Some(gpu),
+        ..StackCount::default()
+    };
+    let launch = |line: u32, kind, ms| LaunchStack {
+        frames: vec!["<module> (t.py:90)".into(), format!("train (t.py:{line})")],
+        kinds: vec![KindTime {
+            ms,
+            ..KindTime::none(kind)
+        }],
+        ..LaunchStack::default()
+    };
+    // The host waits at line 47 while the GPU works off what lines 42 and 43 launched.
+    data.windows.push(GpuWindow {
+        wall_ms: 1000.0,
+        computing_ms: 900.0,
+        idle_ms: 100.0,
+        stacks: vec![stack(47, GpuState::Computing, 90), stack(47, GpuState::Idle, 10)],
+        kinds: vec![KindTime {
+            ms: 900.0,
+            ..KindTime::none(KernelKind::MatrixFp32)
+        }],
+        launches: vec![
+            launch(42, KernelKind::MatrixFp32, 200.0),
+            launch(43, KernelKind::Softmax, 100.0),
+        ],
+        ..GpuWindow::default()
+    });
+    let account = account(&data);
+    let of = |line: u32| {
+        let rows = account
+            .rows
+            .iter()
+            .filter(|row| row.activity == Activity::GpuComputing);
+        let mut found = rows.filter(|row| row.place.as_ref().is_some_and(|place| place.line == line));
+        found.next().map(|row| (row.seconds, row.kernel))
+    };
+    let (first, kernel) = of(42).unwrap();
+    let (second, other) = of(43).unwrap();
+    assert!((first - 2.0 * second).abs() < 1e-9 * first && of(47).is_none());
+    assert_eq!(
+        (kernel, other),
+        (Some(KernelKind::MatrixFp32), Some(KernelKind::Softmax))
+    );
+    let sum: f64 = account.rows.iter().map(|row| row.seconds).sum();
+    assert!((sum - account.wall_s).abs() < 1e-6 * account.wall_s);
+    assert_eq!(account.gpu_kinds[0].kind, KernelKind::MatrixFp32);
+}
+
+#[test]
 fn needs_samples() {
     let data = Build::steady(20).done();
     assert!(Account::new(&data, &Window::find(&data).unwrap()).is_none());

@@ -13,11 +13,28 @@ pub struct Compiles {
     pub message: Option<String>,
     /// In the user's own code.
     pub places: Vec<Place>,
+    /// Seconds the compiler took.
+    pub seconds: f64,
 }
 
 /// All events of one kind (`graph-break`, `recompile`, `compiled`).
 pub fn of(data: &RunData, kind: &str) -> Compiles {
     filtered(data, kind, |_| true)
+}
+
+/// Seconds of compilation within a part of the run.
+pub fn seconds_within(data: &RunData, (start_s, end_s): (f64, f64)) -> f64 {
+    let inside = data
+        .events
+        .iter()
+        .filter(|event| event.t > start_s && event.t <= end_s + 1.0);
+    inside
+        .filter_map(|event| match &event.kind {
+            EventKind::Compile { duration_ms, .. } => *duration_ms,
+            _ => None,
+        })
+        .sum::<f64>()
+        / 1e3
 }
 
 /// Compilations that failed.
@@ -43,11 +60,13 @@ fn filtered(data: &RunData, kind: &str, keep: impl Fn(&str) -> bool) -> Compiles
             count,
             message,
             place,
+            duration_ms,
         } = &event.kind
             && what == kind
             && keep(message.as_deref().unwrap_or_default())
         {
             found.count += count;
+            found.seconds += duration_ms.unwrap_or(0.0) / 1e3;
             found.message = message
                 .as_ref()
                 .and_then(|text| first_line(text))

@@ -20,6 +20,8 @@ pub struct Host {
     pub shm_total_bytes: Option<u64>,
     /// CPUs that the run's own processes used.
     pub tree_cpus: Option<f64>,
+    /// The largest share of the memory that was used.
+    pub memory_used: Option<f64>,
 }
 
 impl Host {
@@ -37,6 +39,10 @@ impl Host {
             let total = sample.host.shm_total_bytes.filter(|total| *total > 0)?;
             Some(sample.host.shm_used_bytes? as f64 / total as f64)
         };
+        let memory_share = |sample: &&Sample| {
+            let total = sample.host.mem_total_bytes.filter(|total| *total > 0)?;
+            Some(1.0 - sample.host.mem_available_bytes? as f64 / total as f64)
+        };
         Self {
             cpu_util: average(|host| host.cpu_util),
             iowait: average(|host| host.iowait),
@@ -49,6 +55,7 @@ impl Host {
             shm_used_share: samples.iter().filter_map(shm_share).max_by(f64::total_cmp),
             shm_total_bytes: samples.iter().find_map(|sample| sample.host.shm_total_bytes),
             tree_cpus: tree_cpus(&samples),
+            memory_used: samples.iter().filter_map(memory_share).max_by(f64::total_cmp),
         }
     }
 }

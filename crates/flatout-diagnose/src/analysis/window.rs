@@ -9,12 +9,15 @@ use std::collections::BTreeMap;
 
 /// A tick whose steps take this much longer than the later half's median still warms up.
 const WARM_UP_FACTOR: f64 = 1.5;
-/// Fewer steps than this say nothing.
-pub const STEPS_NEEDED: u64 = 10;
+/// Fewer steps than this say nothing of their pace.
+pub const STEPS_NEEDED: u64 = 5;
+/// Steps that take seconds each: a few of them are enough.
+const LONG_STEPS_NEEDED: u64 = 3;
+const LONG_STEPS_S: f64 = 5.0;
 /// Importing torch and making the data takes about this long.
 const START_UP_S: f64 = 8.0;
 /// A shorter steady part says nothing.
-pub const SECONDS_NEEDED: f64 = 3.0;
+pub const SECONDS_NEEDED: f64 = 2.5;
 
 /// The steady part and its totals.
 #[derive(Clone, Debug)]
@@ -42,7 +45,8 @@ impl Window {
     /// The same, of at least so many seconds.
     pub fn lasting(data: &RunData, least_s: f64) -> Option<Self> {
         let window = Self::so_far(data)?;
-        (window.steps >= STEPS_NEEDED && window.wall_s() >= least_s).then_some(window)
+        let long = window.steps >= LONG_STEPS_NEEDED && window.wall_s() >= LONG_STEPS_S;
+        (window.steps >= STEPS_NEEDED && window.wall_s() >= least_s || long).then_some(window)
     }
 
     /// The steady part, however short.
@@ -51,7 +55,11 @@ impl Window {
         let first = ticks.iter().position(|tick| tick.steps > 0)?;
         let last = ticks.iter().rposition(|tick| tick.steps > 0)?;
         let begin = warm_up_end(&ticks[first..=last]) + first;
-        Some(Self::over(ticks.get(begin..=last)?, ticks[first].t))
+        let mut window = Self::over(ticks.get(begin..=last)?, ticks[first].t);
+        if last + 1 == ticks.len() {
+            window.end_s -= after_the_end(ticks.get(begin..last).unwrap_or_default(), &ticks[last]);
+        }
+        Some(window)
     }
 
     /// The part of a run in which no step was seen: a loop without a torch optimizer, or without torch. Only samples know it.
@@ -156,6 +164,14 @@ impl Window {
     }
 }
 
+/// The part of a run's last tick in which the program had ended: less of it belongs to a phase than of the ticks before.
+fn after_the_end(before: &[StepTick], last: &StepTick) -> f64 {
+    let charged = |tick: &StepTick| tick.phases.values().map(|time| time.ms / 1e3).sum::<f64>();
+    let length: f64 = before.iter().map(|tick| tick.dt).sum();
+    let usual = ratio(before.iter().map(charged).sum(), length).map_or(1.0, |share| share.min(1.0));
+    (last.dt * usual - charged(last)).clamp(0.0, last.dt)
+}
+
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
@@ -210,6 +226,15 @@ mod tests {
         let known: f64 = Phase::ALL.iter().map(|phase| window.share(*phase)).sum();
         assert!((known + window.unexplained_s() / window.wall_s() - 1.0).abs() < 1e-9);
         assert!((window.share(Phase::Data) - 0.5).abs() < 1e-6);
+    }
+
+    #[test]
+    fn ends_with_the_program() {
+        let mut data = Build::steady(20).phase(Phase::Compute, 1.0).done();
+        let last = data.steps.last_mut().unwrap();
+        last.phases.entry(Phase::Compute).or_default().ms *= 0.25;
+        let window = Window::find(&data).unwrap();
+        assert!(window.unexplained_s() < 1e-6, "{}", window.unexplained_s());
     }
 
     #[test]

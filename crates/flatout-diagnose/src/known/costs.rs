@@ -28,7 +28,10 @@ fn step_costs<'a>(analysis: &'a Analysis<'_>) -> Vec<Cost<'a>> {
         known,
         seconds,
         goes_s: seconds,
-        most_s: everywhere(analysis, center).max(seconds),
+        most_s: with_side_effects(
+            analysis,
+            everywhere(analysis, center).max(seconds) + backward_of(analysis, center),
+        ),
         in_worker: false,
     };
     let mut found: Vec<Cost> = lines
@@ -49,7 +52,7 @@ fn step_costs<'a>(analysis: &'a Analysis<'_>) -> Vec<Cost<'a>> {
         };
         let mut looped = cost(center, Known::PythonLoopInStep, center.seconds);
         looped.goes_s += backward_of(analysis, center);
-        looped.most_s = looped.most_s.max(looped.goes_s);
+        looped.most_s = looped.most_s.max(with_side_effects(analysis, looped.goes_s));
         match found.iter_mut().find(same) {
             Some(other) if center.seconds >= other.seconds => *other = looped,
             Some(other) if center.seconds >= other.seconds * 0.5 => other.known = Known::PythonLoopInStep,
@@ -119,11 +122,21 @@ fn syncs_per_step(analysis: &Analysis) -> f64 {
     }
 }
 
+/// What is gone leaves caches, memory and the allocator to the rest, which then runs faster, too: up to a tenth more in the programs
+/// whose fix was measured.
+fn with_side_effects(analysis: &Analysis, seconds: f64) -> f64 {
+    let wall_s = analysis.window.as_ref().map_or(0.0, |window| window.wall_s());
+    (seconds * 1.1).min(wall_s * 0.95)
+}
+
 /// The part of backward that belongs to a loop in forward: what the loop launches one by one, backward does again.
 fn backward_of(analysis: &Analysis, center: &Center) -> f64 {
     let Some(account) = &analysis.account else {
         return 0.0;
     };
+    if !center.in_forward {
+        return 0.0;
+    }
     let sum = |keep: &dyn Fn(&Span) -> bool| {
         let kept = account.spans.iter().filter(|span| keep(span));
         kept.map(|span| span.seconds).sum::<f64>()

@@ -95,6 +95,7 @@ pub fn problems_of(data: &RunData) -> Problems {
                 count,
                 message,
                 place,
+                ..
             } if what == "error" => (
                 ProblemKind::Error,
                 message.clone().unwrap_or_else(|| "torch.compile".into()),

@@ -4,8 +4,8 @@ use super::text::job::meters;
 use super::text::{problem_name, problem_place, times};
 use super::{Analysis, Epochs, JobReport, Section};
 use crate::digest::Digest;
-use crate::page::frame::{Frame, theme_button};
-use crate::page::{Options, Writer, data, escape};
+use crate::page::frame::Frame;
+use crate::page::{Markup, Options, Writer, data, markup};
 use crate::ranks::Ranks;
 use flatout_core::{Message, message, units};
 use flatout_telemetry::training_log::{Problems, Times};
@@ -30,30 +30,30 @@ pub fn html(analysis: &Analysis, digest: Option<&Digest>, options: Options) -> S
         Some(digest) => writer.head(digest),
         None => writer.plain_head(&title),
     };
-    body += &analysis
+    body += analysis
         .jobs
         .iter()
         .map(|job| writer.job(job))
-        .collect::<String>();
+        .collect::<Markup>();
     let ranks = Ranks {
         rows: analysis.ranks.clone(),
         notes: Vec::new(),
     };
-    body += &writer.ranks(&ranks);
+    body += writer.ranks(&ranks);
     if let Some(digest) = digest {
-        body += &writer.headline(&digest.figures);
-        body += &writer.time_bar(digest);
-        body += &writer.gpus(&digest.verdict);
-        body += &writer.charts(&digest.charts, &digest.marks);
+        body += writer.headline(&digest.figures);
+        body += writer.time_bar(digest);
+        body += writer.gpus(&digest.verdict);
+        body += writer.charts(&digest.charts, &digest.marks);
         // A GPU log has no steps to judge.
         if digest.info.kind != "import" {
-            body += &writer.findings(&digest.diagnosis);
+            body += writer.findings(&digest.diagnosis);
         }
     }
     for section in &analysis.sections {
-        body += &writer.log(section);
+        body += writer.log(section);
     }
-    body += &writer.notes(&analysis.notes);
+    body += writer.notes(&analysis.notes);
     let (charts, marks) = digest.map(|digest| (&digest.charts[..], &digest.marks)).unzip();
     let frame = Frame {
         title: format!("{title} – flatout"),
@@ -71,67 +71,64 @@ pub fn html(analysis: &Analysis, digest: Option<&Digest>, options: Options) -> S
 }
 
 impl Writer {
-    fn plain_head(&self, title: &str) -> String {
-        let button = if self.pdf_ready {
-            String::new()
-        } else {
-            theme_button(self.language)
-        };
-        format!("<header><div><h1>{}</h1></div>{button}</header>\n", escape(title))
+    fn plain_head(&self, title: &str) -> Markup {
+        markup!(
+            "<header><div><h1>{}</h1></div>{}</header>\n",
+            title,
+            self.theme_button()
+        )
     }
 
-    fn notes(&self, notes: &[Message]) -> String {
-        notes
-            .iter()
-            .map(|note| format!("<p class=\"soft\">{}</p>\n", self.say(note)))
-            .collect()
+    fn notes(&self, notes: &[Message]) -> Markup {
+        notes.iter().map(|note| self.note(note)).collect()
     }
 
-    fn job(&self, report: &JobReport) -> String {
+    fn job(&self, report: &JobReport) -> Markup {
         let account = &report.account;
         let (id, name, state) = (&account.id, &account.name, &account.state);
         let title = message!(en: "Slurm job {id}  {name}  {state}", zh: "Slurm 作业 {id}  {name}  {state}");
-        let mut rows = String::new();
+        let mut rows = Markup::default();
         for (name, used, asked, share) in meters(account) {
             let percent = share.map_or_else(|| "?".to_owned(), units::percent);
             let amounts = message!(en: "{used} of {asked}", zh: "用了 {used}，申请 {asked}");
-            rows += &format!(
-                "<tr><td>{}</td><td class=\"number\"><b>{percent}</b></td><td>{}</td></tr>\n",
+            rows += markup!(
+                "<tr><td>{}</td><td class=\"number\"><b>{}</b></td><td>{}</td></tr>\n",
                 self.say(&name),
+                percent,
                 self.say(&amounts)
             );
         }
-        let table = format!("<div class=\"scroll\"><table>{rows}</table></div>\n");
-        self.section(&title, &(table + &self.notes(&report.notes)))
+        self.section(&title, self.table(rows) + self.notes(&report.notes))
     }
 
     /// What a log says: its epochs, its phases, what went wrong.
-    fn log(&self, section: &Section) -> String {
+    fn log(&self, section: &Section) -> Markup {
         let mut text = self.notes(&section.notes);
         if let Some(epochs) = &section.epochs {
-            text += &format!("<p>{}</p>\n", self.say(&times::summary(epochs)));
-            text += &self.epoch_bars(epochs);
+            text += markup!("<p>{}</p>\n", self.say(&times::summary(epochs)));
+            text += self.epoch_bars(epochs);
         } else if section.kind == "training-log" {
             let unknown = message!(en: "time per epoch: unknown", zh: "每个 epoch 的时间：未知");
-            text += &format!("<p>{}</p>\n", self.say(&unknown));
+            text += markup!("<p>{}</p>\n", self.say(&unknown));
         }
         if let Some(log) = &section.training {
-            text += &self.phases(&log.times);
-            text += &self.problems(&log.problems, section.kind == "record");
+            text += self.phases(&log.times);
+            text += self.problems(&log.problems, section.kind == "record");
         }
         let title = Message::verbatim(section.title.clone());
-        self.section(&title, &text)
+        self.section(&title, text)
     }
 
-    fn phases(&self, times: &Times) -> String {
-        let mut rows = String::new();
+    fn phases(&self, times: &Times) -> Markup {
+        let mut rows = Markup::default();
         for (part, time) in &times.parts {
             let (mean, count) = (units::duration(time.mean_s()), time.count);
             let (sum, max) = (units::duration(time.sum_s), units::duration(time.max_s));
             let detail = message!(en: "{count}×, {sum} together, longest {max}", zh: "{count} 次，共 {sum}，最长 {max}");
-            rows += &format!(
-                "<tr><td>{}</td><td class=\"number\"><b>{mean}</b></td><td class=\"soft\">{}</td></tr>\n",
+            rows += markup!(
+                "<tr><td>{}</td><td class=\"number\"><b>{}</b></td><td class=\"soft\">{}</td></tr>\n",
                 self.say(&times::name(*part)),
+                mean,
                 self.say(&detail)
             );
         }
@@ -139,48 +136,42 @@ impl Writer {
             return rows;
         }
         let title = message!(en: "Time by phase, as the log says", zh: "各阶段时间（按日志所述）");
-        format!(
-            "<h3>{}</h3><div class=\"scroll\"><table>{rows}</table></div>\n",
-            self.say(&title)
-        )
+        markup!("<h3>{}</h3>{}", self.say(&title), self.table(rows))
     }
 
-    fn problems(&self, problems: &Problems, of_record: bool) -> String {
+    fn problems(&self, problems: &Problems, of_record: bool) -> Markup {
         let none = message!(en: "No error, no warning.", zh: "没有错误，也没有警告。");
         if problems.list.is_empty() {
-            return format!("<p class=\"soft\">{}</p>\n", self.say(&none));
+            return self.note(&none);
         }
-        let mut rows = String::new();
+        let mut rows = Markup::default();
         for problem in problems.list.iter().take(MOST_PROBLEMS) {
-            rows += &format!(
+            rows += markup!(
                 "<tr><td><b>{}</b></td><td class=\"soft\">{}</td><td><code>{}</code></td></tr>\n",
                 self.say(&problem_name(problem.kind)),
                 self.say(&problem_place(problem, of_record)),
-                escape(&problem.text)
+                problem.text
             );
         }
         let title = message!(en: "Errors and warnings", zh: "错误与警告");
-        let mut text = format!(
-            "<h3>{}</h3><div class=\"scroll\"><table>{rows}</table></div>\n",
-            self.say(&title)
-        );
+        let mut text = markup!("<h3>{}</h3>{}", self.say(&title), self.table(rows));
         let more = problems.list.len().saturating_sub(MOST_PROBLEMS) as u64 + problems.left_out;
         if more > 0 {
             let more = message!(en: "and {more} more", zh: "以及另外 {more} 个");
-            text += &format!("<p class=\"soft\">{}</p>\n", self.say(&more));
+            text += self.note(&more);
         }
         text
     }
 
     /// Drawn here, so that it is there without the script.
-    fn epoch_bars(&self, epochs: &Epochs) -> String {
+    fn epoch_bars(&self, epochs: &Epochs) -> Markup {
         const WIDTH: f64 = 700.0;
         const BOTTOM: f64 = 140.0;
         let longest = epochs.seconds.max.max(1e-9);
         let group = epochs.all.len().div_ceil(MOST_BARS).max(1);
         let groups: Vec<_> = epochs.all.chunks(group).collect();
         let step = (WIDTH - 24.0) / groups.len().max(1) as f64;
-        let mut svg = String::new();
+        let mut svg = Markup::default();
         let mut labelled = f64::NEG_INFINITY;
         for (index, group) in groups.iter().enumerate() {
             let Some(slowest) = group.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds)) else {
@@ -190,26 +181,37 @@ impl Writer {
             let left = 12.0 + index as f64 * step;
             let (number, time) = (slowest.number, units::duration(slowest.seconds));
             let title = message!(en: "epoch {number}: {time}", zh: "第 {number} 个 epoch：{time}");
-            svg += &format!(
-                "<rect class=\"c0\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\"><title>{}</title></rect>",
+            svg += markup!(
+                "<rect class=\"c0\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}</title></rect>",
+                left,
                 BOTTOM - height,
                 (step * 0.85).max(0.8),
+                height,
                 self.say(&title)
             );
             let middle = left + step * 0.42;
             if middle - labelled > 40.0 {
                 let first = group.first().map_or(number, |epoch| epoch.number);
-                svg += &format!(
-                    "<text class=\"tick\" x=\"{middle:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{first}</text>",
-                    BOTTOM + 18.0
+                svg += markup!(
+                    "<text class=\"tick\" x=\"{:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text>",
+                    middle,
+                    BOTTOM + 18.0,
+                    first
                 );
                 labelled = middle;
             }
         }
         let title = message!(en: "Time per epoch", zh: "每个 epoch 的时间");
-        format!(
-            "<h3>{title}</h3><svg class=\"histogram\" viewBox=\"0 0 {WIDTH} 170\" role=\"img\" aria-label=\"{title}\">{svg}<line class=\"axis\" x1=\"12\" x2=\"688\" y1=\"{BOTTOM}\" y2=\"{BOTTOM}\"/></svg>\n",
-            title = self.say(&title)
+        let title = self.say(&title);
+        markup!(
+            "<h3>{}</h3><svg class=\"histogram\" viewBox=\"0 0 {} 170\" role=\"img\" aria-label=\"{}\">{}\
+             <line class=\"axis\" x1=\"12\" x2=\"688\" y1=\"{}\" y2=\"{}\"/></svg>\n",
+            title,
+            WIDTH,
+            title,
+            svg,
+            BOTTOM,
+            BOTTOM
         )
     }
 }

@@ -1,12 +1,13 @@
 //! A comparison as a page of the report's kind: the table, the findings, the settings, the curves over each other.
 
-use super::change::Outcome;
-use super::text::fate;
+use super::change;
+use super::text::{fate, number};
 use super::{Comparison, Row};
 use crate::digest::Digest;
 use crate::digest::charts::{Chart, Curve};
 use crate::digest::marks::Marks;
-use crate::page::{Options, Writer, data, escape, frame};
+use crate::page::{Markup, Options, Writer, data, frame, markup};
+use flatout_compare::Outcome;
 use flatout_core::{Message, message, units};
 
 pub fn html(comparison: &Comparison, digests: &[Digest], options: Options) -> String {
@@ -16,33 +17,28 @@ pub fn html(comparison: &Comparison, digests: &[Digest], options: Options) -> St
     };
     let names: Vec<&str> = comparison.runs.iter().map(|run| run.name.as_str()).collect();
     let title = names.join(" → ");
-    let button = if options.pdf_ready {
-        String::new()
-    } else {
-        frame::theme_button(options.language)
-    };
-    let mut body = format!("<header><div><h1>{}</h1>\n", escape(&title));
+    let mut body = markup!("<header><div><h1>{}</h1>\n", title);
     for (run, digest) in comparison.runs.iter().zip(digests) {
         let about = crate::words::about_run(&digest.info, digest.length_s);
-        body += &format!(
+        body += markup!(
             "<p><b>{}</b> {} <span class=\"soft\">{}</span></p>\n",
             run.letter,
-            escape(&run.name),
+            run.name,
             writer.say(&about)
         );
     }
-    body += &format!("</div>{button}</header>\n");
-    body += &writer.compared(comparison);
+    body += markup!("</div>{}</header>\n", writer.theme_button());
+    body += writer.compared(comparison);
     let charts = overlaid(comparison, digests);
     let length_s = digests
         .iter()
         .filter_map(|digest| digest.length_s)
         .fold(0.0, f64::max);
-    body += &writer.charts(&charts, &Marks::default());
-    body += &writer.fates(comparison);
-    body += &writer.differing(comparison);
+    body += writer.charts(&charts, &Marks::default());
+    body += writer.fates(comparison);
+    body += writer.differing(comparison);
     for note in &comparison.notes {
-        body += &format!("<p class=\"soft\">{}</p>\n", writer.say(note));
+        body += writer.note(note);
     }
     frame::Frame {
         title: format!("{title} – flatout"),
@@ -78,40 +74,42 @@ fn overlaid(comparison: &Comparison, digests: &[Digest]) -> Vec<Chart> {
 }
 
 impl Writer {
-    fn compared(&self, comparison: &Comparison) -> String {
-        let mut rows = String::from("<tr><th></th>");
+    fn compared(&self, comparison: &Comparison) -> Markup {
+        let mut rows = markup!("<tr><th></th>");
         for run in &comparison.runs {
-            rows += &format!("<th class=\"number\">{}</th>", run.letter);
+            rows += markup!("<th class=\"number\">{}</th>", run.letter);
         }
         let change = message!(en: "change against A", zh: "相对 A 的变化");
-        rows += &format!("<th>{}</th></tr>\n", self.say(&change));
+        rows += markup!("<th>{}</th></tr>\n", self.say(&change));
         for row in &comparison.figures {
-            rows += &format!("<tr><td>{}</td>", self.say(&row.name));
+            rows += markup!("<tr><td>{}</td>", self.say(&row.name));
             for value in &row.values {
                 let value = value
                     .as_ref()
                     .map_or_else(|| "?".to_owned(), |figure| row.unit.show(figure.mean));
-                rows += &format!("<td class=\"number\"><b>{value}</b></td>");
+                rows += markup!("<td class=\"number\"><b>{}</b></td>", value);
             }
-            rows += &format!("<td>{}</td></tr>\n", self.changes(row, comparison));
+            rows += markup!("<td>{}</td></tr>\n", self.changes(row, comparison));
         }
         if let Some(loss) = &comparison.loss {
             let samples = units::count(loss.samples);
             let name = message!(en: "loss after {samples} samples", zh: "{samples} 个样本之后的损失");
-            rows += &format!("<tr><td>{}</td>", self.say(&name));
+            rows += markup!("<tr><td>{}</td>", self.say(&name));
             for loss in &loss.losses {
                 let loss = loss.map_or_else(|| "?".to_owned(), |loss| format!("{loss:.4}"));
-                rows += &format!("<td class=\"number\"><b>{loss}</b></td>");
+                rows += markup!("<td class=\"number\"><b>{}</b></td>", loss);
             }
-            rows += "<td></td></tr>\n";
+            rows += markup!("<td></td></tr>\n");
         }
-        let table = format!("<div class=\"scroll\"><table>{rows}</table></div>\n");
-        self.section(&message!(en: "Before and after", zh: "前后对比"), &table)
+        self.section(
+            &message!(en: "Before and after", zh: "前后对比"),
+            self.table(rows),
+        )
     }
 
-    fn changes(&self, row: &Row, comparison: &Comparison) -> String {
+    fn changes(&self, row: &Row, comparison: &Comparison) -> Markup {
         let several = comparison.runs.len() > 2;
-        let mut text = String::new();
+        let mut text = Markup::default();
         for (change, run) in row.changes.iter().zip(&comparison.runs) {
             let Some(change) = change else { continue };
             let class = match change.outcome {
@@ -119,27 +117,29 @@ impl Writer {
                 Outcome::Worse => "worse",
                 _ => "soft",
             };
-            let word = self.say(&change.outcome.name());
+            let outcome = change.outcome.name();
+            let word = self.say(&outcome);
             let name = if several {
                 format!("{} ", run.letter)
             } else {
                 String::new()
             };
             let said = if change.outcome == Outcome::Noise {
-                word
+                markup!("{}", word)
             } else {
-                let interval = change
-                    .show_interval(row.unit)
-                    .map_or_else(String::new, |interval| format!(" <small>({interval})</small>"));
-                format!("<b>{}</b>{interval} {word}", change.show(row.unit))
+                let interval = change::show_interval(change, row.unit)
+                    .map_or_else(Markup::default, |interval| {
+                        markup!(" <small>({})</small>", interval)
+                    });
+                markup!("<b>{}</b>{} {}", change::show(change, row.unit), interval, word)
             };
-            text += &format!("<p class=\"{class}\">{name}{said}</p>");
+            text += markup!("<p class=\"{}\">{}{}</p>", class, name, said);
         }
         text
     }
 
-    fn fates(&self, comparison: &Comparison) -> String {
-        let lines: String = comparison
+    fn fates(&self, comparison: &Comparison) -> Markup {
+        let lines: Markup = comparison
             .findings
             .iter()
             .map(|row| {
@@ -149,43 +149,45 @@ impl Writer {
                     super::Fate::New => "to-do",
                     _ => "unknown",
                 };
-                format!(
-                    "<li class=\"{class}\"><b>{sign}</b><span>{}: {} <code class=\"soft\">{}</code></span></li>\n",
+                markup!(
+                    "<li class=\"{}\"><b>{}</b><span>{}: {}{} <code class=\"soft\">{}</code></span></li>\n",
+                    class,
+                    sign,
                     self.say(&word),
+                    number(row, self.language),
                     self.say(&row.title),
-                    escape(&row.rule)
+                    row.rule
                 )
             })
             .collect();
         if lines.is_empty() {
-            return String::new();
+            return Markup::default();
         }
         self.section(
             &message!(en: "Findings", zh: "诊断结论"),
-            &format!("<ul class=\"checklist\">\n{lines}</ul>\n"),
+            markup!("<ul class=\"checklist\">\n{}</ul>\n", lines),
         )
     }
 
-    fn differing(&self, comparison: &Comparison) -> String {
+    fn differing(&self, comparison: &Comparison) -> Markup {
         if comparison.settings.is_empty() {
-            return String::new();
+            return Markup::default();
         }
-        let mut rows = String::from("<tr><th></th>");
+        let mut rows = markup!("<tr><th></th>");
         for run in &comparison.runs {
-            rows += &format!("<th>{}</th>", run.letter);
+            rows += markup!("<th>{}</th>", run.letter);
         }
-        rows += "</tr>\n";
+        rows += markup!("</tr>\n");
         for row in &comparison.settings {
-            rows += &format!("<tr><td>{}</td>", escape(&row.setting));
+            rows += markup!("<tr><td>{}</td>", row.setting);
             for value in &row.values {
-                rows += &format!(
-                    "<td><code>{}</code></td>",
-                    escape(value.as_deref().unwrap_or("–"))
-                );
+                rows += markup!("<td><code>{}</code></td>", value.as_deref().unwrap_or("–"));
             }
-            rows += "</tr>\n";
+            rows += markup!("</tr>\n");
         }
-        let table = format!("<div class=\"scroll\"><table class=\"settings\">{rows}</table></div>\n");
-        self.section(&message!(en: "Settings that differ", zh: "不同的设置"), &table)
+        self.section(
+            &message!(en: "Settings that differ", zh: "不同的设置"),
+            self.settings_table(rows),
+        )
     }
 }

@@ -1,9 +1,10 @@
 //! A comparison as Markdown, for a pull request.
 
-use super::change::Outcome;
-use super::text::fate;
+use super::change;
+use super::text::{fate, number};
 use super::{Comparison, Row};
 use crate::markdown::{code, escape};
+use flatout_compare::Outcome;
 use flatout_core::{Language, Message, message, units};
 
 pub fn markdown(comparison: &Comparison, language: Language) -> String {
@@ -52,8 +53,9 @@ pub fn markdown(comparison: &Comparison, language: Language) -> String {
         for row in &comparison.findings {
             let (sign, word, _) = fate(row.fate);
             text += &format!(
-                "- {sign} {}: {} ({})\n",
+                "- {sign} {}: {}{} ({})\n",
                 say(&word),
+                escape(&number(row, language)),
                 say(&row.title),
                 code(&row.rule)
             );
@@ -94,10 +96,9 @@ fn changes(row: &Row, comparison: &Comparison, language: Language) -> String {
             let text = if change.outcome == Outcome::Noise {
                 word.to_owned()
             } else {
-                let interval = change
-                    .show_interval(row.unit)
+                let interval = change::show_interval(change, row.unit)
                     .map_or_else(String::new, |interval| format!(" ({interval})"));
-                format!("**{}**{interval} {word}", change.show(row.unit))
+                format!("**{}**{interval} {word}", change::show(change, row.unit))
             };
             Some(if several {
                 format!("{}: {text}", run.letter)

@@ -1,6 +1,7 @@
 use super::*;
 use crate::page::Options;
 use crate::testing;
+use flatout_compare::Outcome;
 use flatout_core::Language;
 use flatout_telemetry::record::RunData;
 use serde_json::json;
@@ -25,7 +26,7 @@ fn faster_is_better_and_its_cause_is_gone() {
     let comparison = Comparison::of(&runs);
     let rate = comparison.figure("samples_per_s").unwrap();
     let change = rate.changes[1].unwrap();
-    assert_eq!(change.outcome, change::Outcome::Better);
+    assert_eq!(change.outcome, Outcome::Better);
     assert!((change.factor.unwrap() - 3.7).abs() < 0.2, "{change:?}");
     let gone: Vec<&str> = comparison
         .findings
@@ -40,6 +41,7 @@ fn faster_is_better_and_its_cause_is_gone() {
     );
     let text = text::text(&comparison, Language::English, 80, false);
     assert!(text.contains("better") && text.contains("✓ gone"), "{text}");
+    assert!(text.contains("% → –"), "{text}");
     assert!(
         text.lines().all(|line| crate::text::width::width(line) <= 80),
         "{text}"
@@ -72,24 +74,27 @@ fn the_same_run_twice_differs_in_nothing() {
     for row in &comparison.figures {
         let change = row.changes[1].unwrap();
         assert!(
-            matches!(change.outcome, change::Outcome::Noise | change::Outcome::Untold),
+            matches!(change.outcome, Outcome::Noise | Outcome::Untold),
             "{row:?}"
         );
     }
     assert!(comparison.settings.is_empty());
-    let limit = limit::Limit { slower: 0.0 };
-    assert!(limit.broken_by(&comparison).unwrap().is_empty());
+    let limit = Limit::Slower(0.0);
+    assert!(comparison.broken(limit).unwrap().is_empty());
 }
 
 #[test]
 fn a_limit_is_broken_by_a_slower_run_only() {
-    let limit = limit::Limit { slower: 0.03 };
+    let limit = Limit::Slower(0.03);
     let slower = Comparison::of(&[run("a", 0.0, 4), run("b", 0.6, 1)]);
-    assert_eq!(limit.broken_by(&slower).unwrap()[0].0, "B");
+    assert_eq!(slower.broken(limit).unwrap()[0].0, "B");
     let faster = Comparison::of(&[run("a", 0.6, 1), run("b", 0.0, 4)]);
-    assert!(limit.broken_by(&faster).unwrap().is_empty());
+    assert!(faster.broken(limit).unwrap().is_empty());
+    let quarter = Limit::Faster(0.25);
+    assert!(faster.broken(quarter).unwrap().is_empty());
+    assert_eq!(slower.broken(quarter).unwrap()[0].0, "B");
     let empty = Comparison::of(&[run("a", 0.6, 1), Digest::of(RunData::default())]);
-    assert!(limit.broken_by(&empty).is_err());
+    assert!(empty.broken(limit).is_err());
 }
 
 #[test]
@@ -102,8 +107,8 @@ fn the_time_of_a_batch_is_not_judged_when_batches_differ() {
     }
     let comparison = Comparison::of(&[small, Digest::of(data)]);
     let outcome = |key: &str| comparison.figure(key).unwrap().changes[1].unwrap().outcome;
-    assert_eq!(outcome("samples_per_s"), change::Outcome::Better);
-    assert_eq!(outcome("step_ms"), change::Outcome::Changed);
+    assert_eq!(outcome("samples_per_s"), Outcome::Better);
+    assert_eq!(outcome("step_ms"), Outcome::Changed);
     assert!(
         comparison
             .notes

@@ -1,9 +1,10 @@
 //! A comparison for the terminal.
 
-use super::change::Outcome;
-use super::{Comparison, Fate, Row};
+use super::change;
+use super::{Comparison, Fate, FindingRow, Row};
 use crate::text::width::{cut, printable, wrap};
 use crate::text::{Align, Paint, Table, Tone};
+use flatout_compare::Outcome;
 use flatout_core::{Language, Message, message, units};
 
 /// More settings than this are counted only; `--json` has them all.
@@ -88,7 +89,7 @@ impl Page {
                         (format!("{value} ≈"), Some(Tone::Quiet))
                     }
                     Some(change) => (
-                        format!("{value} ({})", change.show(row.unit)),
+                        format!("{value} ({})", change::show(change, row.unit)),
                         tone(change.outcome),
                     ),
                 }
@@ -142,11 +143,10 @@ impl Page {
         if change.outcome == Outcome::Noise {
             return ("≈".to_owned(), word, Some(Tone::Quiet));
         }
-        let interval = change
-            .show_interval(row.unit)
+        let interval = change::show_interval(change, row.unit)
             .map_or_else(String::new, |interval| format!(" ({interval})"));
         (
-            change.show(row.unit),
+            change::show(change, row.unit),
             format!("{word}{interval}"),
             tone(change.outcome),
         )
@@ -180,7 +180,12 @@ impl Page {
             let mark = format!("{sign} {}", self.say(&word));
             let mark = crate::text::width::pad(&mark, 15);
             let indent = crate::text::width::width(&mark) + 2;
-            let title = format!("{}  [{}]", row.title.get(self.language), row.rule);
+            let title = format!(
+                "{}{}  [{}]",
+                number(row, self.language),
+                row.title.get(self.language),
+                row.rule
+            );
             let lines = wrap(&title, self.width.saturating_sub(indent).max(20));
             text += &format!(
                 "  {}{}\n",
@@ -234,6 +239,23 @@ fn tone(outcome: Outcome) -> Option<Tone> {
         Outcome::Better => Some(Tone::Good),
         Outcome::Worse => Some(Tone::Bad),
         _ => None,
+    }
+}
+
+/// `28.7% → 57.9%, worse: `
+pub(super) fn number(row: &FindingRow, language: Language) -> String {
+    let Some(number) = &row.number else {
+        return String::new();
+    };
+    let word = number.outcome.map(|outcome| match outcome {
+        Outcome::Noise => message!(en: "unchanged", zh: "未变"),
+        other => other.name(),
+    });
+    match (word, language) {
+        (Some(word), Language::Chinese) => format!("{}，{}：", number.show(), word.zh),
+        (None, Language::Chinese) => format!("{}：", number.show()),
+        (Some(word), _) => format!("{}, {}: ", number.show(), word.en),
+        (None, _) => format!("{}: ", number.show()),
     }
 }
 

@@ -1,6 +1,9 @@
 //! The headline: a few figures that say how the run went, each with the interval that its own blocks of time give.
 
-use flatout_core::stats::{Interval, Summary, mean};
+use flatout_compare::Estimate;
+use flatout_compare::estimate::BLOCKS;
+use flatout_compare::throughput::{pairs, samples_per_s, steps_per_s};
+use flatout_core::stats::{Summary, mean};
 use flatout_core::{Message, message, units};
 use flatout_diagnose::Analysis;
 use flatout_diagnose::verdict::utilisation_of_tick;
@@ -45,10 +48,32 @@ pub struct Figure {
     pub higher_is_better: Option<bool>,
 }
 
-/// Time is cut into so many blocks: each long enough to hold an evaluation or two, enough of them for an interval.
-const BLOCKS: usize = 20;
-/// Fewer blocks give no interval worth showing.
-const BLOCKS_NEEDED: usize = 4;
+impl Figure {
+    fn new(
+        key: &'static str,
+        name: Message,
+        unit: Unit,
+        measured: Estimate,
+        higher_is_better: Option<bool>,
+    ) -> Self {
+        Self {
+            key,
+            name,
+            unit,
+            mean: measured.mean,
+            interval: measured.interval,
+            std: None,
+            higher_is_better,
+        }
+    }
+
+    pub fn estimate(&self) -> Estimate {
+        Estimate {
+            mean: self.mean,
+            interval: self.interval,
+        }
+    }
+}
 
 /// What could be measured; the rest is absent, not zero.
 pub fn of(analysis: &Analysis) -> Vec<Figure> {
@@ -63,64 +88,45 @@ fn steps(analysis: &Analysis) -> Vec<Figure> {
     let Some(window) = &analysis.window else {
         return Vec::new();
     };
-    let (start_s, end_s) = window.range();
-    let ticks: Vec<&StepTick> = analysis
-        .data
-        .steps
-        .iter()
-        .filter(|tick| tick.t > start_s && tick.t <= end_s)
-        .collect();
-    let wall_s = window.wall_s();
     let mut figures = Vec::new();
-    if let Some(samples) = window.samples.filter(|samples| *samples > 0) {
-        figures.push(Figure {
-            key: "samples_per_s",
-            name: message!(en: "samples a second", zh: "样本/秒"),
-            unit: Unit::PerSecond,
-            mean: samples as f64 / wall_s,
-            interval: ratio_interval(
-                &ticks,
-                samples as f64 / wall_s,
-                |tick| tick.samples.unwrap_or(0) as f64,
-                |tick| tick.dt,
-            ),
-            std: None,
-            higher_is_better: Some(true),
-        });
-    }
     let steps = |tick: &StepTick| tick.steps as f64;
-    figures.push(Figure {
-        key: "steps_per_s",
-        name: message!(en: "iterations a second", zh: "迭代/秒"),
-        unit: Unit::PerSecond,
-        mean: window.steps as f64 / wall_s,
-        interval: ratio_interval(&ticks, window.steps as f64 / wall_s, steps, |tick| tick.dt),
-        std: None,
-        higher_is_better: Some(true),
-    });
-    figures.push(Figure {
-        key: "step_ms",
-        name: message!(en: "a batch", zh: "每个 batch"),
-        unit: Unit::Milliseconds,
-        mean: window.step_ms(),
-        interval: ratio_interval(&ticks, window.step_ms(), |tick| tick.dt * 1e3, steps),
-        std: None,
-        higher_is_better: Some(false),
-    });
-    figures.push(Figure {
-        key: "data_wait_ms",
-        name: message!(en: "of it waiting for data", zh: "其中等待数据"),
-        unit: Unit::Milliseconds,
-        mean: window.ms_per_step(Phase::Data),
-        interval: ratio_interval(
-            &ticks,
-            window.ms_per_step(Phase::Data),
-            |tick| tick.phase_ms(Phase::Data),
-            steps,
-        ),
-        std: None,
-        higher_is_better: Some(false),
-    });
+    let per_step = |mean: f64, part: &dyn Fn(&StepTick) -> f64| {
+        Estimate::of_quotient(mean, &pairs(analysis, |tick| (part(tick), steps(tick))))
+    };
+    if let Some(rate) = samples_per_s(analysis) {
+        figures.push(Figure::new(
+            "samples_per_s",
+            message!(en: "samples a second", zh: "样本/秒"),
+            Unit::PerSecond,
+            rate,
+            Some(true),
+        ));
+    }
+    if let Some(rate) = steps_per_s(analysis) {
+        figures.push(Figure::new(
+            "steps_per_s",
+            message!(en: "iterations a second", zh: "迭代/秒"),
+            Unit::PerSecond,
+            rate,
+            Some(true),
+        ));
+    }
+    figures.push(Figure::new(
+        "step_ms",
+        message!(en: "a batch", zh: "每个 batch"),
+        Unit::Milliseconds,
+        per_step(window.step_ms(), &|tick| tick.dt * 1e3),
+        Some(false),
+    ));
+    figures.push(Figure::new(
+        "data_wait_ms",
+        message!(en: "of it waiting for data", zh: "其中等待数据"),
+        Unit::Milliseconds,
+        per_step(window.ms_per_step(Phase::Data), &|tick| {
+            tick.phase_ms(Phase::Data)
+        }),
+        Some(false),
+    ));
     figures
 }
 
@@ -142,18 +148,14 @@ fn epoch(analysis: &Analysis) -> Option<Figure> {
     if seconds.len() > 1 {
         seconds.remove(0);
     }
-    (!seconds.is_empty()).then(|| Figure {
-        key: "epoch_s",
-        name: message!(en: "an epoch", zh: "每个 epoch"),
-        unit: Unit::Seconds,
-        mean: mean(&seconds),
-        interval: if seconds.len() >= BLOCKS_NEEDED {
-            interval(&seconds)
-        } else {
-            None
-        },
-        std: None,
-        higher_is_better: Some(false),
+    (!seconds.is_empty()).then(|| {
+        Figure::new(
+            "epoch_s",
+            message!(en: "an epoch", zh: "每个 epoch"),
+            Unit::Seconds,
+            Estimate::of_values(&seconds),
+            Some(false),
+        )
     })
 }
 
@@ -226,42 +228,12 @@ fn of_ticks(
         name,
         unit: Unit::Share,
         mean: summary.mean,
-        interval: interval(&means).map(|(low, high)| (low.max(0.0), high.min(1.0))),
+        interval: Estimate::of_values(&means)
+            .interval
+            .map(|(low, high)| (low, high.min(1.0))),
         std: (summary.count > 1).then_some(summary.std),
         higher_is_better,
     })
-}
-
-/// The 95% interval of Σ`part` / Σ`whole`, from [`BLOCKS`] stretches of ticks. Neighbouring ticks are not independent (an
-/// evaluation falls into one of them), blocks nearly are. A ratio of sums has the variance of its residuals.
-fn ratio_interval(
-    ticks: &[&StepTick],
-    ratio: f64,
-    part: impl Fn(&StepTick) -> f64,
-    whole: impl Fn(&StepTick) -> f64,
-) -> Option<(f64, f64)> {
-    let size = ticks.len().div_ceil(BLOCKS).max(1);
-    let (mut residuals, mut wholes) = (Vec::new(), Vec::new());
-    for block in ticks.chunks_exact(size) {
-        let whole: f64 = block.iter().map(|tick| whole(tick)).sum();
-        let part: f64 = block.iter().map(|tick| part(tick)).sum();
-        residuals.push(part - ratio * whole);
-        wholes.push(whole);
-    }
-    let usual = mean(&wholes);
-    if residuals.len() < BLOCKS_NEEDED || usual.is_nan() || usual <= 0.0 {
-        return None;
-    }
-    let interval = Interval::of(&residuals)?;
-    let half = (interval.high - interval.low) / 2.0 / usual;
-    Some(((ratio - half).max(0.0), ratio + half))
-}
-
-fn interval(values: &[f64]) -> Option<(f64, f64)> {
-    if values.len() < BLOCKS_NEEDED {
-        return None;
-    }
-    Interval::of(values).map(|interval| (interval.low.max(0.0), interval.high))
 }
 
 #[cfg(test)]

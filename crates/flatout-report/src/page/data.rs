@@ -1,12 +1,23 @@
 //! The charts as the script reads them: equal buckets, numbers of four digits.
 
-use super::escape::json_for_script;
+use super::escape::ScriptData;
 use crate::digest::charts::{Chart, Curve};
 use crate::digest::marks::{Marks, Span};
 use flatout_core::{Language, message};
 use serde_json::{Value, json};
 
-pub(crate) fn json(charts: &[Chart], marks: &Marks, length_s: f64, language: Language) -> String {
+pub(crate) fn json(charts: &[Chart], marks: &Marks, length_s: f64, language: Language) -> ScriptData {
+    with_drawings(charts, marks, length_s, language, Value::Null)
+}
+
+/// The same with boxes to draw.
+pub(crate) fn with_drawings(
+    charts: &[Chart],
+    marks: &Marks,
+    length_s: f64,
+    language: Language,
+    drawings: Value,
+) -> ScriptData {
     let charts: Vec<Value> = charts
         .iter()
         .map(|chart| {
@@ -31,10 +42,11 @@ pub(crate) fn json(charts: &[Chart], marks: &Marks, length_s: f64, language: Lan
         .map(|(t, number)| json!([short(*t), number]))
         .collect();
     let whole = message!(en: "Show the whole run", zh: "显示整个运行");
-    json_for_script(&json!({
+    ScriptData::new(&json!({
         "end": if length_s > 0.0 { length_s } else { 1.0 },
         "charts": charts,
         "marks": { "epochs": epochs, "evals": spans(&marks.evals), "checkpoints": spans(&marks.checkpoints) },
+        "drawings": drawings,
         "words": { "whole": whole.get(language) },
     }))
 }

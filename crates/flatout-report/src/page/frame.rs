@@ -1,71 +1,75 @@
 //! The document around the parts: policy, style, theme, script.
 
-use super::escape::escape;
-use super::made_by;
-use flatout_core::{Language, message};
+use super::escape::ScriptData;
+use super::{Markup, made_by, markup};
+use flatout_core::Language;
 use sha2::{Digest as _, Sha256};
 
 const STYLE: &str = include_str!("style.css");
 const DARK: &str = include_str!("dark.css");
-const SCRIPT: &str = include_str!("charts.js");
+const SCRIPT: &str = concat!(include_str!("charts.js"), include_str!("steps.js"));
 
 pub(crate) struct Frame {
     pub title: String,
-    /// HTML.
-    pub body: String,
-    /// JSON that may stand in a script block.
-    pub data: String,
+    pub body: Markup,
+    pub data: ScriptData,
     pub language: Language,
     pub pdf_ready: bool,
 }
 
 impl Frame {
-    pub fn html(&self) -> String {
+    pub fn html(self) -> String {
         let style = self.style();
-        let policy = format!(
+        let policy = markup!(
             "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'",
-            hash(&style),
+            hash(&style.concat()),
             hash(SCRIPT)
         );
-        let theme = if self.pdf_ready {
-            " data-theme=\"light\""
-        } else {
-            ""
-        };
-        format!(
-            "<!doctype html>\n<html lang=\"{tag}\"{theme}>\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
-             <meta name=\"generator\" content=\"flatout\">\n<title>{title}</title>\n<style>{style}</style>\n</head>\n\
-             <body>\n<main>\n{body}<footer><p>{footer}</p></footer>\n</main>\n\
-             <script type=\"application/json\" id=\"data\">{data}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
-            tag = self.language.tag(),
-            title = escape(&self.title),
-            body = self.body,
-            footer = escape(made_by().get(self.language)),
-            data = self.data,
-        )
+        let page = self.root()
+            + markup!(
+                "\n<head>\n<meta charset=\"utf-8\">\n\
+                 <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+                 <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
+                 <meta name=\"generator\" content=\"flatout\">\n<title>{}</title>\n{}</head>\n",
+                policy,
+                self.title,
+                Markup::style(&style)
+            )
+            + markup!(
+                "<body>\n<main>\n{}<footer><p>{}</p></footer>\n</main>\n{}{}</body>\n</html>\n",
+                self.body,
+                made_by().get(self.language),
+                Markup::data(&self.data),
+                Markup::script(SCRIPT)
+            );
+        page.into_string()
+    }
+
+    fn root(&self) -> Markup {
+        let language = self.language.tag();
+        if self.pdf_ready {
+            return markup!(
+                "<!doctype html>\n<html lang=\"{}\" data-theme=\"light\">",
+                language
+            );
+        }
+        markup!("<!doctype html>\n<html lang=\"{}\">", language)
     }
 
     /// Dark by the system's wish or by the button, on the screen only: paper is white.
-    fn style(&self) -> String {
+    fn style(&self) -> Vec<&'static str> {
         if self.pdf_ready {
-            return STYLE.to_owned();
+            return vec![STYLE];
         }
-        format!(
-            "{STYLE}@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme=\"light\"]) {{ {DARK} }} }}\n\
-             @media screen {{ :root[data-theme=\"dark\"] {{ {DARK} }} }}\n"
-        )
+        vec![
+            STYLE,
+            "@media screen and (prefers-color-scheme: dark) { :root:not([data-theme=\"light\"]) { ",
+            DARK,
+            " } }\n@media screen { :root[data-theme=\"dark\"] { ",
+            DARK,
+            " } }\n",
+        ]
     }
-}
-
-/// The button that goes from light to dark and back.
-pub(crate) fn theme_button(language: Language) -> String {
-    let name = message!(en: "Light / dark", zh: "浅色 / 深色");
-    format!(
-        "<button id=\"theme\" type=\"button\">{}</button>",
-        name.get(language)
-    )
 }
 
 /// As a content security policy wants it: `sha256-…`.

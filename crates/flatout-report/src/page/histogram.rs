@@ -1,6 +1,6 @@
 //! How long steps take: a histogram with logarithmic buckets, drawn here, so that it is there without the script.
 
-use super::Writer;
+use super::{Markup, Writer, markup};
 use flatout_core::histogram::Histogram;
 use flatout_core::{message, units};
 
@@ -13,46 +13,57 @@ const LEFT: f64 = 12.0;
 const BUCKET_RATIO: f64 = 1.090_507_732_665_257_7;
 
 impl Writer {
-    pub(crate) fn distribution(&self, histogram: &Histogram) -> String {
+    pub(crate) fn distribution(&self, histogram: &Histogram) -> Markup {
         let bars: Vec<(f64, u64)> = histogram.bars_ms().filter(|(_, count)| *count > 0).collect();
         let (Some(first), Some(last)) = (bars.first(), bars.last()) else {
-            return String::new();
+            return Markup::default();
         };
         let (low, high) = (first.0.ln() - BUCKET_RATIO.ln(), last.0.ln() + BUCKET_RATIO.ln());
         let x = |ms: f64| LEFT + (ms.ln() - low) / (high - low) * (WIDTH - 2.0 * LEFT);
         let most = bars.iter().map(|(_, count)| *count).max().unwrap_or(1) as f64;
         let steps = histogram.count();
-        let mut svg = String::new();
+        let mut svg = Markup::default();
         for (ms, count) in &bars {
             let (left, right) = (x(ms / BUCKET_RATIO.sqrt()), x(ms * BUCKET_RATIO.sqrt()));
             let height = (*count as f64 / most * (BOTTOM - TOP)).max(1.0);
             let time = units::duration(ms / 1e3);
             let title = message!(en: "{time}: {count} steps", zh: "{time}：{count} 步");
-            svg += &format!(
-                "<rect class=\"c0\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\"><title>{}</title></rect>",
+            svg += markup!(
+                "<rect class=\"c0\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}</title></rect>",
+                left,
                 BOTTOM - height,
                 (right - left - 0.6).max(0.8),
+                height,
                 self.say(&title)
             );
         }
-        svg += &format!(
-            "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{:.0}\" y1=\"{BOTTOM}\" y2=\"{BOTTOM}\"/>",
-            WIDTH - LEFT
+        svg += markup!(
+            "<line class=\"axis\" x1=\"{}\" x2=\"{:.0}\" y1=\"{}\" y2=\"{}\"/>",
+            LEFT,
+            WIDTH - LEFT,
+            BOTTOM,
+            BOTTOM
         );
-        svg += &ticks(low.exp(), high.exp(), x);
+        svg += ticks(low.exp(), high.exp(), x);
         let mut said = Vec::new();
         let mut labelled = f64::NEG_INFINITY;
         for (name, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
             if let Some(ms) = histogram.quantile_ms(share) {
                 let at = x(ms);
-                svg += &format!(
-                    "<line class=\"quantile\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{BOTTOM}\"/>"
+                svg += markup!(
+                    "<line class=\"quantile\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{}\" y2=\"{}\"/>",
+                    at,
+                    at,
+                    TOP,
+                    BOTTOM
                 );
                 // Quantiles that nearly coincide would write over each other.
                 if at - labelled > 50.0 {
-                    svg += &format!(
-                        "<text class=\"tick\" x=\"{at:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{name}</text>",
-                        TOP - 6.0
+                    svg += markup!(
+                        "<text class=\"tick\" x=\"{:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text>",
+                        at,
+                        TOP - 6.0,
+                        name
                     );
                     labelled = at;
                 }
@@ -61,23 +72,27 @@ impl Writer {
         }
         let said = said.join(" · ");
         let line = message!(en: "{steps} steps: {said}", zh: "共 {steps} 步：{said}");
-        let body = format!(
-            "<p class=\"soft\">{line}</p>\n<svg class=\"histogram\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{line}\">{svg}</svg>\n",
-            line = self.say(&line)
-        );
-        self.section(&message!(en: "How long a step takes", zh: "单步耗时分布"), &body)
+        let body = self.note(&line)
+            + markup!(
+                "<svg class=\"histogram\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}</svg>\n",
+                WIDTH,
+                HEIGHT,
+                self.say(&line),
+                svg
+            );
+        self.section(&message!(en: "How long a step takes", zh: "单步耗时分布"), body)
     }
 }
 
 /// 1, 2, 5 of every decade; with more than a few decades the ones only.
-fn ticks(low_ms: f64, high_ms: f64, x: impl Fn(f64) -> f64) -> String {
+fn ticks(low_ms: f64, high_ms: f64, x: impl Fn(f64) -> f64) -> Markup {
     let decades = (high_ms / low_ms).log10();
     let steps: &[f64] = match decades {
         narrow if narrow < 0.6 => &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
         middle if middle < 3.0 => &[1.0, 2.0, 5.0],
         _ => &[1.0],
     };
-    let mut text = String::new();
+    let mut text = Markup::default();
     let mut last = f64::NEG_INFINITY;
     for power in low_ms.log10().floor() as i32..=high_ms.log10().ceil() as i32 {
         for step in steps {
@@ -86,8 +101,9 @@ fn ticks(low_ms: f64, high_ms: f64, x: impl Fn(f64) -> f64) -> String {
                 continue;
             }
             last = x(ms);
-            text += &format!(
-                "<text class=\"tick\" x=\"{last:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text>",
+            text += markup!(
+                "<text class=\"tick\" x=\"{:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text>",
+                last,
                 BOTTOM + 18.0,
                 units::duration(ms / 1e3)
             );

@@ -1,14 +1,14 @@
 //! Each GPU in a row.
 
-use super::{Writer, escape};
+use super::{Markup, Writer, markup};
 use crate::text::throttle_name;
 use flatout_core::{Message, message, units};
 use flatout_diagnose::verdict::{GpuVerdict, Verdict};
 
 impl Writer {
-    pub(crate) fn gpus(&self, verdict: &Verdict) -> String {
+    pub(crate) fn gpus(&self, verdict: &Verdict) -> Markup {
         if verdict.gpus.is_empty() {
-            return String::new();
+            return Markup::default();
         }
         let head = [
             Message::verbatim("GPU"),
@@ -24,31 +24,30 @@ impl Writer {
         let mut rows = self.header_row(&head, 1);
         for (index, gpu) in &verdict.gpus {
             let name = gpu.name.as_deref().unwrap_or("");
-            rows += &format!(
-                "<tr><td>{index} {}</td>",
-                escape(name.trim_start_matches("NVIDIA "))
-            );
+            rows += markup!("<tr><td>{} {}</td>", *index, name.trim_start_matches("NVIDIA "));
             for cell in numbers(gpu) {
-                rows += &format!("<td class=\"number\">{cell}</td>");
+                rows += markup!("<td class=\"number\">{}</td>", cell);
             }
-            rows += &format!("<td>{}</td></tr>\n", self.throttled(gpu));
+            rows += markup!("<td>{}</td></tr>\n", self.throttled(gpu));
         }
-        let table = format!("<div class=\"scroll\"><table>{rows}</table></div>\n");
-        self.section(&message!(en: "Each GPU", zh: "各 GPU"), &table)
+        self.section(&message!(en: "Each GPU", zh: "各 GPU"), self.table(rows))
     }
 
     /// Titles; all but the first `left` and the last are above numbers.
-    pub(crate) fn header_row(&self, titles: &[Message], left: usize) -> String {
-        let cells: String = titles
+    pub(crate) fn header_row(&self, titles: &[Message], left: usize) -> Markup {
+        let cells: Markup = titles
             .iter()
             .enumerate()
             .map(|(index, title)| {
                 let number = index >= left && index + 1 < titles.len();
-                let class = if number { " class=\"number\"" } else { "" };
-                format!("<th{class}>{}</th>", self.say(title))
+                if number {
+                    markup!("<th class=\"number\">{}</th>", self.say(title))
+                } else {
+                    markup!("<th>{}</th>", self.say(title))
+                }
             })
             .collect();
-        format!("<tr>{cells}</tr>\n")
+        markup!("<tr>{}</tr>\n", cells)
     }
 
     fn throttled(&self, gpu: &GpuVerdict) -> String {

@@ -1,6 +1,6 @@
 //! The program: its loaders and processes, the checklist, its settings and versions.
 
-use super::{Writer, escape};
+use super::{Markup, Writer, markup};
 use crate::digest::Digest;
 use crate::digest::checklist::{Item, State};
 use flatout_core::{Message, message, units};
@@ -11,22 +11,22 @@ use flatout_telemetry::Fact;
 const MOST_PROCESSES: usize = 40;
 
 impl Writer {
-    pub(crate) fn input(&self, digest: &Digest) -> String {
+    pub(crate) fn input(&self, digest: &Digest) -> Markup {
         let mut text = self.loaders(&digest.loaders);
-        text += &self.processes(digest);
+        text += self.processes(digest);
         self.section(
             &message!(en: "Loaders and processes", zh: "DataLoader 与进程"),
-            &text,
+            text,
         )
     }
 
-    fn loaders(&self, loaders: &[Loader]) -> String {
+    fn loaders(&self, loaders: &[Loader]) -> Markup {
         let used: Vec<&Loader> = loaders
             .iter()
             .filter(|loader| loader.batches + loader.eval_batches + loader.prepared > 0)
             .collect();
         if used.is_empty() {
-            return String::new();
+            return Markup::default();
         }
         let head = [
             message!(en: "loader", zh: "数据加载器"),
@@ -64,18 +64,18 @@ impl Writer {
                 each(loader.fetch_s, loader.prepared),
                 each(loader.collate_s, loader.prepared),
             ];
-            rows += &format!("<tr><td>{}</td>", self.say(&role));
+            rows += markup!("<tr><td>{}</td>", self.say(&role));
             for number in numbers {
-                rows += &format!("<td class=\"number\">{number}</td>");
+                rows += markup!("<td class=\"number\">{}</td>", number);
             }
-            rows += &format!("<td><code>{}</code></td></tr>\n", escape(&place));
+            rows += markup!("<td><code>{}</code></td></tr>\n", place);
         }
-        format!("<div class=\"scroll\"><table>{rows}</table></div>\n")
+        self.table(rows)
     }
 
-    fn processes(&self, digest: &Digest) -> String {
+    fn processes(&self, digest: &Digest) -> Markup {
         if digest.processes.is_empty() {
-            return String::new();
+            return Markup::default();
         }
         let head = [
             message!(en: "process", zh: "进程"),
@@ -104,13 +104,13 @@ impl Writer {
                     .map_or_else(unknown, |bytes| format!("{}/s", units::bytes(bytes))),
                 process.disk_wait.map_or_else(unknown, units::percent),
             ];
-            rows += &format!("<tr><td>{}{role}</td>", process.pid);
+            rows += markup!("<tr><td>{}{}</td>", process.pid, role);
             for number in numbers {
-                rows += &format!("<td class=\"number\">{number}</td>");
+                rows += markup!("<td class=\"number\">{}</td>", number);
             }
-            rows += &format!("<td><code>{}</code></td></tr>\n", escape(&process.command));
+            rows += markup!("<td><code>{}</code></td></tr>\n", process.command);
         }
-        let mut text = format!("<div class=\"scroll\"><table>{rows}</table></div>\n");
+        let mut text = self.table(rows);
         if let Some(more) = digest
             .processes
             .len()
@@ -118,13 +118,13 @@ impl Writer {
             .filter(|more| *more > 0)
         {
             let more = message!(en: "and {more} more processes, which used less", zh: "以及另外 {more} 个占用更少的进程");
-            text += &format!("<p class=\"soft\">{}</p>\n", self.say(&more));
+            text += self.note(&more);
         }
         text
     }
 
-    pub(crate) fn checklist(&self, items: &[Item]) -> String {
-        let lines: String = items
+    pub(crate) fn checklist(&self, items: &[Item]) -> Markup {
+        let lines: Markup = items
             .iter()
             .map(|item| {
                 let (class, sign, word) = match item.state {
@@ -132,38 +132,37 @@ impl Writer {
                     State::ToDo => ("to-do", "✗", message!(en: "to do", zh: "待改进")),
                     State::Unknown => ("unknown", "?", message!(en: "not known", zh: "未知")),
                 };
-                let rule = item.rule.as_deref().map_or_else(String::new, |rule| {
-                    format!(" <code class=\"soft\">{}</code>", escape(rule))
+                let rule = item.rule.as_deref().map_or_else(Markup::default, |rule| {
+                    markup!(" <code class=\"soft\">{}</code>", rule)
                 });
-                format!(
-                    "<li class=\"{class}\"><b title=\"{}\">{sign}</b><span>{}{rule}</span></li>\n",
+                markup!(
+                    "<li class=\"{}\"><b title=\"{}\">{}</b><span>{}{}</span></li>\n",
+                    class,
                     self.say(&word),
-                    self.say(&item.name)
+                    sign,
+                    self.say(&item.name),
+                    rule
                 )
             })
             .collect();
         let hint = message!(en: "✓ done · ✗ to do · ? the record does not tell", zh: "✓ 已做到 · ✗ 待改进 · ? 记录中没有相关信息");
-        let text = format!(
-            "<ul class=\"checklist\">\n{lines}</ul>\n<p class=\"soft\">{}</p>\n",
-            self.say(&hint)
-        );
-        self.section(&message!(en: "Checklist", zh: "检查清单"), &text)
+        let text = markup!("<ul class=\"checklist\">\n{}</ul>\n", lines) + self.note(&hint);
+        self.section(&message!(en: "Checklist", zh: "检查清单"), text)
     }
 
-    pub(crate) fn settings(&self, digest: &Digest) -> String {
-        let mut text = String::new();
+    pub(crate) fn settings(&self, digest: &Digest) -> Markup {
+        let mut text = Markup::default();
         if !digest.facts.is_empty() {
-            let rows: String = digest.facts.iter().map(fact_row).collect();
-            let table = format!("<div class=\"scroll\"><table class=\"settings\">{rows}</table></div>\n");
+            let rows: Markup = digest.facts.iter().map(fact_row).collect();
             let count = digest.facts.len();
-            text += &self.folded(
+            text += self.folded(
                 &message!(en: "{count} settings that were in force", zh: "实际生效的 {count} 项设置"),
-                &table,
+                self.settings_table(rows),
             );
         }
-        let mut rows = String::new();
+        let mut rows = Markup::default();
         let mut row = |name: &str, value: &str| {
-            rows += &format!("<tr><td>{}</td><td>{}</td></tr>\n", escape(name), escape(value));
+            rows += markup!("<tr><td>{}</td><td>{}</td></tr>\n", name, value);
         };
         for (name, version) in &digest.info.versions {
             row(name, version);
@@ -178,25 +177,25 @@ impl Writer {
             );
         }
         if !rows.is_empty() {
-            text += &format!("<div class=\"scroll\"><table class=\"settings\">{rows}</table></div>\n");
+            text += self.settings_table(rows);
         }
-        self.section(&message!(en: "Settings and versions", zh: "设置与版本"), &text)
+        self.section(&message!(en: "Settings and versions", zh: "设置与版本"), text)
     }
 }
 
-fn fact_row(fact: &Fact) -> String {
+fn fact_row(fact: &Fact) -> Markup {
     let value = match &fact.value {
         serde_json::Value::String(text) => text.clone(),
         serde_json::Value::Null => "?".to_owned(),
         other => other.to_string(),
     };
     let place = fact.place.as_ref().map(ToString::to_string).unwrap_or_default();
-    format!(
+    markup!(
         "<tr><td><code>{}</code></td><td class=\"soft\">{}</td><td>{}</td><td class=\"soft\"><code>{}</code></td></tr>\n",
-        escape(&fact.key),
-        escape(fact.scope.as_deref().unwrap_or("")),
-        escape(&value),
-        escape(&place)
+        fact.key,
+        fact.scope.as_deref().unwrap_or(""),
+        value,
+        place
     )
 }
 

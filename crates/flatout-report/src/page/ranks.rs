@@ -1,13 +1,13 @@
 //! The ranks of a job, a row each.
 
-use super::{Writer, escape};
+use super::{Markup, Writer, markup};
 use crate::ranks::Ranks;
 use flatout_core::{Message, message, units};
 
 impl Writer {
-    pub(crate) fn ranks(&self, ranks: &Ranks) -> String {
+    pub(crate) fn ranks(&self, ranks: &Ranks) -> Markup {
         if ranks.rows.is_empty() {
-            return String::new();
+            return Markup::default();
         }
         let head = [
             Message::verbatim("rank"),
@@ -24,8 +24,8 @@ impl Writer {
         let time = |ms: Option<f64>| ms.map_or_else(unknown, |ms| units::duration(ms / 1e3));
         let straggler = message!(en: "✗ holds the others up", zh: "✗ 拖慢其他 rank");
         for row in &ranks.rows {
-            let host = row.host.as_deref().map_or_else(unknown, escape);
-            rows += &format!("<tr><td>{}</td><td>{host}</td>", row.rank);
+            let host = row.host.as_deref().unwrap_or("?");
+            rows += markup!("<tr><td>{}</td><td>{}</td>", row.rank, host);
             let numbers = [
                 row.steps.to_string(),
                 time(row.step_ms),
@@ -34,24 +34,20 @@ impl Writer {
                 row.utilisation.map_or_else(unknown, units::percent),
             ];
             for number in numbers {
-                rows += &format!("<td class=\"number\">{number}</td>");
+                rows += markup!("<td class=\"number\">{}</td>", number);
             }
-            let mark = if row.straggler {
-                self.say(&straggler)
-            } else {
-                String::new()
-            };
-            rows += &format!("<td><b class=\"bad\">{mark}</b></td></tr>\n");
+            let mark = if row.straggler { self.say(&straggler) } else { "" };
+            rows += markup!("<td><b class=\"bad\">{}</b></td></tr>\n", mark);
         }
-        let mut text = format!("<div class=\"scroll\"><table>{rows}</table></div>\n");
+        let mut text = self.table(rows);
         let hint = message!(
             en: "Own work is a step without waiting for the device: ranks go in step, so a slow one shows there and nowhere else.",
             zh: "“自身耗时”不含等待设备的时间：各 rank 步调一致，慢的 rank 只在这里看得出来。"
         );
-        text += &format!("<p class=\"soft\">{}</p>\n", self.say(&hint));
+        text += self.note(&hint);
         for note in &ranks.notes {
-            text += &format!("<p class=\"soft\">{}</p>\n", self.say(note));
+            text += self.note(note);
         }
-        self.section(&message!(en: "Ranks", zh: "各 rank"), &text)
+        self.section(&message!(en: "Ranks", zh: "各 rank"), text)
     }
 }

@@ -2,20 +2,30 @@
 
 use super::{Align, Paint, Table, Tone};
 use crate::words;
-use flatout_core::{Language, message, units};
+use flatout_core::{Finding, Kind, Language, message, units};
 use flatout_diagnose::Diagnosis;
 use flatout_diagnose::analysis::time::TimeTable;
+use flatout_diagnose::verdict::Verdict;
 
+/// Lines of the account.
+const MOST_LINES: usize = 7;
 /// Cells of the longest bar.
 const BAR_CELLS: f64 = 24.0;
 /// A smaller share is not worth a line of its own; it is in the sum below.
 const SHOWN_SHARE: f64 = 0.0005;
 
 pub fn diagnosis(diagnosis: &Diagnosis, language: Language, width: usize, colour: bool) -> String {
+    if let Some(verdict) = &diagnosis.monitor {
+        return monitored(verdict, &diagnosis.findings, language, width, colour);
+    }
     let mut text = super::findings(&diagnosis.findings, language, width, colour);
     if let Some(account) = &diagnosis.account {
         text.push('\n');
-        text += &super::account(account, language, width, colour);
+        text += &super::account(account, MOST_LINES, language, width, colour);
+    }
+    if let Some(workers) = &diagnosis.workers {
+        text.push('\n');
+        text += &super::workers(workers, language, width, colour);
     }
     if !diagnosis.time.rows.is_empty() {
         text.push('\n');
@@ -32,6 +42,27 @@ pub fn diagnosis(diagnosis: &Diagnosis, language: Language, width: usize, colour
         }
     }
     text
+}
+
+/// A record made from outside: the monitor's verdict, what rules found in it, and the command that shows more.
+pub fn monitored(
+    verdict: &Verdict,
+    findings: &[Finding],
+    language: Language,
+    width: usize,
+    colour: bool,
+) -> String {
+    let mut text = super::verdict(verdict, language, width, colour);
+    let causes: Vec<Finding> = findings
+        .iter()
+        .filter(|finding| finding.kind != Kind::Verdict)
+        .cloned()
+        .collect();
+    if !causes.is_empty() {
+        text += &format!("\n{}", super::findings(&causes, language, width, colour));
+    }
+    let next = super::next_command_of_monitor();
+    text + &format!("\n{}\n", next.get(language))
 }
 
 /// Where every second of the run went: the rows add up to 100%.

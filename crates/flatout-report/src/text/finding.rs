@@ -61,6 +61,7 @@ impl Page {
             &self.evidence(&finding.evidence),
         );
         text += &self.labelled(message!(en: "where", zh: "位置"), &self.places(finding));
+        text += &self.labelled(message!(en: "lint", zh: "lint"), &self.lint(finding));
         for fix in &finding.fixes {
             let label = match fix {
                 Fix::Refused { .. } => message!(en: "not", zh: "不建议"),
@@ -163,6 +164,14 @@ impl Page {
             );
         }
         lines
+    }
+
+    /// `file-reopened-in-getitem reports this line, too`.
+    fn lint(&self, finding: &Finding) -> Vec<String> {
+        let lines = finding.lint.iter().map(|linted| words::linted(linted, finding));
+        lines
+            .flat_map(|line| wrap(line.get(self.language), self.room()))
+            .collect()
     }
 
     fn name(&self, text: &str) -> String {

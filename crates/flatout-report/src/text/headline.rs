@@ -23,6 +23,10 @@ pub fn headline(digest: &Digest, language: Language, width: usize, colour: bool)
             text += &format!("{}\n", paint.tone(Tone::Warning, &line));
         }
     }
+    if let Some(verdict) = &digest.diagnosis.monitor {
+        let findings = &digest.diagnosis.findings;
+        return text + "\n" + &super::monitored(verdict, findings, language, width, colour);
+    }
     if digest.figures.is_empty() {
         return text + &ranks(digest, language, width, colour);
     }

@@ -7,43 +7,140 @@ use crate::words;
 use flatout_core::{Finding, Fix, Kind, Language, Message, Severity, message};
 use flatout_diagnose::Diagnosis;
 
-/// Causes shown in a line each, after the first.
-const MOST_OTHERS: usize = 4;
+/// How much of each part is shown.
+struct Limits {
+    evidence: usize,
+    places: usize,
+    fixes: usize,
+    /// Causes in a line each, after the first.
+    others: usize,
+    /// Lines of the account.
+    lines: usize,
+    /// Why it is slow, and the time table where there is no account.
+    detail: bool,
+}
 
-pub fn summary(diagnosis: &Diagnosis, language: Language, width: usize, colour: bool) -> String {
-    let paint = Paint { colour };
+/// From the roomiest to what fits on 24 rows.
+const LIMITS: [Limits; 4] = [
+    Limits {
+        evidence: 3,
+        places: 3,
+        fixes: 2,
+        others: 4,
+        lines: 7,
+        detail: true,
+    },
+    Limits {
+        evidence: 2,
+        places: 2,
+        fixes: 1,
+        others: 2,
+        lines: 4,
+        detail: true,
+    },
+    Limits {
+        evidence: 1,
+        places: 1,
+        fixes: 1,
+        others: 0,
+        lines: 2,
+        detail: false,
+    },
+    Limits {
+        evidence: 1,
+        places: 1,
+        fixes: 1,
+        others: 0,
+        lines: 1,
+        detail: false,
+    },
+];
+/// Rows that the caller adds: a blank line, how many steps and where the record is, the next command, the prompt.
+const ADDED_ROWS: usize = 7;
+/// Where the terminal does not tell its height.
+const ROWS: usize = 40;
+
+/// `rows` of the terminal it is for.
+pub fn summary(
+    diagnosis: &Diagnosis,
+    language: Language,
+    width: usize,
+    rows: Option<u16>,
+    colour: bool,
+) -> String {
+    let room = rows.map_or(ROWS, usize::from).saturating_sub(ADDED_ROWS);
     let mut text = String::new();
-    let first = diagnosis.findings.first();
-    text += &super::findings(first.map_or(&[], std::slice::from_ref), language, width, colour);
+    for limits in &LIMITS {
+        text = within(diagnosis, limits, language, width, colour);
+        if taken(&text, width) <= room {
+            break;
+        }
+    }
+    text
+}
+
+/// Rows of the terminal: a path that is wider than it takes several.
+fn taken(text: &str, width: usize) -> usize {
+    let rows = |line: &str| super::width::width(line).div_ceil(width.max(1)).max(1);
+    text.lines().map(rows).sum()
+}
+
+fn within(diagnosis: &Diagnosis, limits: &Limits, language: Language, width: usize, colour: bool) -> String {
+    let paint = Paint { colour };
+    let first = diagnosis
+        .findings
+        .first()
+        .map(|finding| shortened(finding, limits));
+    // Colors are not cells: what is painted is measured without them.
+    let mut text = super::findings(first.as_slice(), language, width, colour);
     let others: Vec<&Finding> = diagnosis
         .findings
         .iter()
         .skip(1)
         .filter(|finding| finding.kind == Kind::Cause && finding.severity >= Severity::Warning)
         .collect();
-    for finding in others.iter().take(MOST_OTHERS) {
+    for finding in others.iter().take(limits.others) {
         text += &in_a_line(finding, language, width, paint);
     }
     let hidden = diagnosis
         .findings
         .len()
-        .saturating_sub(1 + others.len().min(MOST_OTHERS));
+        .saturating_sub(1 + others.len().min(limits.others));
     if hidden > 0 {
         let more = message!(en: "and {hidden} more: flatout diagnose last", zh: "还有 {hidden} 条：flatout diagnose last");
         text += &format!("{}\n", paint.tone(Tone::Quiet, more.get(language)));
     }
     if let Some(account) = &diagnosis.account {
         text.push('\n');
-        text += &super::account(account, language, width, colour);
-    } else if !diagnosis.time.rows.is_empty() {
+        text += &super::account(account, limits.lines, language, width, colour);
+    } else if !diagnosis.time.rows.is_empty() && limits.detail {
         text.push('\n');
         text += &super::time_table(&diagnosis.time, language, colour);
     }
-    if let Some(profile) = &diagnosis.profile {
-        text.push('\n');
-        text += &super::profile(profile, language, colour);
-    }
     text
+}
+
+/// The first finding without what does not fit, and without its command: that is the last line of the screen.
+fn shortened(finding: &Finding, limits: &Limits) -> Finding {
+    let mut finding = finding.clone();
+    finding
+        .fixes
+        .retain(|fix| !matches!(fix, Fix::Command { .. } | Fix::Refused { .. }));
+    finding.fixes.truncate(limits.fixes);
+    let named = finding.places.first().cloned();
+    for fix in &mut finding.fixes {
+        if let Fix::Code { place, .. } = fix {
+            // It is under `where` already.
+            place.take_if(|place| Some(&*place) == named.as_ref());
+        }
+    }
+    finding.evidence.truncate(limits.evidence);
+    finding.places.truncate(limits.places);
+    finding.lint.truncate(limits.evidence);
+    if !limits.detail {
+        finding.detail = Message::default();
+    }
+    finding
 }
 
 /// `! Evaluation takes 14% of the time …  train.py:43  [evaluation-too-often]`
@@ -70,6 +167,14 @@ fn in_a_line(finding: &Finding, language: Language, width: usize, paint: Paint) 
     text.replacen(sign, &paint.tone(tone, sign), 1)
 }
 
+/// What to type after a look from outside.
+pub fn next_command_of_monitor() -> Message {
+    message!(
+        en: "Next, for the lines of code behind it: flatout run -- COMMAND",
+        zh: "下一步，查看对应的代码行：flatout run -- 命令"
+    )
+}
+
 /// What to type next.
 pub fn next_command(diagnosis: &Diagnosis) -> Message {
     let first = diagnosis.findings.first();
@@ -90,5 +195,41 @@ pub fn next_command(diagnosis: &Diagnosis) -> Message {
             )
         }
         _ => message!(en: "Next: flatout report last", zh: "下一步：flatout report last"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flatout_telemetry::Record;
+    use std::path::Path;
+
+    #[test]
+    fn the_summary_of_every_labeled_program_fits_on_one_screen() {
+        let faults = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../faults");
+        let mut seen = 0;
+        for group in [faults.clone(), faults.join("lines")] {
+            for entry in std::fs::read_dir(group).unwrap().flatten() {
+                for name in ["record", "record-gpu"] {
+                    let Ok(record) = Record::open(&entry.path().join(name)) else {
+                        continue;
+                    };
+                    let found = flatout_diagnose::diagnose(&record.load());
+                    for language in [Language::English, Language::Chinese] {
+                        for rows in [40, 24] {
+                            let text = summary(&found, language, 80, Some(rows), false);
+                            let all = taken(&text, 80) + ADDED_ROWS;
+                            assert!(
+                                all <= usize::from(rows),
+                                "{}: {all} rows\n{text}",
+                                entry.path().display()
+                            );
+                        }
+                    }
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 60, "{seen}");
     }
 }

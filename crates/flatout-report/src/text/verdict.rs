@@ -87,12 +87,8 @@ impl Page {
         for mark in marks {
             let (sign, tone) = sign(mark.status);
             let name = self.say(aspect_name(mark.aspect));
-            let value = mark.value.map_or_else(
-                || self.say(message!(en: "unknown", zh: "未知")),
-                |value| self.value(value, mark.unit),
-            );
-            let side = if mark.at_least { "≥" } else { "<" };
-            let limit = format!("{side} {}", self.value(mark.threshold, mark.unit));
+            let value = self.say(mark_value(mark));
+            let limit = self.say(mark_limit(mark));
             let word = self.say(status_word(mark));
             table.toned_row([
                 (sign, Some(tone)),
@@ -103,17 +99,6 @@ impl Page {
             ]);
         }
         table.render(self.paint)
-    }
-
-    fn value(&self, value: f64, unit: Unit) -> String {
-        match unit {
-            Unit::Ratio => units::percent(value),
-            Unit::Points => {
-                let points = units::significant(value);
-                self.say(message!(en: "{points} points", zh: "{points} 个百分点"))
-            }
-            Unit::Celsius => format!("{} °C", units::significant(value)),
-        }
     }
 
     fn host(&self, host: &HostVerdict) -> String {
@@ -147,6 +132,32 @@ impl Page {
     }
 }
 
+fn value(value: f64, unit: Unit) -> Message {
+    match unit {
+        Unit::Ratio => Message::verbatim(units::percent(value)),
+        Unit::Points => {
+            let points = units::significant(value);
+            message!(en: "{points} points", zh: "{points} 个百分点")
+        }
+        Unit::Celsius => Message::verbatim(format!("{} °C", units::significant(value))),
+    }
+}
+
+pub(crate) fn mark_value(mark: &Mark) -> Message {
+    let unknown = || message!(en: "unknown", zh: "未知");
+    mark.value.map_or_else(unknown, |known| value(known, mark.unit))
+}
+
+/// `≥ 85%`.
+pub(crate) fn mark_limit(mark: &Mark) -> Message {
+    let side = if mark.at_least { "≥" } else { "<" };
+    let limit = value(mark.threshold, mark.unit);
+    Message {
+        en: format!("{side} {}", limit.en),
+        zh: format!("{side} {}", limit.zh),
+    }
+}
+
 pub fn aspect_name(aspect: Aspect) -> Message {
     match aspect {
         Aspect::Utilisation => message!(en: "utilisation", zh: "利用率"),
@@ -158,7 +169,7 @@ pub fn aspect_name(aspect: Aspect) -> Message {
     }
 }
 
-fn status_word(mark: &Mark) -> Message {
+pub(crate) fn status_word(mark: &Mark) -> Message {
     match (mark.status, mark.aspect) {
         (Status::Good, _) => message!(en: "good", zh: "良好"),
         (Status::Unknown, _) if mark.value.is_some() => {

@@ -10,7 +10,7 @@ fn record(activity: Activity, start: u64, end: u64) -> Record {
     }
 }
 
-fn trace(records: Vec<Record>) -> Trace {
+pub fn trace(records: Vec<Record>) -> Trace {
     let mut bytes = Vec::new();
     let header = Header {
         start: 1_000_000,
@@ -31,6 +31,7 @@ fn sample(at_ns: u64, line: &str) -> TimedStack {
     TimedStack {
         at_ns,
         ms: 1.0,
+        steps: 0,
         key: Key {
             frames: vec![line.into()],
             phase: None,
@@ -77,4 +78,48 @@ fn samples_carry_what_the_gpu_did() {
     assert_eq!(stacks.len(), 2);
     assert_eq!((stacks[0].count, stacks[0].gpu), (2, Some(GpuState::Computing)));
     assert_eq!((stacks[1].count, stacks[1].gpu), (1, Some(GpuState::Idle)));
+}
+
+#[test]
+fn kernels_belong_to_the_line_that_launched_them() {
+    let call = |correlation, start| Record {
+        correlation,
+        ..record(Activity::Runtime, start, start + 5_000)
+    };
+    let kernel = |correlation, start, end| Record {
+        correlation,
+        ..record(Activity::Kernel, start, end)
+    };
+    // Both run while the host waits at line 3.
+    let trace = trace(vec![
+        call(1, 2_000_000),
+        call(2, 3_000_000),
+        kernel(1, 5_000_000, 8_000_000),
+        kernel(2, 8_000_000, 9_000_000),
+        kernel(3, 9_000_000, 9_500_000),
+    ]);
+    let samples = [
+        sample(1_900_000, "attend (a.py:1)"),
+        sample(3_100_000, "score (a.py:2)"),
+        sample(6_000_000, "wait (a.py:3)"),
+    ];
+    let launches = join(&trace, &samples, 1, 2.0).launches;
+    let of = |text: &str| {
+        let found = launches
+            .iter()
+            .find(|stack| stack.frames.iter().any(|frame| frame == text));
+        found.map_or(0.0, flatout_telemetry::record::LaunchStack::ms)
+    };
+    assert!((of("attend (a.py:1)") - 3.0).abs() < 1e-9);
+    assert!((of("score (a.py:2)") - 1.0).abs() < 1e-9);
+    assert!(of("wait (a.py:3)").abs() < 1e-9);
+    let unknown = launches.iter().find(|stack| stack.frames.is_empty()).unwrap();
+    assert!((unknown.ms() - 0.5).abs() < 1e-9, "launched before the window");
+}
+
+#[test]
+fn without_recorded_launches_nothing_is_credited() {
+    let trace = trace(vec![record(Activity::Kernel, 1_000_000, 4_000_000)]);
+    let samples = [sample(2_000_000, "launch (a.py:2)")];
+    assert!(join(&trace, &samples, 1, 2.0).launches.is_empty());
 }

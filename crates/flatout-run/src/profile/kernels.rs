@@ -39,8 +39,9 @@ const MATRIX: [&str; 13] = [
 
 pub fn uses_tensor_cores(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    // A kernel of plain arithmetic says so itself.
-    !name.contains("simt") && TENSOR_CORE.iter().any(|mark| name.contains(mark))
+    // A kernel of plain arithmetic says so itself: `ffma` is the FP32 instruction, also in cuBLAS's xmma family.
+    let plain = ["simt", "ffma"].iter().any(|mark| name.contains(mark));
+    !plain && TENSOR_CORE.iter().any(|mark| name.contains(mark))
 }
 
 pub fn is_matrix(name: &str) -> bool {
@@ -79,6 +80,7 @@ mod tests {
         for name in [
             "ampere_sgemm_128x64_nn",
             "cutlass_80_simt_sgemm_128x128_8x4_nn_align1",
+            "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_warpsize2x2x1_ffma_aligna4_alignc4",
         ] {
             assert!(is_matrix(name) && !uses_tensor_cores(name), "{name}");
         }

@@ -30,8 +30,8 @@ pub enum Woken {
     Child,
     /// To be passed on to the program.
     PassOn { signal: i32, sender: u32 },
-    /// Came from the terminal, which sent it to the program as well.
-    Terminal(i32),
+    /// Came from no process: from the terminal, or a timer.
+    Kernel(i32),
 }
 
 impl Signals {
@@ -83,7 +83,7 @@ impl Signals {
         match signal {
             ..=0 => Woken::Time,
             libc::SIGCHLD if code > 0 => Woken::Child,
-            signal if code > 0 => Woken::Terminal(signal),
+            signal if code > 0 => Woken::Kernel(signal),
             // A pipe that we wrote to was closed.
             libc::SIGPIPE if sender == std::process::id() => Woken::Time,
             signal => Woken::PassOn { signal, sender },

@@ -30,6 +30,7 @@ const COLLECTIONS_AT: usize = 17;
 const COLLECTIONS_NS_AT: usize = 18;
 const EVAL_BATCHES_AT: usize = 19;
 const LIVE_AT: usize = 20;
+const WITHIN_AT: usize = 21;
 pub const GPU_UTILIZATION_AT: usize = 24;
 pub const WINDOW_AT: usize = 25;
 const SUMS_AT: usize = 32;
@@ -116,6 +117,15 @@ pub(super) fn under_way(map: &Map) -> (u64, u64) {
     match map.load(LIVE_AT) {
         0 => (map.load(PHASE_AT), map.load(SINCE_AT)),
         live => (live & 7, live >> 3),
+    }
+}
+
+/// The phase that the present moment will be charged to. Reads of the device, copies and presumed evaluations are charged when they
+/// end, so until then only this word names them.
+pub(super) fn phase_now(map: &Map) -> u64 {
+    match map.load(WITHIN_AT) {
+        0 => under_way(map).0,
+        within => within - 1,
     }
 }
 

@@ -79,6 +79,7 @@ fn the_layout_is_the_probes() {
     for line in [
         "SIZE, DATA_AT = 128 * 1024, 32 * 1024",
         "W_LIVE = 20",
+        "W_WITHIN = 21",
         "W_GPU_UTIL = 24",
         "W_WINDOW = 25",
         "W_SUMS = 32",

@@ -57,7 +57,7 @@ pub fn attach(pid: u32, duration: Duration, runs: &Path, stacks: bool) -> Result
     let lives = || Path::new("/proc").join(pid.to_string()).exists();
     while begun.elapsed() < duration && lives() {
         match signals.wait(POLL) {
-            Woken::PassOn { .. } | Woken::Terminal(_) => break,
+            Woken::PassOn { .. } | Woken::Kernel(_) => break,
             Woken::Child | Woken::Time => recording.poll(&mut writer),
         }
     }

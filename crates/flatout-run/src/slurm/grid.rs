@@ -87,14 +87,30 @@ impl Grid {
 
     /// The options of one combination; the last axis changes fastest.
     pub fn options(&self, task: usize) -> Vec<String> {
-        let mut rest = task;
-        let mut options: Vec<String> = Vec::new();
+        let values = self.values(task).into_iter();
+        values.map(|(name, value)| format!("--{name}={value}")).collect()
+    }
+
+    /// `hidden-size-128_lr-1e-3`
+    pub fn name(&self, task: usize) -> String {
+        let values = self.values(task).into_iter();
+        let parts: Vec<String> = values.map(|(name, value)| format!("{name}-{value}")).collect();
+        parts.join("_")
+    }
+
+    /// Whether the combinations differ in an option.
+    pub fn has(&self, option: &str) -> bool {
+        self.axes.iter().any(|(name, _)| name == option)
+    }
+
+    fn values(&self, task: usize) -> Vec<(&str, &str)> {
+        let (mut rest, mut found) = (task, Vec::new());
         for (name, values) in self.axes.iter().rev() {
-            options.push(format!("--{name}={}", values[rest % values.len()]));
+            found.push((name.as_str(), values[rest % values.len()].as_str()));
             rest /= values.len();
         }
-        options.reverse();
-        options
+        found.reverse();
+        found
     }
 }
 

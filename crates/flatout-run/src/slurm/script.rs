@@ -26,6 +26,8 @@ pub struct Request {
     /// Folder of the logs.
     pub logs: Option<String>,
     pub grid: Grid,
+    /// The option of the command that names its output folder, and the folder: each task of an array gets one of its own inside.
+    pub task_folder: Option<(String, PathBuf)>,
     /// Tasks of an array at once.
     pub at_once: Option<u32>,
     /// Further `#SBATCH` options: `constraint=a100`.
@@ -216,6 +218,12 @@ fn combination(request: &Request, out: &mut Vec<u8>) {
             out.push(b' ');
             out.extend(quoted(OsStr::new(&option)));
         }
+        if let Some((option, folder)) = &request.task_folder {
+            let mut words = OsString::from(format!("--{option}="));
+            words.push(folder.join(safe_name(&request.grid.name(task))));
+            out.push(b' ');
+            out.extend(quoted(&words));
+        }
         out.extend_from_slice(b" ;;\n");
     }
     out.extend_from_slice(b"  *) echo \"no combination $SLURM_ARRAY_TASK_ID\" >&2; exit 2 ;;\nesac\n");
@@ -259,6 +267,7 @@ mod tests {
             qos: None,
             logs: None,
             grid: Grid::default(),
+            task_folder: None,
             at_once: None,
             more: Vec::new(),
             flatout: "/opt/flatout".into(),

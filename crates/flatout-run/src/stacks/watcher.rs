@@ -61,6 +61,8 @@ pub struct TimedStack {
     pub at_ns: u64,
     /// The time it stands for.
     pub ms: f64,
+    /// Optimizer steps so far.
+    pub steps: u64,
     pub key: Key,
 }
 
@@ -209,6 +211,7 @@ fn sample(watch: &Watch, shared: &Shared) -> Result<(), String> {
         // The state first: reading the stack takes a tenth of a millisecond, in which a short wait ends.
         let blocked = thread.as_ref().and_then(Thread::blocked);
         let phase = ring.as_ref().and_then(Ring::phase);
+        let steps = ring.as_ref().map_or(0, Ring::steps);
         let at_ns = crate::collect::monotonic_ns();
         let traces = spy.get_stack_traces();
         cost = begun.elapsed();
@@ -237,6 +240,7 @@ fn sample(watch: &Watch, shared: &Shared) -> Result<(), String> {
                         counts.timed.push(TimedStack {
                             at_ns: at_ns + cost.as_nanos() as u64 / 2,
                             ms: milliseconds(passed),
+                            steps,
                             key: key.clone(),
                         });
                     }

@@ -12,10 +12,11 @@ const LONGEST_PAUSE: f64 = 600.0;
 /// A program without steps is looked at from here on.
 const WITHOUT_STEPS: f64 = 8.0;
 
-/// When the GPU is traced inside a window, for how long, and whether synchronizations are recorded. Kernels and copies cost 2.5 µs
+/// When the GPU is traced inside a window, until when the program may begin with it (between two steps, and a steady loop looks only four times
+/// a second; the probe ends it by itself), and whether synchronizations and launches are recorded. Kernels and copies cost 2.5 µs
 /// per kernel of an eager, launch-bound step; synchronizations as well 12 µs (H200, 199 kernels per step, 2026-11-18). So the
 /// latter have one short trace, in the first window only.
-const GPU_TRACES: [(f64, f64, bool); 2] = [(1.2, 0.8, false), (4.7, 0.3, true)];
+const GPU_TRACES: [(f64, f64, bool); 2] = [(1.2, 1.2, false), (5.0, 2.9, true)];
 /// Added to the number of a GPU window that records synchronizations.
 const WITH_SYNCS: u64 = 1 << 32;
 
@@ -63,6 +64,11 @@ impl Windows {
         now_s >= self.opens_s
     }
 
+    /// Whether the GPU window of this number records synchronizations, which makes its steps slower.
+    pub fn records_syncs(number: u64) -> bool {
+        number > WITH_SYNCS
+    }
+
     /// The number of the GPU window that should be open now.
     pub fn gpu_window(&self, now_s: f64) -> Option<u64> {
         let turn = GPU_TRACES.iter().position(|(after, length, _)| {
@@ -106,7 +112,7 @@ mod tests {
         let count = numbers.len();
         numbers.dedup();
         assert_eq!(numbers.len(), 4, "two in the first window, one in each later one");
-        assert!((20..=30).contains(&count), "{count} tenths of a second");
+        assert!((55..=80).contains(&count), "{count} tenths of a second");
         assert_eq!(numbers.iter().filter(|number| **number > WITH_SYNCS).count(), 1);
     }
 

@@ -13,8 +13,8 @@ use flatout_core::{Message, message};
 use flatout_diagnose::Analysis;
 use flatout_diagnose::analysis::{Device, compiles};
 use flatout_telemetry::record::RunData;
-use flatout_tune::settings;
 use flatout_tune::trial::{Measurement, Settings};
+use flatout_vocabulary::settings;
 use placeholders::{filled, names};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -178,7 +178,7 @@ impl Route {
             || self.config.as_ref().is_some_and(|config| config.has(key))
     }
 
-    /// The command with the settings' values in its placeholders, or as flags of our trainer.
+    /// The command with the settings' values in its placeholders, or as flags of our trainer; without its secrets.
     pub fn filled(&self, settings: &Settings) -> Vec<String> {
         let mut command = self.command.clone();
         for (key, flag) in OWN_FLAGS.iter().filter(|_| self.own) {
@@ -186,10 +186,11 @@ impl Route {
                 put(&mut command, flag, value.into());
             }
         }
-        command
+        let words: Vec<String> = command
             .iter()
             .map(|part| filled(&part.to_string_lossy(), settings))
-            .collect()
+            .collect();
+        flatout_core::secrets::redact(&words)
     }
 }
 

@@ -89,6 +89,9 @@ pub enum EventKind {
         message: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<Place>,
+        /// How long the compiler took.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<f64>,
     },
     GarbageCollection {
         count: u64,

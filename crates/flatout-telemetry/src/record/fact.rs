@@ -124,6 +124,9 @@ pub struct SourceLine {
     /// Ids of lint rules that report this line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lint: Vec<String>,
+    /// Classes of libraries that this line makes an object of, where samples fell on their methods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub makes: Vec<String>,
 }
 
 /// A `for` or `while` in the user's source.

@@ -32,6 +32,10 @@ pub struct GpuWindow {
     /// Samples of the training thread inside the window, each with what the GPU did at that instant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<StackCount>,
+    /// Kernels and copies by what the host ran when it launched them, the largest first. Only windows that record launches
+    /// have them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub launches: Vec<LaunchStack>,
     /// Records that were lost.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped: u64,
@@ -48,8 +52,12 @@ pub enum KernelKind {
     MatrixFp64,
     FusedAttention,
     Softmax,
+    /// Recurrent layers of cuDNN: matrix multiplications and gates in one kernel.
+    Recurrent,
     /// Elementwise operators, copies, casts.
     Elementwise,
+    /// Conversions between NCHW and NHWC around convolutions.
+    Layout,
     Reduction,
     Optimizer,
     Communication,
@@ -64,6 +72,62 @@ pub struct KindTime {
     /// Of `count`, those shorter than 5 µs.
     #[serde(default)]
     pub tiny: u64,
+}
+
+impl KindTime {
+    /// No kernels of this kind yet.
+    pub fn none(kind: KernelKind) -> Self {
+        Self {
+            kind,
+            ms: 0.0,
+            count: 0,
+            tiny: 0,
+        }
+    }
+}
+
+/// What one stack of the training thread launched.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LaunchStack {
+    /// Outermost first.
+    pub frames: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<KindTime>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<Copy>,
+}
+
+impl LaunchStack {
+    /// Milliseconds that the GPU worked for it.
+    pub fn ms(&self) -> f64 {
+        let kernels: f64 = self.kinds.iter().map(|kind| kind.ms).sum();
+        kernels + self.copies.iter().map(|copy| copy.ms).sum::<f64>()
+    }
+
+    /// Adds what another stack launched.
+    pub fn merge(&mut self, other: &Self) {
+        for more in &other.kinds {
+            match self.kinds.iter_mut().find(|kind| kind.kind == more.kind) {
+                Some(kind) => {
+                    kind.ms += more.ms;
+                    kind.count += more.count;
+                    kind.tiny += more.tiny;
+                }
+                None => self.kinds.push(more.clone()),
+            }
+        }
+        for more in &other.copies {
+            let same = |copy: &&mut Copy| copy.direction == more.direction && copy.memory == more.memory;
+            match self.copies.iter_mut().find(same) {
+                Some(copy) => {
+                    copy.count += more.count;
+                    copy.bytes += more.bytes;
+                    copy.ms += more.ms;
+                }
+                None => self.copies.push(more.clone()),
+            }
+        }
+    }
 }
 
 fn is_zero(value: &u64) -> bool {

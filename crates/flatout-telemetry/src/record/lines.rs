@@ -36,6 +36,11 @@ impl LineWriter {
         })
     }
 
+    /// The folder has another name now.
+    pub fn moved(&mut self, folder: &Path) {
+        folder.clone_into(&mut self.folder);
+    }
+
     #[cfg(test)]
     pub fn with_part_bytes(mut self, part_bytes: u64) -> Self {
         self.part_bytes = part_bytes;

@@ -1,7 +1,9 @@
 //! Reading a record back, also one whose writer was killed, is still writing, or was of another version.
 
 use super::lines::Lines;
-use super::{Event, Fact, GpuWindow, Profile, RunInfo, SCHEMA, SourceLine, StackTick, StepTick, delta};
+use super::{
+    Event, Fact, GpuWindow, Profile, RunInfo, SCHEMA, SourceLine, StackTick, StepTick, StepTimeline, delta,
+};
 use crate::Sample;
 use flatout_core::{Explain, Message, explained, message};
 use serde::de::DeserializeOwned;
@@ -173,6 +175,10 @@ impl Record {
 
     pub fn windows(&self) -> Items<GpuWindow> {
         Items::open(&self.folder, "windows", None)
+    }
+
+    pub fn timelines(&self) -> Items<StepTimeline> {
+        Items::open(&self.folder, "timeline", None)
     }
 
     /// The folders of single ranks, by rank; empty for a run with one.

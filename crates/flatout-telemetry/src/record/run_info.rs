@@ -118,11 +118,9 @@ impl ExitInfo {
     pub fn failure(&self) -> Option<Message> {
         match (self.code, self.signal) {
             (_, Some(signal)) => Some(message!(en: "signal {signal}", zh: "信号 {signal}")),
-            (Some(0), None) => None,
-            (code, None) => {
-                let code = code.unwrap_or(-1);
-                Some(message!(en: "exit code {code}", zh: "退出码 {code}"))
-            }
+            // Without either it was not a program that ended: a monitor that stopped watching.
+            (Some(0) | None, None) => None,
+            (Some(code), None) => Some(message!(en: "exit code {code}", zh: "退出码 {code}")),
         }
     }
 }

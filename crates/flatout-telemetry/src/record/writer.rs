@@ -2,7 +2,10 @@
 
 use super::delta;
 use super::lines::LineWriter;
-use super::{Event, EventKind, ExitInfo, Fact, GpuWindow, Profile, RunInfo, SourceLine, StackTick, StepTick};
+use super::{
+    Event, EventKind, ExitInfo, Fact, GpuWindow, Profile, RunInfo, SourceLine, StackTick, StepTick,
+    StepTimeline,
+};
 use crate::Sample;
 use flatout_core::error::FileError;
 use flatout_core::files::write_private;
@@ -29,15 +32,37 @@ pub struct RecordWriter {
     stacks: LineWriter,
     lines: LineWriter,
     windows: LineWriter,
+    timeline: LineWriter,
     buffer: Vec<u8>,
     lost: Lost,
     lost_told: u64,
+}
+
+/// Removes the temporary files of writers that were killed from the records next to this one: nobody writes there again. The newest
+/// ones, by the time in their names, are enough: older ones were looked at when they were new.
+fn sweep_others(folder: &Path) {
+    const MOST: usize = 100;
+    let entries = folder.parent().and_then(|parent| fs::read_dir(parent).ok());
+    let mut others: Vec<PathBuf> = entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    others.sort_unstable();
+    for other in others.iter().rev().take(MOST).filter(|other| *other != folder) {
+        // Every record begins with these files; other folders are not ours.
+        if other.join("samples.jsonl").is_file() && other.join("events.jsonl").is_file() {
+            flatout_core::files::sweep(other);
+        }
+    }
 }
 
 impl RecordWriter {
     /// Makes the folder and writes `run.json`. A folder that holds a record already is refused by the file system's own word.
     pub fn create(folder: &Path, info: RunInfo) -> Result<Self, FileError> {
         fs::create_dir_all(folder).map_err(|source| FileError::writing(folder, source))?;
+        sweep_others(folder);
         let lines =
             |name| LineWriter::create(folder, name).map_err(|source| FileError::writing(folder, source));
         let writer = Self {
@@ -50,6 +75,7 @@ impl RecordWriter {
             stacks: lines("stacks")?,
             lines: lines("lines")?,
             windows: lines("windows")?,
+            timeline: lines("timeline")?,
             info,
             buffer: Vec::new(),
             lost: Lost::default(),
@@ -61,6 +87,24 @@ impl RecordWriter {
 
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Renames the folder of the record while it is written; lines go on in the new one.
+    pub fn move_to(&mut self, folder: &Path) -> Result<(), FileError> {
+        fs::rename(&self.folder, folder).map_err(|source| FileError::writing(folder, source))?;
+        folder.clone_into(&mut self.folder);
+        for lines in [
+            &mut self.samples,
+            &mut self.steps,
+            &mut self.events,
+            &mut self.facts,
+            &mut self.stacks,
+            &mut self.lines,
+            &mut self.windows,
+        ] {
+            lines.moved(folder);
+        }
+        Ok(())
     }
 
     pub fn info(&self) -> &RunInfo {
@@ -121,6 +165,10 @@ impl RecordWriter {
 
     pub fn window(&mut self, window: &GpuWindow) {
         self.line(window, |writer| &mut writer.windows);
+    }
+
+    pub fn timeline(&mut self, timeline: &StepTimeline) {
+        self.line(timeline, |writer| &mut writer.timeline);
     }
 
     pub fn profile(&mut self, profile: &Profile) {

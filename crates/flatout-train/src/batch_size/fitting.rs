@@ -10,7 +10,7 @@ use flatout_engine::EngineError;
 
 /// A session for micro-batches of this size, its tables attached.
 pub fn open_once(settings: &Settings, data: &TrainingData, micro: usize) -> Result<Opened, TrainError> {
-    let plan = || models::plan(settings, data.shape(), data.target(), micro);
+    let plan = || models::plan(settings, &data.preparation, micro);
     let mut opened = device::open(settings, plan)?;
     for (name, table) in &data.tables {
         opened.session.attach(name, table.clone())?;

@@ -142,6 +142,7 @@ impl Probe<'_> {
                 samples_s = chosen.samples_s;
             }
         }
+        log::debug!("batch {size}: {samples_s:.0} samples/s");
         self.sizes.push(Measured { size, samples_s });
         self.last_s = began.elapsed().as_secs_f64();
         Ok(Some(samples_s))

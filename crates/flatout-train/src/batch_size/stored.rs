@@ -37,8 +37,9 @@ fn describe(settings: &Settings, samples: usize) -> String {
         gradient_accumulation_steps: parts,
         ..
     } = settings;
+    let layers = num_layers.map_or_else(|| "auto".to_owned(), |layers| layers.to_string());
     format!(
-        "{model_type} {hidden_size}x{num_layers:?}, window {sequence_length}, {samples} samples, {device}, {amp:?}, {optimizer}, keep_lr {keep_lr}, {parts} parts"
+        "{model_type} {hidden_size}x{layers}, window {sequence_length}, {samples} samples, {device}, {amp:?}, {optimizer}, keep_lr {keep_lr}, {parts} parts"
     )
 }
 

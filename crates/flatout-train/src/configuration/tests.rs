@@ -87,7 +87,13 @@ fn unknown_keys_are_refused_with_place_and_nearest() {
             .contains("hidden_size")
     );
     assert!(matches!(read("a: [1, 2\n"), Err(TrainError::Syntax { .. })));
-    assert!(matches!(read("epochs: many\n"), Err(TrainError::Value { .. })));
+    assert!(matches!(read("epochs: many\n"), Err(TrainError::Mistakes { .. })));
+    assert!(
+        read("a: 1\nepochs: many\n")
+            .unwrap_err()
+            .to_string()
+            .contains("2: `epochs` is `many`")
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Which kind of data lies at a path, told by names and headers: nothing is read for it.
 
+use super::overlap;
 use crate::TrainError;
 use flatout_data::formats::image::IMAGE_ENDINGS;
 use flatout_data::formats::npy::NpyFile;
@@ -10,7 +11,7 @@ use std::path::Path;
 /// What lies at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A folder of Parquet files, one an entity; a table with a column of entities; an `.npy` with three axes.
+    /// A folder of Parquet or CSV files, one per entity; a table with a column of entities; an `.npy` with three axes.
     Panel,
     Rows,
     /// A folder of pictures: with a table of labels, or with one sub-folder a class; or an `.npy` of pixels.
@@ -18,7 +19,9 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub fn of(path: &Path) -> Result<Self, TrainError> {
+    /// `model_type`: a recurrent model asks for sequences, where files may be either.
+    pub fn of(path: &Path, model_type: &str) -> Result<Self, TrainError> {
+        let recurrent = ["lstm", "gru"].contains(&model_type);
         let ends = |path: &Path, endings: &[&str]| {
             let ending = path.extension().map(|end| end.to_ascii_lowercase());
             ending.is_some_and(|end| endings.iter().any(|known| end == *known))
@@ -37,6 +40,7 @@ impl Kind {
         if glob::is_pattern(path) {
             let files = flatout_data::shards::find_tables(path)?;
             let entities = files.len() > 1 && files.iter().all(|file| ends(file, &["parquet"]));
+            let entities = entities || (files.len() > 1 && (recurrent || overlap::in_time(&files)));
             return Ok(if entities { Self::Panel } else { Self::Rows });
         }
         if !path.is_dir() || JoinRecipe::find(path)?.is_some() {
@@ -49,10 +53,14 @@ impl Kind {
             return Ok(Self::Pictures);
         }
         let tables = inside(path).filter(|entry| ends(&entry.path(), &["parquet"]));
-        Ok(if tables.take(2).count() == 2 {
-            Self::Panel
-        } else {
-            Self::Rows
+        if tables.take(2).count() == 2 {
+            return Ok(Self::Panel);
+        }
+        let files = flatout_data::shards::find_tables(path).unwrap_or_default();
+        let sequences = files.len() > 1 && !flatout_data::shards::are_parts(&files);
+        Ok(match sequences && (recurrent || overlap::in_time(&files)) {
+            true => Self::Panel,
+            false => Self::Rows,
         })
     }
 }

@@ -3,8 +3,9 @@
 use super::{Preparation, Shape, TrainingData, cached, label_of, label_table, split_rule};
 use crate::target::{RealLabels, Task, decide_classes};
 use crate::{Settings, TrainError};
-use flatout_core::message;
+use flatout_core::{Message, message};
 use flatout_data::dataset::images::{never_learnt, single_pictures};
+use flatout_data::table::BadRows;
 use flatout_data::{ImageOptions, ImageTargets, Images, load_images};
 use flatout_engine::Table;
 use std::path::Path;
@@ -31,11 +32,13 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         channels: Some(settings.channels),
         targets: columns.map(|names| names.split(',').map(|name| name.trim().to_owned()).collect()),
         limit: settings.limit,
+        skip_bad: settings.policies.bad_rows == BadRows::Skip,
         ..ImageOptions::default()
     };
     let mut notes = Vec::new();
     let load = || load_images(path, &options);
     let images: Images = cached(settings, &mut notes, load, |cache| cache.images(path, &options))?;
+    notes.extend(said(&images));
     let splits = images.split(&split_rule(settings))?;
     let (scale, shift) = normalisation(&images, &splits.train);
     let targets = &images.targets;
@@ -82,19 +85,37 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     let pixels = Table::U8(Arc::new(Pixels(images)));
     Ok(TrainingData {
         tables: vec![
-            ("features", pixels),
-            ("labels", label_table(&preparation.target, &labels)),
+            ("features".to_owned(), pixels),
+            ("labels".to_owned(), label_table(&preparation.target, &labels)),
         ],
         preparation,
         train: splits.train,
         validation: splits.validation,
         labels,
         entity_of_row: Arc::default(),
+        trained: Arc::default(),
         label_offset: 0,
+        last_offset: 0,
         bytes,
         notes,
         panel: None,
     })
+}
+
+/// What was done to images that are not all alike.
+fn said(images: &Images) -> Vec<Message> {
+    let mut notes = Vec::new();
+    let (width, height, skipped) = (images.width, images.height, images.skipped);
+    if let Some([narrow, low, wide, high]) = images.sizes {
+        notes.push(message!(
+            en: "the images are of several sizes, from {narrow}×{low} to {wide}×{high}; all are resized to {width}×{height}, the median (--input-size W,H takes another size)",
+            zh: "图像大小不一（{narrow}×{low} 到 {wide}×{high}）；全部缩放到中位数 {width}×{height}（可用 --input-size 宽,高 指定）"
+        ));
+    }
+    if skipped > 0 {
+        notes.push(message!(en: "{skipped} images cannot be read and are left out", zh: "{skipped} 张图像无法读取，已跳过"));
+    }
+    notes
 }
 
 /// Mean 0 and deviation 1 over all channels together, on the training pictures: `byte · scale + shift`.

@@ -1,31 +1,28 @@
 //! Independent rows: CSV or Parquet tables, joined when a recipe says how.
 
-use super::{Codes, Preparation, Shape, TrainingData, cached, label_of, label_table, left_out, split_rule};
+use super::{
+    Codes, Preparation, Shape, TrainingData, cached, codes, label_of, label_table, left_out, split_rule,
+};
 use crate::target::{RealLabels, decide_classes};
 use crate::{Settings, TrainError};
 use flatout_data::standardise::say_without_values;
 use flatout_data::table_source::TableSource;
-use flatout_data::{Block, Category, JoinRecipe, LabelKind, Labels, Tabular, TabularOptions, load_tabular};
+use flatout_data::{Block, JoinRecipe, LabelKind, Labels, Tabular, TabularOptions, load_tabular};
 use flatout_engine::Table;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Names of the tables of categories.
-pub const CODES: &[&str] = &[
-    "codes0", "codes1", "codes2", "codes3", "codes4", "codes5", "codes6", "codes7", "codes8", "codes9",
-    "codes10", "codes11", "codes12", "codes13", "codes14", "codes15", "codes16", "codes17", "codes18",
-    "codes19", "codes20", "codes21", "codes22", "codes23", "codes24", "codes25", "codes26", "codes27",
-    "codes28", "codes29", "codes30", "codes31",
-];
+/// The table of a category's codes.
+pub fn codes_name(position: usize) -> String {
+    format!("codes{position}")
+}
 
 pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError> {
+    let (label, more_labels) = several(label(path, settings)?);
     let options = TabularOptions {
-        label: label(path, settings)?,
-        label_kind: match settings.task.as_str() {
-            "classes" => LabelKind::Class,
-            "regression" => LabelKind::Real,
-            _ => LabelKind::Auto,
-        },
+        label,
+        more_labels,
+        label_kind: label_kind(&settings.task),
         time: settings.time.clone(),
         policies: settings.policies.clone(),
         limit: settings.limit,
@@ -34,22 +31,25 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     let mut notes = Vec::new();
     let load = || load_tabular(path, &options);
     let mut table: Tabular = cached(settings, &mut notes, load, |cache| cache.tabular(path, &options))?;
+    if let Some(rows) = settings.limit_rows {
+        table.truncate(rows);
+    }
     notes.extend(left_out(&table.skipped, table.rows_dropped));
     let splits = table.split(&split_rule(settings))?;
     notes.extend(say_without_values(&table.features, &table.feature_names));
     let standardiser = table.standardise(&splits.train);
     let bytes = table.size_bytes();
-    if table.categories.len() > CODES.len() {
-        return Err(TrainError::TooManyCategories {
-            count: table.categories.len(),
-            most: CODES.len(),
-        });
-    }
+    let columns = codes::Columns {
+        codes: table.codes.to_mut(),
+        categories: &table.categories,
+    };
+    let categories = codes::fit(columns, &splits.train, settings)?;
+    notes.extend(codes::told(&categories, &table.categories));
     let (target, labels) = match table.labels {
         Labels::Class { classes, names } => decide_classes(classes.into_vec(), names, &settings.task),
         Labels::Real(values) => RealLabels {
             values: values.into_vec(),
-            names: vec![table.label_name.clone()],
+            names: table.label_name.split(',').map(str::to_owned).collect(),
             training: &mut splits.train.iter().copied(),
         }
         .decide(&settings.task),
@@ -57,18 +57,18 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     let preparation = Preparation {
         shape: Shape::Rows {
             features: table.feature_names.len(),
-            categories: table.categories.iter().map(Category::embedding_rows).collect(),
+            categories: categories.iter().map(Codes::embedding_rows).collect(),
         },
         label: table.label_name,
         features: table.feature_names,
         mean: standardiser.mean,
         std: standardiser.std,
-        categories: table.categories.iter().map(values_of).collect(),
+        categories,
         entities: Vec::new(),
         target,
     };
     let mut tables = tables(table.features, &table.codes, table.categories.len());
-    tables.push(("labels", label_table(&preparation.target, &labels)));
+    tables.push(("labels".to_owned(), label_table(&preparation.target, &labels)));
     Ok(TrainingData {
         tables,
         preparation,
@@ -76,11 +76,28 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         validation: splits.validation,
         labels,
         entity_of_row: Arc::default(),
+        trained: Arc::default(),
         label_offset: 0,
+        last_offset: 0,
         bytes,
         notes,
         panel: None,
     })
+}
+
+/// `is_click,is_like` as the first label and the others.
+pub fn several(label: String) -> (String, Vec<String>) {
+    let mut names = label.split(',').map(|name| name.trim().to_owned());
+    (names.next().unwrap_or_default(), names.collect())
+}
+
+/// How the label is read for a task.
+pub fn label_kind(task: &str) -> LabelKind {
+    match task {
+        "classes" => LabelKind::Class,
+        "regression" => LabelKind::Real,
+        _ => LabelKind::Auto,
+    }
 }
 
 /// A recipe that joins tables names the label itself. Where nobody does, data that cannot be read are the first thing to say.
@@ -95,19 +112,17 @@ fn label(path: &Path, settings: &Settings) -> Result<String, TrainError> {
     Err(TrainError::Missing { setting: "label" })
 }
 
-fn values_of(category: &Category) -> Codes {
-    Codes {
-        name: category.name.clone(),
-        values: category.values.iter().map(|value| value.into_owned()).collect(),
-    }
+/// One table of features, and one a category: the engine gathers single codes.
+pub fn tables(features: Block<f32>, codes: &[i32], categories: usize) -> Vec<(String, Table)> {
+    let mut tables: Vec<(String, Table)> = vec![("features".to_owned(), Table::F32(Arc::new(features)))];
+    tables.extend(code_tables(codes, categories));
+    tables
 }
 
-/// One table of features, and one a category: the engine gathers single codes.
-pub fn tables(features: Block<f32>, codes: &[i32], categories: usize) -> Vec<(&'static str, Table)> {
-    let mut tables: Vec<(&'static str, Table)> = vec![("features", Table::F32(Arc::new(features)))];
-    for (position, name) in CODES.iter().enumerate().take(categories) {
+pub fn code_tables(codes: &[i32], categories: usize) -> Vec<(String, Table)> {
+    let table = |position: usize| {
         let column: Vec<i32> = codes.iter().skip(position).step_by(categories).copied().collect();
-        tables.push((name, Table::I32(Arc::new(column))));
-    }
-    tables
+        (codes_name(position), Table::I32(Arc::new(column)))
+    };
+    (0..categories).map(table).collect()
 }

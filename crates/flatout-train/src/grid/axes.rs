@@ -42,11 +42,12 @@ impl Grid {
                 Some(_) => TrainError::NoLists { place },
             });
         }
+        let flags = same_samples(&axes, flags);
         let mut points = Vec::new();
         let mut output_dir = PathBuf::new();
         for number in 0..count.unwrap_or(0) {
             let values = combination(&axes, number);
-            let point = Point::new(file, text, flags, values)?;
+            let point = Point::new(file, text, &flags, values)?;
             output_dir.clone_from(&point.grid_dir);
             points.push(point);
         }
@@ -56,6 +57,18 @@ impl Grid {
             output_dir,
         })
     }
+}
+
+/// Windows of different lengths are ranked on the same validation samples: those that the longest can be cut for.
+fn same_samples(axes: &[(&'static str, Vec<String>)], flags: &Values) -> Values {
+    let mut flags = flags.clone();
+    let lengths = axes.iter().find(|(name, _)| *name == "sequence_length");
+    let longest =
+        lengths.and_then(|(_, values)| values.iter().filter_map(|text| text.parse::<usize>().ok()).max());
+    if let Some(longest) = longest {
+        flags.entry("min_history").or_insert_with(|| longest.to_string());
+    }
+    flags
 }
 
 fn combination(axes: &[(&'static str, Vec<String>)], mut number: usize) -> Vec<(&'static str, String)> {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const SCHEMA: u32 = 1;
 /// Settings that change where or how, but not what is trained.
-const NOT_COMPARED: &[&str] = &["output_dir", "resume", "threads"];
+const NOT_COMPARED: &[&str] = &["output_dir", "resume", "init", "threads"];
 
 pub struct Point {
     /// What this combination has of each axis.
@@ -29,8 +29,16 @@ pub struct PointResult {
     pub schema: u32,
     pub name: String,
     pub values: Vec<(String, String)>,
-    /// The smallest validation loss.
+    /// The validation loss of the best evaluation.
     pub best_loss: Option<f64>,
+    /// The score that decides, and the best of it.
+    #[serde(default)]
+    pub selected: String,
+    #[serde(default)]
+    pub best: Option<f64>,
+    /// Of the evaluation with the best one.
+    #[serde(default)]
+    pub best_scores: Option<Scores>,
     /// Of the last evaluation.
     pub scores: Option<Scores>,
     /// `None` where nothing was trained.
@@ -87,10 +95,20 @@ impl Point {
 
     /// The result of an earlier call, if it was of the same training.
     pub(super) fn done(&self, configuration: &Configuration) -> Option<PointResult> {
+        let result = self.kept()?;
+        let same = result.configuration == compared(&configuration.yaml());
+        (same && result.error.is_none()).then_some(result)
+    }
+
+    /// Whether an earlier call, of whatever settings, trained this combination to its end.
+    pub(super) fn is_trained(&self) -> bool {
+        self.kept().is_some_and(|result| result.error.is_none())
+    }
+
+    fn kept(&self) -> Option<PointResult> {
         let bytes = std::fs::read(self.output_dir().join("result.json")).ok()?;
         let result: PointResult = serde_json::from_slice(&bytes).ok()?;
-        let same = result.schema == SCHEMA && result.configuration == compared(&configuration.yaml());
-        (same && result.error.is_none()).then_some(result)
+        (result.schema == SCHEMA).then_some(result)
     }
 
     /// The checkpoint of an earlier call that did not come to its end, if it was of the same training.
@@ -116,6 +134,9 @@ impl Point {
             values: values
                 .map(|(name, value)| ((*name).to_owned(), value.clone()))
                 .collect(),
+            selected: configuration.settings.select.name().to_owned(),
+            best: outcome.as_ref().and_then(|outcome| outcome.best),
+            best_scores: outcome.as_ref().and_then(|outcome| outcome.best_scores),
             best_loss: outcome.as_ref().and_then(|outcome| outcome.best_loss),
             scores: outcome.as_ref().and_then(|outcome| outcome.scores),
             samples_s: outcome.as_ref().and_then(|outcome| outcome.samples_s),

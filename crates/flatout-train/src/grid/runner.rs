@@ -3,6 +3,7 @@
 use super::side_by_side::{self, Candidate};
 use super::{Grid, Point, PointResult};
 use crate::data::TrainingData;
+use crate::folder::FolderLock;
 use crate::settings::Values;
 use crate::{Report, Settings, TrainError, Trainer};
 use flatout_core::Message;
@@ -37,7 +38,7 @@ pub enum GridReport {
     End {
         point: usize,
         of: usize,
-        result: PointResult,
+        result: Box<PointResult>,
         /// By an earlier call.
         before: bool,
     },
@@ -61,6 +62,8 @@ pub fn run(
     interrupted: &AtomicBool,
     report: &mut dyn FnMut(&GridReport),
 ) -> Result<Vec<PointResult>, TrainError> {
+    // Two grids in one folder would train the same combinations twice.
+    let _lock = FolderLock::take(&grid.output_dir)?;
     let jobs = jobs.clamp(1, grid.points.len().max(1));
     let mut shared = Shared {
         grid,
@@ -70,7 +73,7 @@ pub fn run(
         data: Mutex::new(None),
     };
     if jobs > 1 {
-        let found = side_by_side::measure(&shared.candidates()?)?;
+        let found = side_by_side::measure(shared.candidates(), jobs)?;
         shared.jobs = found.jobs;
         report(&GridReport::SideBySide {
             jobs: found.jobs,
@@ -91,7 +94,7 @@ pub fn run(
         for event in receiver {
             report(&event);
             if let GridReport::End { point, result, .. } = event {
-                results.push((point, result));
+                results.push((point, *result));
             }
         }
         let ends = threads.into_iter().filter_map(|thread| thread.join().ok());
@@ -127,7 +130,7 @@ fn again_alone(
         for event in receiver {
             report(&event);
             if let GridReport::End { result: again, .. } = event {
-                *result = again;
+                *result = *again;
             }
         }
     }
@@ -173,7 +176,7 @@ fn one(
         send(GridReport::End {
             point: number + 1,
             of,
-            result,
+            result: Box::new(result),
             before: true,
         });
         return Ok(());
@@ -203,34 +206,42 @@ fn one(
     if trained.as_ref().is_ok_and(|outcome| outcome.interrupted) {
         return Ok(());
     }
+    let in_use = matches!(trained, Err(TrainError::FolderInUse { .. }));
     let result = point.result(&configuration, trained);
-    result.keep()?;
+    // The folder of another training is its own, and a failure does not replace the result of a model that is there.
+    if !in_use && (result.error.is_none() || !point.is_trained()) {
+        result.keep()?;
+    }
     send(GridReport::End {
         point: number + 1,
         of,
-        result,
+        result: Box::new(result),
         before: false,
     });
     Ok(())
 }
 
 impl Shared<'_> {
-    /// The first trainings that are still to be done, as many as may run at once.
-    fn candidates(&self) -> Result<Vec<Candidate>, TrainError> {
-        let mut candidates = Vec::new();
-        for point in &self.grid.points {
-            let configuration = point.configuration(&Values::new())?;
-            if candidates.len() == self.jobs || point.done(&configuration).is_some() {
-                continue;
-            }
-            // What fails for one point alone is told when its turn comes.
-            if let Ok(data) = self.data(&configuration.settings)? {
-                let phase = configuration.phases.into_iter().next();
-                let settings = phase.map_or(configuration.settings, |phase| phase.settings);
-                candidates.push(Candidate { settings, data });
-            }
+    /// The trainings that are still to be done, each with its data when it is asked for.
+    fn candidates(&self) -> impl Iterator<Item = Result<Candidate, TrainError>> {
+        self.grid
+            .points
+            .iter()
+            .filter_map(|point| self.candidate(point).transpose())
+    }
+
+    fn candidate(&self, point: &Point) -> Result<Option<Candidate>, TrainError> {
+        let configuration = point.configuration(&Values::new())?;
+        if point.done(&configuration).is_some() {
+            return Ok(None);
         }
-        Ok(candidates)
+        // What fails for one point alone is reported when its turn comes.
+        let Ok(data) = self.data(&configuration.settings)? else {
+            return Ok(None);
+        };
+        let phase = configuration.phases.into_iter().next();
+        let settings = phase.map_or(configuration.settings, |phase| phase.settings);
+        Ok(Some(Candidate { settings, data }))
     }
 
     /// The outer error is everybody's (the files cannot be read), the inner one this combination's (a window too long).

@@ -29,10 +29,26 @@ pub struct Candidate {
     pub data: TrainingData,
 }
 
-/// The number of trainings at once, up to that of the candidates, that get most done. What does not fit side by side is not taken.
-pub fn measure(candidates: &[Candidate]) -> Result<SideBySide, TrainError> {
+/// The number of trainings at once, up to `most`, that get most done. Measured with the first candidates that can be trained: what
+/// does not fit even alone is a failure of its own, reported when its turn comes.
+pub fn measure(
+    candidates: impl Iterator<Item = Result<Candidate, TrainError>>,
+    most: usize,
+) -> Result<SideBySide, TrainError> {
     let begun = Instant::now();
-    let alone: Vec<f64> = candidates.iter().map(alone).collect::<Result<_, _>>()?;
+    let (mut fit, mut alone) = (Vec::new(), Vec::new());
+    for candidate in candidates {
+        let candidate = candidate?;
+        let Ok(speed) = speed_alone(&candidate) else {
+            continue;
+        };
+        fit.push(candidate);
+        alone.push(speed);
+        if fit.len() == most {
+            break;
+        }
+    }
+    let candidates = fit;
     let mut found = SideBySide {
         jobs: 1,
         tried: Vec::new(),
@@ -73,7 +89,7 @@ impl Candidate {
 }
 
 /// Samples a second with the whole machine, on as many threads as are fastest.
-fn alone(candidate: &Candidate) -> Result<f64, TrainError> {
+fn speed_alone(candidate: &Candidate) -> Result<f64, TrainError> {
     let Candidate { settings, data } = candidate;
     let opened = fitting::open_once(settings, data, candidate.size())?;
     if !threads::is_open(settings, &opened) {

@@ -5,7 +5,7 @@ use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
 
 pub fn write_csv(grid: &Grid, results: &[PointResult]) -> Result<(), FileError> {
-    let scores = results.iter().find_map(|result| result.scores);
+    let scores = results.iter().find_map(|result| result.best_scores);
     let figures: Vec<&str> = scores
         .map(|scores| scores.figures())
         .unwrap_or_default()
@@ -18,7 +18,10 @@ pub fn write_csv(grid: &Grid, results: &[PointResult]) -> Result<(), FileError> 
     let header: Vec<String> = axes.chain(scored).chain(rest).collect();
     let mut text = header.join(",") + "\n";
     for result in results {
-        let found = result.scores.map(|scores| scores.figures()).unwrap_or_default();
+        let found = result
+            .best_scores
+            .map(|scores| scores.figures())
+            .unwrap_or_default();
         let figure = |name: &&str| {
             let value = found.iter().find(|(key, _)| key == name);
             value.map(|(_, value)| value.to_string()).unwrap_or_default()

@@ -34,6 +34,15 @@ impl Row {
             match value {
                 Value::Null => {}
                 Value::String(_) if name == "event" => {}
+                Value::Object(targets) if name == "targets" => {
+                    for (target, scores) in targets {
+                        let scores = scores.as_object().into_iter().flatten();
+                        let scores = scores.filter(|(score, _)| *score != "samples");
+                        columns.extend(
+                            scores.map(|(score, value)| (format!("validation_{score}_{target}"), value)),
+                        );
+                    }
+                }
                 Value::Object(scores) => {
                     let scores = scores.iter().filter(|(_, value)| !value.is_null());
                     columns.extend(scores.map(|(score, value)| (format!("validation_{score}"), value)));

@@ -1,6 +1,7 @@
 //! Errors of numbers: sums in f64 alone.
 
 use super::Scores;
+use super::days::Days;
 
 #[derive(Default)]
 pub struct RegressionMeter {
@@ -12,6 +13,9 @@ pub struct RegressionMeter {
     absolute: f64,
     directions: f64,
     sums: [f64; 5],
+    days: Days,
+    /// Of each column: values, squared and absolute errors.
+    columns: Vec<[f64; 3]>,
 }
 
 impl RegressionMeter {
@@ -33,6 +37,32 @@ impl RegressionMeter {
         }
     }
 
+    /// A prediction of one day among those of other entities.
+    pub fn add_day(&mut self, time_us: i64, prediction: f32, target: f32) {
+        self.days.add(time_us, prediction, target);
+    }
+
+    pub fn add_to_column(&mut self, column: usize, prediction: f32, target: f32) {
+        if self.columns.len() <= column {
+            self.columns.resize(column + 1, [0.0; 3]);
+        }
+        let error = f64::from(prediction) - f64::from(target);
+        let [count, squared, absolute] = &mut self.columns[column];
+        *count += 1.0;
+        *squared += error * error;
+        *absolute += error.abs();
+    }
+
+    /// The scores of each column by itself.
+    pub fn columns(&self) -> impl Iterator<Item = Scores> {
+        self.columns.iter().map(|[count, squared, absolute]| Scores {
+            loss: squared / count.max(1.0),
+            mae: Some(absolute / count.max(1.0)),
+            samples: self.samples,
+            ..Scores::default()
+        })
+    }
+
     pub fn end_sample(&mut self) {
         self.samples += 1;
     }
@@ -44,6 +74,7 @@ impl RegressionMeter {
         }
         let [p, t, pp, tt, pt] = self.sums.map(|sum| sum / count);
         let spread = ((pp - p * p) * (tt - t * t)).sqrt();
+        let (daily_ic, rank_ic) = self.days.correlations();
         let sequence = |value: f64| Some(value).filter(|value| self.sequence && value.is_finite());
         Some(Scores {
             loss: self.squared / count,
@@ -55,6 +86,8 @@ impl RegressionMeter {
             } else {
                 f64::NAN
             }),
+            daily_ic,
+            rank_ic,
             samples: self.samples,
             ..Scores::default()
         })

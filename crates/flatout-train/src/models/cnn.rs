@@ -48,7 +48,7 @@ pub fn build(inputs: &Inputs, model: &mut Model) -> Result<Option<Tensor>, Engin
             let maps = model.batch_norm("maps_norm", maps, Activation::Relu)?;
             model.flatten(maps)?
         }
-        Task::Binary | Task::Classes => model.global_average_pool(values)?,
+        Task::Binary | Task::Labels | Task::Classes => model.global_average_pool(values)?,
     };
     let values = model.dropout(values, settings.dropout)?;
     Ok(Some(model.linear(

@@ -2,7 +2,7 @@
 
 use super::Inputs;
 use crate::data::Shape;
-use crate::data::rows::CODES;
+use crate::data::rows::codes_name;
 use flatout_engine::{Activation, DataType, EngineError, Model, Tensor};
 
 pub fn build(inputs: &Inputs, model: &mut Model) -> Result<Option<Tensor>, EngineError> {
@@ -16,10 +16,10 @@ pub fn build(inputs: &Inputs, model: &mut Model) -> Result<Option<Tensor>, Engin
         let table = model.table("features", DataType::Real, &[*features])?;
         parts.push(model.gather_rows(table, start)?);
     }
-    for (position, (&entries, name)) in categories.iter().zip(CODES).enumerate() {
-        let codes = model.table(name, DataType::I32, &[1])?;
+    for (position, &entries) in categories.iter().enumerate() {
+        let codes = model.table(&codes_name(position), DataType::I32, &[1])?;
         let code = model.gather_rows(codes, start)?;
-        let width = settings.entity_embedding_dim.max(1).min(entries.max(2));
+        let width = inputs.width(position).max(1).min(entries.max(2));
         parts.push(model.embedding(&format!("embedding{position}"), code, entries.max(1), width)?);
     }
     let mut values = match parts.as_slice() {

@@ -1,6 +1,7 @@
 //! Predictions as a table: CSV or, by the file's ending, Parquet.
 
 use crate::TrainError;
+use crate::metrics::Scores;
 use flatout_core::Message;
 use flatout_core::error::FileError;
 use flatout_core::files::{behind_links, write_atomically};
@@ -26,6 +27,8 @@ impl Column {
 
 /// Columns of equal length.
 pub struct Predictions {
+    /// Where the data have labels.
+    pub scores: Option<Scores>,
     pub columns: Vec<(String, Column)>,
     /// What a person should know about the data they were made from.
     pub notes: Vec<Message>,
@@ -103,6 +106,7 @@ mod tests {
     #[test]
     fn text_is_quoted_where_it_must_be() {
         let predictions = Predictions {
+            scores: None,
             columns: vec![
                 (
                     "file".to_owned(),

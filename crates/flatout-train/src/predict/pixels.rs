@@ -68,8 +68,11 @@ fn samples(pixels: Vec<u8>, count: usize, (name, column): (&str, Column)) -> Sam
     Samples {
         starts: (0..count as u32).collect(),
         columns: vec![(name.to_owned(), column)],
-        tables: vec![("features", Table::U8(Arc::new(pixels)))],
+        tables: vec![("features".to_owned(), Table::U8(Arc::new(pixels)))],
         entities: Vec::new(),
+        last_offset: 0,
+        labels: None,
+        times_us: Vec::new(),
         notes: Vec::new(),
     }
 }

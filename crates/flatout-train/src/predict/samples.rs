@@ -2,26 +2,34 @@
 
 use super::{Column, kind, pixels};
 use crate::data::{Codes, Kind, Preparation, Shape, left_out, rows};
+use crate::target::{Labels, Target, Task};
 use crate::{Settings, TrainError};
 use flatout_core::{Explain, Message, message};
 use flatout_data::formats::csv::number::is_missing;
 use flatout_data::formats::image::ImageShape;
 use flatout_data::table::{BadRow, BadRows, Problem};
 use flatout_data::{
-    Category, DataError, JoinRecipe, LabelKind, Missing, PanelOptions, Policies, TabularOptions, load_panel,
-    load_tabular, time,
+    Category, DataError, JoinRecipe, LabelKind, Missing, Panel, PanelOptions, Policies, Recoded,
+    TabularOptions, load_panel, load_tabular, time,
 };
 use flatout_engine::Table;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 pub struct Samples {
-    pub tables: Vec<(&'static str, Table)>,
+    pub tables: Vec<(String, Table)>,
     /// First rows of windows, rows, or numbers of pictures.
     pub starts: Vec<u32>,
     /// Of each sample, for sequences.
     pub entities: Vec<i32>,
+    /// From a window's first row to its last.
+    pub last_offset: u32,
+    /// In the label's own units, where the data have them; NaN or -1 where a sample has none.
+    pub labels: Option<Labels>,
+    /// When each sample's prediction is made, where that is known.
+    pub times_us: Vec<i64>,
     /// What tells a person which sample it is.
     pub columns: Vec<(String, Column)>,
     /// What a person should know about the data.
@@ -29,7 +37,7 @@ pub struct Samples {
 }
 
 pub fn load(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<Samples, TrainError> {
-    let found = Kind::of(path)?;
+    let found = Kind::of(path, &settings.model_type)?;
     // Tables that a recipe joins are no sequence, whatever their columns.
     let joined = found == Kind::Rows && JoinRecipe::find(path)?.is_some();
     match (&preparation.shape, found) {
@@ -71,23 +79,61 @@ fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         without_labels: true,
         entity: settings.entity.clone(),
         features: Some(preparation.features.clone()),
+        categories: Some(
+            preparation
+                .categories
+                .iter()
+                .map(|codes| codes.name.clone())
+                .collect(),
+        ),
         time: settings.time.clone(),
         policies: policies(preparation, settings),
         limit: settings.limit,
         ..PanelOptions::default()
     };
-    let mut panel = load_panel(path, &options).map_err(|error| other_data(path, preparation, error))?;
+    // Labels are taken along where they are; without them, or with some that cannot be read, there are no scores.
+    let labelled = PanelOptions {
+        without_labels: false,
+        ..options.clone()
+    };
+    let is_input = preparation.features.contains(&preparation.label);
+    let (mut panel, has_labels) = match load_panel(path, &labelled) {
+        Ok(panel) if !is_input => (panel, true),
+        _ => {
+            let panel = load_panel(path, &options).map_err(|error| other_data(path, preparation, error))?;
+            (panel, false)
+        }
+    };
     preparation.standardiser().apply(panel.features.to_mut());
     let known: HashMap<&str, i32> = (0..)
         .zip(&preparation.entities)
         .map(|(index, name)| (name.as_str(), index))
         .collect();
+    let known_codes: Vec<Category> = preparation.categories.iter().map(Codes::dictionary).collect();
+    let mut recoded = panel.recode(&known_codes);
+    for (position, codes) in preparation.categories.iter().enumerate() {
+        hash(&panel.codes, &panel.categories, codes, position, &mut recoded);
+    }
+    let unknown = match preparation.shape {
+        Shape::Sequence {
+            entities,
+            unknown: true,
+            ..
+        } => Some(entities as i32),
+        _ => None,
+    };
+    let mut strangers = Vec::new();
     let length = settings.sequence_length as u32;
     let (mut starts, mut entities, mut names, mut ends) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for entity in &panel.entities {
         let index = match known.get(entity.name.as_str()) {
             Some(&index) => index,
             None if settings.entity_embedding_dim == 0 => 0,
+            // Rows of one stock have rising times; where they do not, many were taken for one.
+            None if unknown.is_some() && (settings.entity.is_some() || is_one(&panel, &entity.rows)) => {
+                strangers.push(entity.name.clone());
+                unknown.unwrap_or(0)
+            }
             None => {
                 let reason = unknown_entity(&entity.name, settings);
                 return Err(TrainError::OtherData {
@@ -114,17 +160,28 @@ fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
             reason: message!(en: "a window takes {length} rows, and the longest sequence there has {longest}", zh: "一个窗口需要 {length} 行，而其中最长的序列只有 {longest} 行"),
         });
     }
+    let labels = has_labels.then(|| labels_of(&panel, &ends, settings.horizon as u32));
+    let mut times_us = Vec::new();
+    if let Some(times) = &panel.timestamps_us {
+        times_us.extend(ends.iter().map(|&row| times[row as usize]));
+    }
     let mut columns = vec![("entity".to_owned(), Column::Text(names))];
     if let Some(times) = &panel.timestamps_us {
         let times = ends.iter().map(|&row| time::format_us(times[row as usize]));
         columns.push(("time".to_owned(), Column::Text(times.collect())));
     }
+    let mut notes = left_out(&panel.skipped, panel.rows_dropped);
+    notes.extend(unseen(&known_codes, &recoded.unseen));
+    notes.extend(not_known(&strangers, panel.entities.len()));
     Ok(Samples {
-        tables: vec![("features", Table::F32(Arc::new(panel.features)))],
+        tables: rows::tables(panel.features, &recoded.codes, known_codes.len()),
         starts,
         entities,
+        last_offset: length - 1,
+        labels,
+        times_us,
         columns,
-        notes: left_out(&panel.skipped, panel.rows_dropped),
+        notes,
     })
 }
 
@@ -183,8 +240,10 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
     let joined = JoinRecipe::find(path)?.is_some();
     let own = |names: Vec<String>| (!joined).then_some(names);
     let codes = preparation.categories.iter();
+    let (label, more_labels) = rows::several(preparation.label.clone());
     let options = TabularOptions {
-        label: preparation.label.clone(),
+        label,
+        more_labels,
         label_kind: LabelKind::Auto,
         without_labels: true,
         features: own(preparation.features.clone()),
@@ -193,7 +252,18 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         limit: settings.limit,
         ..TabularOptions::default()
     };
-    let mut table = load_tabular(path, &options).map_err(|error| other_data(path, preparation, error))?;
+    let labelled = TabularOptions {
+        without_labels: false,
+        label_kind: rows::label_kind(&settings.task),
+        ..options.clone()
+    };
+    let (mut table, has_labels) = match load_tabular(path, &labelled) {
+        Ok(table) => (table, true),
+        Err(_) => {
+            let table = load_tabular(path, &options).map_err(|error| other_data(path, preparation, error))?;
+            (table, false)
+        }
+    };
     let names = |name: &String| table.categories.iter().any(|category| category.name == *name);
     let wanted = preparation.categories.iter().map(|category| &category.name);
     if table.feature_names != preparation.features || !wanted.clone().all(names) {
@@ -210,15 +280,70 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
     }
     preparation.standardiser().apply(table.features.to_mut());
     let known: Vec<Category> = preparation.categories.iter().map(Codes::dictionary).collect();
-    let recoded = table.recode(&known);
+    let mut recoded = table.recode(&known);
+    for (position, codes) in preparation.categories.iter().enumerate() {
+        hash(&table.codes, &table.categories, codes, position, &mut recoded);
+    }
     let numbers = (1..=table.rows as i32).collect();
+    let labels = has_labels.then(|| table_labels(&table.labels, &preparation.target));
     Ok(Samples {
         starts: (0..table.rows as u32).collect(),
         tables: rows::tables(table.features, &recoded.codes, known.len()),
         entities: Vec::new(),
+        last_offset: 0,
+        labels,
+        times_us: Vec::new(),
         columns: vec![("row".to_owned(), Column::Whole(numbers))],
         notes: unseen(&known, &recoded.unseen),
     })
+}
+
+/// A table's labels as the training saw them; a class that it did not have is none.
+fn table_labels(labels: &flatout_data::Labels, target: &Target) -> Labels {
+    let class_of = |name: &str| target.names.iter().position(|known| known == name);
+    match (labels, target.task) {
+        (flatout_data::Labels::Real(values), Task::Classes) => {
+            let known = |value: &f32| class_of(&value.to_string()).map_or(-1, |class| class as i32);
+            Labels::Class(Arc::new(values.iter().map(known).collect()))
+        }
+        (flatout_data::Labels::Real(values), task) => Labels::Real {
+            values: Arc::new(values.to_vec()),
+            columns: if task == Task::Binary { 1 } else { target.outputs() },
+        },
+        (flatout_data::Labels::Class { classes, names }, task) => {
+            let known: Vec<Option<usize>> = names.iter().map(|name| class_of(name)).collect();
+            let each = classes
+                .iter()
+                .map(|&class| known.get(class as usize).copied().flatten());
+            match task {
+                Task::Classes => Labels::Class(Arc::new(
+                    each.map(|class| class.map_or(-1, |class| class as i32)).collect(),
+                )),
+                _ => Labels::Real {
+                    values: Arc::new(
+                        each.map(|class| class.map_or(f32::NAN, |class| class as f32))
+                            .collect(),
+                    ),
+                    columns: 1,
+                },
+            }
+        }
+    }
+}
+
+/// A column that was hashed in training is hashed here: no value is unknown.
+fn hash(read: &[i32], categories: &[Category], codes: &Codes, position: usize, recoded: &mut Recoded) {
+    let own = categories.iter().position(|own| own.name == codes.name);
+    let translation = own.and_then(|own| codes.translation(&categories[own]));
+    let (Some(own), Some(translation)) = (own, translation) else {
+        return;
+    };
+    let (width, known) = (categories.len(), recoded.unseen.len());
+    for (row, &code) in read.iter().skip(own).step_by(width).enumerate() {
+        let code = usize::try_from(code).unwrap_or(0);
+        recoded.codes[row * known + position] = translation.get(code).copied().unwrap_or(0);
+    }
+    recoded.unseen[position] = 0;
 }
 
 /// How values are read: as in training, of the columns that the model looks at.
@@ -226,7 +351,14 @@ fn policies(preparation: &Preparation, settings: &Settings) -> Policies {
     let categories = preparation.categories.iter().map(|category| &category.name);
     let names: Vec<&String> = preparation.features.iter().chain(categories).collect();
     let used = |name: &str| names.iter().any(|known| *known == name);
-    settings.policies.clone().only(used)
+    let mut policies = settings.policies.clone().only(used);
+    if settings.past_labels && policies.own_missing(&preparation.label).is_none() {
+        // As in training, a row without a label has that of the row before.
+        policies
+            .missing_by_column
+            .push((preparation.label.clone(), Missing::Forward));
+    }
+    policies
 }
 
 /// A prediction has the number of its row, so no row may be left out: those that training dropped get the mean, those it skipped are an
@@ -242,6 +374,39 @@ fn every_row(mut policies: Policies) -> Policies {
     }
     policies.bad_rows = BadRows::Error;
     policies
+}
+
+/// The label of each window, some rows behind its last one; NaN where the entity ends before.
+fn labels_of(panel: &Panel, ends: &[u32], horizon: u32) -> Labels {
+    let mut values = Vec::with_capacity(ends.len());
+    for &end in ends {
+        let place = panel.entities.partition_point(|entity| entity.rows.end <= end);
+        let inside = panel
+            .entities
+            .get(place)
+            .is_some_and(|entity| end + horizon < entity.rows.end);
+        let label = inside.then(|| panel.labels[(end + horizon) as usize]);
+        values.push(label.unwrap_or(f32::NAN));
+    }
+    Labels::Real {
+        values: Arc::new(values),
+        columns: 1,
+    }
+}
+
+fn is_one(panel: &Panel, rows: &Range<u32>) -> bool {
+    let times = panel.timestamps_us.as_ref();
+    times.is_some_and(|times| times[rows.start as usize..rows.end as usize].is_sorted_by(|a, b| a < b))
+}
+
+/// Entities without an embedding of their own.
+fn not_known(strangers: &[String], of: usize) -> Option<Message> {
+    let first = strangers.first()?;
+    let count = strangers.len();
+    Some(message!(
+        en: "{count} of {of} entities were not in the training data (`{first}` is one); they share the embedding of unknown entities",
+        zh: "{of} 个实体中有 {count} 个不在训练数据中（例如 `{first}`）；它们共用未知实体的嵌入"
+    ))
 }
 
 /// Says of which columns the model does not know values, and how many.

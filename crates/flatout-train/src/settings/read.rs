@@ -1,8 +1,9 @@
 //! One written value to one of its kind, or an error that says what was expected.
 
-use super::{Amp, Kind, Values, find};
+use super::{Amp, Kind, PerColumn, Values, find};
 use crate::TrainError;
 use flatout_core::{Message, message};
+use flatout_data::load::policies;
 use std::path::PathBuf;
 
 /// The values of a configuration; absent ones are the defaults.
@@ -65,6 +66,43 @@ impl Read<'_> {
         value
             .filter(|value| (low..=high).contains(value))
             .ok_or_else(refuse)
+    }
+
+    /// `5`, `user_id=3,video_id=10`: a number for all columns, numbers for single ones.
+    pub fn per_column(&self, name: &str) -> Result<PerColumn, TrainError> {
+        let raw = self.raw(name);
+        let mut found = PerColumn::default();
+        for word in policies::words(&raw) {
+            let refused = || {
+                self.refuse(
+                    name,
+                    message!(en: "a whole number, or COLUMN=N", zh: "整数，或 列名=N"),
+                )
+            };
+            let (column, number) = policies::column_and_word(word).ok_or_else(refused)?;
+            let number = number.replace('_', "").parse().map_err(|_| refused())?;
+            match column {
+                Some(column) => found.columns.push((column, number)),
+                None => found.all = Some(number),
+            }
+        }
+        Ok(found)
+    }
+
+    /// `0.9,0.999` or `[0.9, 0.999]`.
+    pub fn betas(&self, name: &str) -> Result<(f64, f64), TrainError> {
+        let text = self.raw(name);
+        let numbers = text.trim_matches(['[', ']', '(', ')']).split(',');
+        let numbers: Vec<Option<f64>> = numbers.map(|number| number.trim().parse().ok()).collect();
+        match numbers[..] {
+            [Some(first), Some(second)] if [first, second].iter().all(|beta| (0.0..1.0).contains(beta)) => {
+                Ok((first, second))
+            }
+            _ => Err(self.refuse(
+                name,
+                message!(en: "two numbers from 0 to 1, such as 0.9,0.999", zh: "两个 0 到 1 之间的数，例如 0.9,0.999"),
+            )),
+        }
     }
 
     pub fn flag(&self, name: &str) -> Result<bool, TrainError> {

@@ -3,6 +3,7 @@
 use super::Values;
 use super::read::Read;
 use crate::TrainError;
+use crate::metrics::Select;
 use flatout_data::generate::Recipe;
 use flatout_data::{Policies, Written};
 use std::path::PathBuf;
@@ -14,6 +15,21 @@ pub enum Amp {
     Tf32,
     Bf16,
     Fp16,
+}
+
+/// A number for columns: for all of them, and for single ones.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PerColumn {
+    pub all: Option<usize>,
+    pub columns: Vec<(String, usize)>,
+}
+
+impl PerColumn {
+    /// The last word about a column counts.
+    pub fn of(&self, column: &str) -> Option<usize> {
+        let named = self.columns.iter().rev().find(|(name, _)| name == column);
+        named.map(|(_, number)| *number).or(self.all)
+    }
 }
 
 /// All settings with their types.
@@ -30,7 +46,15 @@ pub struct Settings {
     /// Share of the samples that are kept to validate on.
     pub validation_ratio: f64,
     pub horizon: usize,
+    /// Rows before the validation part that are not trained on.
+    pub gap: usize,
+    /// Rows that a validation sample must have before its label, at least.
+    pub min_history: usize,
+    pub layout: String,
     pub task: String,
+    pub loss: String,
+    /// In standard deviations of the label.
+    pub huber_delta: f64,
     pub model_type: String,
     pub epochs: u64,
     /// `None`: measured and chosen.
@@ -40,12 +64,31 @@ pub struct Settings {
     /// The model's own number when absent.
     pub num_layers: Option<usize>,
     pub entity_embedding_dim: usize,
+    /// Share of the training samples whose entity is hidden.
+    pub entity_dropout: f64,
+    pub past_labels: bool,
+    /// Widths of the embeddings of single columns.
+    pub column_embedding_dim: PerColumn,
+    /// Values of a category that are rarer in the training part count as unknown.
+    pub min_count: PerColumn,
+    /// Categories with more values are hashed into this many codes.
+    pub hash_size: PerColumn,
     pub sequence_length: usize,
     pub dropout: f64,
     pub learning_rate: f64,
+    pub betas: (f64, f64),
+    pub eps: f64,
+    pub momentum: f64,
     pub weight_decay: f64,
     pub optimizer: String,
     pub lr_schedule: String,
+    /// Epochs.
+    pub lr_step_size: u64,
+    pub lr_gamma: f64,
+    /// Evaluations.
+    pub lr_patience: u64,
+    /// The score that decides what is best.
+    pub select: Select,
     pub warmup: u64,
     pub device: String,
     pub amp: Amp,
@@ -56,12 +99,15 @@ pub struct Settings {
     pub log_interval: u64,
     pub early_stopping: u64,
     pub limit: Option<usize>,
+    pub limit_rows: Option<usize>,
     pub memory_limit: Option<u64>,
     pub threads: Option<usize>,
     pub deterministic: bool,
     pub seed: u64,
     pub output_dir: PathBuf,
     pub resume: Option<PathBuf>,
+    /// A checkpoint whose weights a new training begins with.
+    pub init: Option<PathBuf>,
     pub naive: bool,
     pub channels: usize,
     /// Width and height of pictures.
@@ -93,8 +139,13 @@ impl Settings {
                 column_type: &read.raw("column_type"),
             })?,
             validation_ratio: read.within("validation_ratio", 0.0, 0.9)?,
-            horizon: positive("horizon")?,
+            horizon: read.count("horizon")?,
+            gap: read.count("gap")?,
+            min_history: read.count("min_history")?,
+            layout: read.choice("layout")?,
             task: read.choice("task")?,
+            loss: read.choice("loss")?,
+            huber_delta: read.within("huber_delta", 1e-6, 1e6)?,
             model_type: read.choice("model_type")?,
             epochs: positive("epochs")? as u64,
             batch_size: match read.raw("batch_size").as_str() {
@@ -108,9 +159,21 @@ impl Settings {
                 .map(|_| positive("num_layers"))
                 .transpose()?,
             entity_embedding_dim: read.count("entity_embedding_dim")?,
+            entity_dropout: read.within("entity_dropout", 0.0, 0.9)?,
+            past_labels: read.flag("past_labels")?,
+            column_embedding_dim: read.per_column("column_embedding_dim")?,
+            min_count: read.per_column("min_count")?,
+            hash_size: read.per_column("hash_size")?,
             sequence_length: positive("sequence_length")?,
             dropout: read.within("dropout", 0.0, 0.99)?,
             learning_rate: read.within("learning_rate", 0.0, 1e3)?,
+            betas: read.betas("betas")?,
+            eps: read.within("eps", 0.0, 1.0)?,
+            momentum: read.within("momentum", 0.0, 0.9999)?,
+            lr_step_size: positive("lr_step_size")? as u64,
+            lr_gamma: read.within("lr_gamma", 0.0, 1.0)?,
+            lr_patience: read.count("lr_patience")? as u64,
+            select: Select::named(&read.choice("select")?),
             weight_decay: read.within("weight_decay", 0.0, 1e3)?,
             optimizer: read.choice("optimizer")?,
             lr_schedule: read.choice("lr_schedule")?,
@@ -124,12 +187,14 @@ impl Settings {
             log_interval: read.count("log_interval")? as u64,
             early_stopping: read.count("early_stopping")? as u64,
             limit: none_if_zero(read.count("limit")?),
+            limit_rows: none_if_zero(read.count("limit_rows")?),
             memory_limit: read.bytes("memory_limit")?,
             threads: none_if_zero(read.count("threads")?),
             deterministic: read.flag("deterministic")?,
             seed: read.count("seed")? as u64,
             output_dir: read.path("output_dir").unwrap_or_default(),
             resume: read.path("resume"),
+            init: read.path("init"),
             naive: read.choice("pipeline")? == "naive",
             channels: read.channels("channels")?,
             input_size: read.size("input_size")?,

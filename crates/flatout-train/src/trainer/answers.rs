@@ -145,8 +145,8 @@ impl Trainer<'_> {
                 let before = std::mem::replace(&mut self.progress.logged_loss, self.progress.loss);
                 let logged = self.progress.loss.mean_since(before);
                 *loss = logged.map(|mean| mean * self.data.target().loss_scale());
-                if let Some(mean) = *loss {
-                    self.metrics.step_loss(at_step, mean);
+                if let (Some(mean), Some(metrics)) = (*loss, &mut self.metrics) {
+                    metrics.step_loss(at_step, mean);
                 }
             }
         }

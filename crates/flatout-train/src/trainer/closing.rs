@@ -10,6 +10,7 @@ use crate::checkpoint::{LossSum, Progress};
 use crate::metrics::Scores;
 use flatout_engine::{Leaving, Session};
 use flatout_telemetry::EventKind;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// An epoch whose steps have all been sent.
@@ -23,6 +24,8 @@ pub(super) struct Closing {
     progress: Progress,
     /// Evaluations without a better score that end the training; 0 for none.
     patience: u64,
+    /// Evaluations without a better score after which the learning rate is reduced.
+    plateau: Option<u64>,
     last: bool,
     /// The last checkpoint is due.
     saves: bool,
@@ -54,6 +57,7 @@ impl Trainer<'_> {
         samples: u64,
     ) -> Result<(), TrainError> {
         let settings = run.settings;
+        self.settle()?;
         let epoch = self.progress.epoch + 1;
         let last = epoch == settings.epochs;
         let due = |interval: u64| last || epoch.is_multiple_of(interval);
@@ -81,11 +85,12 @@ impl Trainer<'_> {
                 ..self.progress.clone()
             },
             patience: settings.early_stopping,
+            plateau: (settings.lr_schedule == "plateau").then_some(settings.lr_patience),
             last,
             saves: due(settings.checkpoint_interval) || self.unsaved,
             copies: None,
         });
-        let waits = last || settings.naive || settings.early_stopping > 0;
+        let waits = last || settings.naive || settings.early_stopping > 0 || closing.plateau.is_some();
         if waits {
             self.read_all(session)?;
         }
@@ -132,6 +137,10 @@ impl Trainer<'_> {
             seconds,
             rate: closing.rate,
             scores,
+            targets: match scores {
+                Some(_) => self.last_targets.clone(),
+                None => BTreeMap::new(),
+            },
         });
         self.keep(&mut closing, scores, session)?;
         // The next epoch began on the device when this one had been evaluated, on the host when this one is closed.
@@ -150,17 +159,37 @@ impl Trainer<'_> {
         scores: Option<Scores>,
         session: &mut dyn Session,
     ) -> Result<(), TrainError> {
-        let before = self.progress.best;
-        let better = scores.is_some_and(|scores| before.is_none_or(|best| scores.loss < best));
-        match scores {
-            Some(scores) if better => {
-                (self.progress.best, self.progress.without_gain) = (Some(scores.loss), 0)
-            }
-            Some(_) => self.progress.without_gain += 1,
-            None => {}
+        let (before, select) = (self.progress.best, self.configuration.settings.select);
+        let found = scores.and_then(|scores| select.of(&scores));
+        let better = found.is_some_and(|found| before.is_none_or(|best| select.is_better(found, best)));
+        if better {
+            (self.progress.best, self.progress.best_scores) = (found, scores);
+            (self.progress.without_gain, self.progress.on_plateau) = (0, 0);
+        } else if scores.is_some() {
+            self.progress.without_gain += 1;
+            self.progress.on_plateau += 1;
         }
-        closing.progress.best = self.progress.best;
-        closing.progress.without_gain = self.progress.without_gain;
+        if let Some(patience) = closing.plateau
+            && self.progress.on_plateau > patience
+        {
+            (self.progress.reductions, self.progress.on_plateau) = (self.progress.reductions + 1, 0);
+        }
+        let Progress {
+            best,
+            best_scores,
+            without_gain,
+            reductions,
+            on_plateau,
+            ..
+        } = self.progress;
+        closing.progress = Progress {
+            best,
+            best_scores,
+            without_gain,
+            reductions,
+            on_plateau,
+            ..closing.progress.clone()
+        };
         if better {
             let state = closing.state(session)?;
             self.begin_saving(state, &closing.progress, "best.safetensors", Some(before))?;
@@ -184,7 +213,7 @@ impl Trainer<'_> {
     /// Tells the epoch to those who watch and to the files.
     fn epoch_line(&mut self, report: &Report) {
         (self.report)(report);
-        if let Err(error) = self.metrics.epoch(report) {
+        if let Some(Err(error)) = self.metrics.as_mut().map(|metrics| metrics.epoch(report)) {
             self.warn(&error);
         }
     }

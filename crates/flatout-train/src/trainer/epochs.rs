@@ -4,8 +4,8 @@ use super::answers::Then;
 use super::{Report, Trainer};
 use crate::batch_size::Batch;
 use crate::checkpoint::{LossSum, Progress};
-use crate::indices::BatchIndices;
-use crate::schedule::{Schedule, Shape as ScheduleShape};
+use crate::indices::{BatchIndices, Hidden};
+use crate::schedule::{Schedule, Shape};
 use crate::{Settings, TrainError};
 use flatout_data::{EpochOrder, Position};
 use flatout_engine::Session;
@@ -40,7 +40,8 @@ impl PhaseRun<'_> {
 
     /// The rate of the step that comes next. Counted within the phase: the next one warms up and falls anew.
     fn rate(&self, schedule: &Schedule, progress: &Progress) -> f64 {
-        schedule.rate(progress.epoch * self.order.batches_per_epoch() + progress.epoch_step)
+        let step = progress.epoch * self.order.batches_per_epoch() + progress.epoch_step;
+        schedule.rate(step) * self.settings.lr_gamma.powi(progress.reductions as i32)
     }
 
     fn schedule(&self) -> Schedule {
@@ -48,7 +49,17 @@ impl PhaseRun<'_> {
             peak: self.peak_rate(),
             warmup_steps: self.settings.warmup,
             total_steps: self.order.batches_per_epoch() * self.settings.epochs,
-            shape: ScheduleShape::named(&self.settings.lr_schedule),
+            shape: match self.settings.lr_schedule.as_str() {
+                "cosine" => Shape::Cosine,
+                "linear" => Shape::Linear,
+                "onecycle" => Shape::OneCycle,
+                "step" => Shape::Step {
+                    every: self.settings.lr_step_size * self.order.batches_per_epoch(),
+                    gamma: self.settings.lr_gamma,
+                },
+                // A plateau is found by evaluating.
+                _ => Shape::Constant,
+            },
         }
     }
 }
@@ -104,10 +115,17 @@ impl Trainer<'_> {
         };
         session.set_loss(begun.sum, begun.samples)?;
         let mut indices = BatchIndices::new(run.batch.effective, run.batch.micro, session.plan());
+        indices.hide(self.data.unknown_entity().map(|unknown| Hidden {
+            seed: settings.seed,
+            epoch: self.progress.epoch,
+            share: settings.entity_dropout,
+            unknown,
+        }));
         while self.progress.epoch_step < steps {
             let began = Instant::now();
             let rate = run.rate(&schedule, &self.progress);
             let samples = self.step(run, &mut indices, session, rate)?;
+            self.settle()?;
             self.position = session.position();
             self.progress.epoch_step += 1;
             self.progress.step += 1;

@@ -69,7 +69,7 @@ impl Trainer<'_> {
         let mut meter = Meter::new(self.data.target(), self.data.is_sequence());
         let each = predictions.chunks_exact(self.data.target().outputs());
         for (&sample, prediction) in evaluation.samples.iter().zip(each) {
-            meter.add(prediction, self.data.label(sample));
+            meter.add(prediction, self.data.label(sample), self.data.time_us(sample));
         }
         self.recorder.add(Phase::Eval, waiting.elapsed().as_secs_f64());
         self.recorder.event(EventKind::Eval {
@@ -78,6 +78,12 @@ impl Trainer<'_> {
             place: None,
         });
         let scores = meter.scores();
+        self.last_targets = meter.targets().into_iter().collect();
+        log::debug!(
+            "evaluated {} samples in {:.3} s: {scores:?}",
+            evaluation.samples.len(),
+            began.elapsed().as_secs_f64()
+        );
         self.last_scores = scores.or(self.last_scores);
         Ok(scores)
     }

@@ -3,6 +3,7 @@
 use crate::metrics::Scores;
 use flatout_core::Message;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// What a training tells the one who watches it.
@@ -59,6 +60,9 @@ pub enum Report {
         seconds: f64,
         rate: f64,
         scores: Option<Scores>,
+        /// Of each target by itself, where there are several.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        targets: BTreeMap<String, Scores>,
     },
     /// A checkpoint stands on the disk. Epochs behind it may have been told before.
     Saved {
@@ -82,6 +86,14 @@ pub enum Report {
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     pub scores: Option<Scores>,
+    /// The same of each target by itself, where there are several.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub targets: BTreeMap<String, Scores>,
+    /// The score that decides, and the best of it.
+    pub selected: &'static str,
+    pub best: Option<f64>,
+    /// All scores of that evaluation, and its loss.
+    pub best_scores: Option<Scores>,
     pub best_loss: Option<f64>,
     /// `None` where nothing was trained.
     pub samples_s: Option<f64>,

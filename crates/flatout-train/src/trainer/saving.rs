@@ -3,11 +3,13 @@
 use super::{Report, Trainer};
 use crate::TrainError;
 use crate::checkpoint::{self, Extra, Progress};
+use crate::metric_files::MetricFiles;
 use flatout_core::error::FileError;
-use flatout_core::{Explain, Message, message};
+use flatout_core::{Explain, Message};
 use flatout_engine::{Leaving, Session};
 use flatout_telemetry::{EventKind, Phase};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,8 +20,17 @@ pub(super) struct Saving {
     epoch: u64,
     /// The best score before this one, where it is written as the best.
     best: Option<Option<f64>>,
+    /// Of a best one: whether it was written, for the last one that names its loss.
+    written: Option<Receiver<bool>>,
     /// Gives how long it took.
     thread: JoinHandle<Result<Duration, TrainError>>,
+}
+
+impl Saving {
+    /// Whoever takes it learns whether this best checkpoint was written, and the best loss before it.
+    fn best_to_come(&mut self) -> Option<(Receiver<bool>, Option<f64>)> {
+        Some((self.written.take()?, self.best?))
+    }
 }
 
 impl Trainer<'_> {
@@ -34,6 +45,12 @@ impl Trainer<'_> {
             zh: format!("{}：{why}；训练继续，下一轮结束后重试", what.zh),
         };
         (self.report)(&Report::Warning { message });
+    }
+
+    pub(super) fn finish_metrics(&mut self) {
+        if let Some(Err(error)) = self.metrics.as_mut().map(MetricFiles::finish) {
+            self.warn(&error);
+        }
     }
 
     /// Saves for good: what cannot be written ends the training.
@@ -56,22 +73,33 @@ impl Trainer<'_> {
     ) -> Result<(), TrainError> {
         let began = Instant::now();
         let path = self.output(name);
+        self.settle()?;
         // What goes on from this checkpoint finds the lines of all epochs before it.
-        if let Err(error) = self.metrics.finish() {
-            self.warn(&error);
-        }
+        self.finish_metrics();
         // One at a time into the same file.
         self.finish(|saving| saving.path == path, false)?;
-        let (target, progress) = (path.clone(), progress.clone());
+        let (target, mut progress) = (path.clone(), progress.clone());
+        let (tell, written) = mpsc::channel();
+        // A last checkpoint names the best loss: it is written after the file that has it, or without it.
+        let unwritten: Vec<(Receiver<bool>, Option<f64>)> = match best {
+            Some(_) => Vec::new(),
+            None => self.saving.iter_mut().filter_map(Saving::best_to_come).collect(),
+        };
         let (phase, epoch) = (progress.phase, progress.epoch);
         let (configuration, preparation) = (self.configuration.yaml(), self.data.preparation.clone());
         let write = move || {
+            for (written, before) in unwritten {
+                if written.recv() != Ok(true) {
+                    progress.best = before;
+                }
+            }
             let extra = Extra {
                 progress: &progress,
                 configuration: &configuration,
                 preparation: &preparation,
             };
             checkpoint::write(&target, &state.arrive()?, &extra)?;
+            let _ = tell.send(true);
             Ok(began.elapsed())
         };
         let thread = std::thread::Builder::new()
@@ -85,6 +113,7 @@ impl Trainer<'_> {
             phase,
             epoch,
             best,
+            written: best.map(|_| written),
             thread,
         });
         Ok(())
@@ -129,6 +158,12 @@ impl Trainer<'_> {
             };
             self.unsaved &= best.is_some();
             let bytes = std::fs::metadata(&path).map(|metadata| metadata.len()).ok();
+            log::debug!(
+                "wrote {} in {:.3} s, {} bytes, after {epoch} epochs",
+                path.display(),
+                took.as_secs_f64(),
+                bytes.unwrap_or(0)
+            );
             self.recorder.event(EventKind::Checkpoint {
                 duration_ms: took.as_secs_f64() * 1e3,
                 bytes,
@@ -153,65 +188,4 @@ pub(super) fn name_of(output: &Path) -> String {
     output
         .file_name()
         .map_or_else(|| "train".to_owned(), |name| name.to_string_lossy().into_owned())
-}
-
-/// What a training leaves in its folder; `batch.json` stays, for the next.
-const LEFT: [&str; 7] = [
-    "best.safetensors",
-    "last.safetensors",
-    "config.yaml",
-    "metrics.jsonl",
-    "metrics.csv",
-    "tensorboard",
-    "run",
-];
-
-/// A training that begins anew where another left its checkpoints: those go to `<output>/before`, in the place of what was there, so that
-/// the files of two models never lie side by side. Gives what there is to say.
-pub(super) fn put_aside(output: &Path) -> Result<Option<Message>, TrainError> {
-    if !LEFT[..2].iter().any(|name| output.join(name).exists()) {
-        return Ok(None);
-    }
-    let before = output.join("before");
-    let failed = |source| TrainError::from(FileError::writing(&before, source));
-    std::fs::create_dir_all(&before).map_err(failed)?;
-    let numbered = (2..)
-        .map(|number| format!("run-{number}"))
-        .take_while(|name| output.join(name).exists() || before.join(name).exists());
-    for name in LEFT.map(str::to_owned).into_iter().chain(numbered) {
-        let (from, to) = (output.join(&name), before.join(&name));
-        // Anything else there is somebody else's.
-        let is_ours = |path: &Path| !name.starts_with("run") || path.join("run.json").exists();
-        if to.is_dir() && is_ours(&to) {
-            std::fs::remove_dir_all(&to).map_err(failed)?;
-        } else if to.is_file() {
-            std::fs::remove_file(&to).map_err(failed)?;
-        }
-        if from.exists() && is_ours(&from) && !to.exists() {
-            std::fs::rename(&from, &to).map_err(failed)?;
-        }
-    }
-    let (output, before) = (output.display(), before.display());
-    Ok(Some(message!(
-        en: "{output} held another training: its files are in {before} now; --resume {before} goes on with it",
-        zh: "{output} 中有另一次训练：其文件现在位于 {before}；用 --resume {before} 可以继续它"
-    )))
-}
-
-/// `<output>/run`, emptied of an earlier run's record: a training that begins anew replaces it.
-pub(super) fn fresh_folder(output: &Path) -> Result<PathBuf, TrainError> {
-    let run = output.join("run");
-    if run.join("run.json").exists() {
-        std::fs::remove_dir_all(&run).map_err(|source| FileError::writing(&run, source))?;
-    }
-    Ok(run)
-}
-
-/// A resumed training keeps the earlier records: `run`, `run-2`, `run-3` …
-pub(super) fn free_folder(output: &Path) -> PathBuf {
-    let numbered = (2..).map(|number| output.join(format!("run-{number}")));
-    std::iter::once(output.join("run"))
-        .chain(numbered)
-        .find(|folder| !folder.join("run.json").exists())
-        .unwrap_or_default()
 }

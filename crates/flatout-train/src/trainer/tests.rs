@@ -262,8 +262,9 @@ fn answers_that_are_late_change_nothing() {
         ("checkpoint_interval", "2"),
         // The best epoch is one in the middle.
         ("learning_rate", "0.3"),
+        ("entity_dropout", "0"),
     ];
-    let stopping = [every[0], every[1], every[3], ("early_stopping", "2")];
+    let stopping = [every[0], every[1], every[3], every[4], ("early_stopping", "2")];
     for (number, more) in [&every[..], &stopping[..]].into_iter().enumerate() {
         let outputs = [format!("soon{number}"), format!("late{number}")];
         let openers = [fitting::open_once as fitting::Opener, open_late];

@@ -58,7 +58,7 @@ def curve(job, model, preparation):
     }[task]
     steps = table(job, "samples", np.int32).long().view(-1, batch)
     model.to(job["device"])
-    optimizer = torch.optim.AdamW(model.parameters(), lr=job["learning_rate"], weight_decay=job["weight_decay"])
+    optimizer = torch.optim.AdamW(model.parameters(), lr=job["learning_rate"], weight_decay=job["weight_decay"], betas=job["betas"], eps=job["eps"])
     give, losses = inputs(job, preparation), []
     model.train()
     labels = labels.to(job["device"])

@@ -2,9 +2,9 @@
 
 use crate::TuneError;
 use crate::config_file::ConfigFile;
-use crate::settings;
 use flatout_diagnose::Analysis;
 use flatout_telemetry::record::RunData;
+use flatout_vocabulary::settings;
 use std::collections::BTreeMap;
 use std::path::Path;
 

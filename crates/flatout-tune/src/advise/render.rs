@@ -1,8 +1,8 @@
 //! The values in the form the user needs them in.
 
 use super::Advice;
-use crate::settings::normal;
 use flatout_core::Language;
+use flatout_vocabulary::{find, normal};
 use std::fmt::Write;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,26 +68,13 @@ fn literal(value: &str) -> String {
 fn python(advice: &[Advice], language: Language) -> String {
     let mut text = String::new();
     for advice in advice {
-        let on = normal(&advice.value) == "on";
-        let line = match (advice.key, advice.value.as_str()) {
-            ("tf32", _) => format!(
-                "torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = {}",
-                literal(&advice.value)
-            ),
-            ("cudnn.benchmark", _) => format!("torch.backends.cudnn.benchmark = {}", literal(&advice.value)),
-            ("channels_last", _) if on => "model = model.to(memory_format=torch.channels_last)".into(),
-            ("compile", mode) if mode != "off" => format!("model = torch.compile(model, mode={mode:?})"),
-            ("amp", "bf16") => "autocast = torch.autocast(device.type, dtype=torch.bfloat16)".into(),
-            ("amp", "fp16") => {
-                "autocast, scaler = torch.autocast(device.type, dtype=torch.float16), torch.amp.GradScaler()"
-                    .into()
-            }
-            ("compile" | "amp" | "channels_last", _) => continue,
-            _ => format!(
-                "{} = {}",
-                advice.name().to_ascii_uppercase(),
-                literal(&advice.value)
-            ),
+        let assigned = || {
+            let name = advice.name().to_ascii_uppercase();
+            Some(format!("{name} = {}", literal(&advice.value)))
+        };
+        let statement = find(advice.key).and_then(|setting| setting.statement);
+        let Some(line) = statement.map_or_else(assigned, |write| write(&advice.value)) else {
+            continue;
         };
         let _ = writeln!(text, "{line}  # {}", advice.reason.get(language));
     }

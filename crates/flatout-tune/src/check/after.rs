@@ -1,6 +1,7 @@
 //! During and after: what the record of a run shows.
 
 use super::{Item, Limits, Status, status};
+use flatout_compare::{Limit, Ratio, throughput};
 use flatout_core::stats::Summary;
 use flatout_core::{Message, message, units};
 use flatout_diagnose::Analysis;
@@ -17,6 +18,27 @@ pub fn after(data: &RunData, limits: &Limits) -> Vec<Item> {
     items.push(out_of_memory(data));
     items.push(ended(data));
     items
+}
+
+/// The throughput of a run beside that of another, by the one definition of slower.
+pub fn against(data: &RunData, baseline: &RunData, limits: &Limits) -> Item {
+    let what = message!(en: "throughput against the baseline", zh: "相对基线的吞吐");
+    let rate = |data: &RunData| throughput(&Analysis::new(data));
+    let both = rate(baseline).zip(rate(data));
+    let both = both.filter(|(first, second)| first.of_samples == second.of_samples);
+    let Some(ratio) = both.and_then(|(first, second)| Ratio::between(first.rate, second.rate)) else {
+        return Item::skipped("throughput", what, unknown());
+    };
+    let most = limits.slower_max;
+    let broken = Limit::Slower(most).is_broken_by(&ratio);
+    let interval = ratio
+        .interval
+        .map_or(String::new(), |(low, high)| format!(" ({low:.2}–{high:.2})"));
+    let least = 1.0 - most;
+    Item::new("throughput", what, status(!broken, Status::Fail)).found(
+        format!("{:.2}×{interval}", ratio.factor),
+        format!("≥ {least:.2}×"),
+    )
 }
 
 /// A program that was stopped is none that failed.
@@ -174,7 +196,7 @@ mod tests {
     use super::*;
     use crate::check::state;
     use flatout_telemetry::record::ExitInfo;
-    use flatout_telemetry::{Event, GpuSample, Sample};
+    use flatout_telemetry::{Event, GpuSample, Sample, StepTick};
 
     #[test]
     fn a_program_that_failed_does_not_pass() {
@@ -242,6 +264,33 @@ mod tests {
             (state(&items, "gpu-utilization"), state(&items, "epoch")),
             (Status::Pass, Status::Pass)
         );
+    }
+
+    /// Twenty seconds of steps, each second as many as `rate` gives for it.
+    fn steps(rate: impl Fn(u64) -> u64) -> RunData {
+        let tick = |t: u64| StepTick {
+            t: t as f64,
+            dt: 1.0,
+            steps: rate(t),
+            samples: Some(rate(t) * 32),
+            ..StepTick::default()
+        };
+        RunData {
+            steps: (1..=40).map(tick).collect(),
+            ..RunData::default()
+        }
+    }
+
+    #[test]
+    fn a_run_is_slower_than_its_baseline_beyond_noise_only() {
+        let state = |data: &RunData, baseline: &RunData| against(data, baseline, &Limits::default()).status;
+        let usual = steps(|t| 100 + t % 3);
+        assert_eq!(state(&steps(|t| 80 + t % 3), &usual), Status::Fail);
+        assert_eq!(state(&steps(|t| 120 + t % 3), &usual), Status::Pass);
+        // A twentieth slower, in a run that varies by far more.
+        let wild = steps(|t| if t % 7 < 3 { 150 } else { 55 });
+        assert_eq!(state(&wild, &usual), Status::Pass);
+        assert_eq!(state(&RunData::default(), &usual), Status::Skipped);
     }
 
     #[test]

@@ -58,6 +58,8 @@ limits! {
     epoch_seconds_max = 0.0;
     /// Use of the usable CPUs.
     cpu_utilization_max = 0.9;
+    /// Share of the throughput that may be lost against the run of --against.
+    slower_max = 0.03;
 }
 
 impl Limits {

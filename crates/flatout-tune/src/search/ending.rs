@@ -1,7 +1,8 @@
 //! The end of a search: the smallest batch that is as good, and the proof that the result is not slower than the start.
 
+use super::judge::{self, Compared};
 use super::report::{self, Row, Verdict};
-use super::{BATCH, Best, FAILURES, NOISY, Search, judge};
+use super::{BATCH, Best, FAILURES, NOISY, Search};
 use crate::knobs::{self, one};
 use crate::trial::{Measurement, Outcome, Plan, Rate, Settings};
 use flatout_core::Result;
@@ -65,7 +66,7 @@ impl Search<'_> {
             return Ok(best.score());
         }
         let known = Rate::pooled(&self.scores_of(start)).unwrap_or_default();
-        let clear = !best.score().overlaps(&known) && best.score().noise().max(known.noise()) <= NOISY;
+        let clear = faster(best.score(), known) && best.score().noise().max(known.noise()) <= NOISY;
         if !clear {
             self.repeat(start)?;
             let again = self.repeat(&best.settings.clone())?;
@@ -73,7 +74,7 @@ impl Search<'_> {
         }
         let scores = self.scores_of(start);
         let pooled = Rate::pooled(&scores).unwrap_or_default();
-        if !clear && !judge::after_repeat(best.score(), pooled) {
+        if !clear && !faster(best.score(), pooled) {
             *best = Best {
                 scores,
                 ..baseline.clone()
@@ -124,4 +125,8 @@ impl Search<'_> {
         };
         self.row(Row::new(settings, changes, verdict), None, None);
     }
+}
+
+fn faster(score: Rate, start: Rate) -> bool {
+    judge::compare(score, start, 1.0) == Compared::Better
 }

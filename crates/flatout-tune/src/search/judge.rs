@@ -1,6 +1,7 @@
-//! Better, worse, or not to be told apart.
+//! A score beside the best so far, by the one definition of faster.
 
 use crate::trial::Rate;
+use flatout_compare::Ratio;
 use flatout_core::{Message, message, units};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,31 +11,28 @@ pub enum Compared {
     Unclear,
 }
 
-/// Compares intervals. `least`: the factor below which better is not better enough.
+/// `least`: the factor below which faster is not fast enough.
 pub fn compare(score: Rate, best: Rate, least: f64) -> Compared {
-    if score.low > best.high && score.mean >= best.mean * least {
+    let Some(ratio) = Ratio::between(best, score) else {
+        return Compared::Unclear;
+    };
+    if ratio.is_faster_by(least) {
         Compared::Better
-    } else if score.high < best.low || (score.low > best.high && score.mean < best.mean * least) {
+    } else if ratio.is_slower() || ratio.is_faster() {
         Compared::Worse
     } else {
         Compared::Unclear
     }
 }
 
-/// After the best was measured again: its interval now holds what lies between two runs of the same. A score above all of it is
-/// better; so is one whose own interval begins above its middle.
-pub fn after_repeat(score: Rate, best: Rate) -> bool {
-    score.mean > best.high || score.low > best.mean
-}
-
 pub fn slower(score: Rate, best: Rate) -> Message {
     let change = units::percent((score.mean / best.mean - 1.0).abs());
-    if score.high < best.low {
-        message!(en: "{change} slower than the best so far", zh: "比目前最好的慢 {change}")
-    } else if score.mean < best.mean {
-        message!(en: "{change} slower, within the noise", zh: "慢 {change}，在波动范围内")
-    } else {
-        message!(en: "{change} faster, within the noise", zh: "快 {change}，在波动范围内")
+    let beyond_noise = compare(score, best, 1.0) != Compared::Unclear;
+    match (score.mean < best.mean, beyond_noise) {
+        (true, true) => message!(en: "{change} slower than the best so far", zh: "比目前最好的慢 {change}"),
+        (true, false) => message!(en: "{change} slower, within the noise", zh: "慢 {change}，在波动范围内"),
+        (false, true) => message!(en: "only {change} faster", zh: "只快 {change}"),
+        (false, false) => message!(en: "{change} faster, within the noise", zh: "快 {change}，在波动范围内"),
     }
 }
 
@@ -51,19 +49,26 @@ mod tests {
     }
 
     #[test]
-    fn only_what_lies_apart_is_told_apart() {
+    fn noise_is_neither_better_nor_worse() {
         assert_eq!(compare(rate(120.0, 5.0), rate(100.0, 5.0), 1.0), Compared::Better);
         assert_eq!(compare(rate(80.0, 5.0), rate(100.0, 5.0), 1.0), Compared::Worse);
         assert_eq!(
             compare(rate(104.0, 5.0), rate(100.0, 5.0), 1.0),
             Compared::Unclear
         );
-        assert_eq!(compare(rate(101.0, 0.1), rate(100.0, 0.1), 1.02), Compared::Worse);
     }
 
     #[test]
-    fn a_repeat_settles_it() {
-        assert!(after_repeat(rate(110.0, 12.0), rate(100.0, 6.0)));
-        assert!(!after_repeat(rate(102.0, 6.0), rate(100.0, 6.0)));
+    fn a_gain_below_the_least_is_not_kept() {
+        let (score, best) = (rate(101.0, 0.1), rate(100.0, 0.1));
+        assert_eq!(compare(score, best, 1.02), Compared::Worse);
+        assert_eq!(slower(score, best).en, "only 1% faster");
+    }
+
+    #[test]
+    fn repeats_of_the_best_that_lie_apart_hide_a_small_gain() {
+        let best = Rate::pooled(&[rate(100.0, 1.0), rate(110.0, 1.0)]).unwrap_or_default();
+        assert_eq!(compare(rate(109.0, 2.0), best, 1.0), Compared::Unclear);
+        assert_eq!(compare(rate(130.0, 2.0), best, 1.0), Compared::Better);
     }
 }

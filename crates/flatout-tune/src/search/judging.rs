@@ -63,7 +63,7 @@ impl Search<'_> {
         }
         let verdict = match verdict {
             Some(hurts) => hurts,
-            None => match self.faster(best, score, proposal.changes_numbers)? {
+            None => match self.faster(best, score)? {
                 // Not to be told apart: then what asks less of the machine is taken.
                 Verdict::Refused { .. }
                     if fewer_workers(proposal, best) && score.mean >= best.score().mean =>
@@ -90,12 +90,11 @@ impl Search<'_> {
     }
 
     /// Whether a score is better than the best; within the noise the best is measured again.
-    pub(super) fn faster(&mut self, best: &mut Best, score: Rate, numbers: bool) -> Result<Verdict> {
-        let least = if numbers { WORTHWHILE } else { 1.0 };
+    pub(super) fn faster(&mut self, best: &mut Best, score: Rate) -> Result<Verdict> {
         let refused = |score: Rate, best: Rate| Verdict::Refused {
             why: judge::slower(score, best),
         };
-        match compare(score, best.score(), least) {
+        match compare(score, best.score(), WORTHWHILE) {
             Compared::Better => {
                 return Ok(Verdict::Kept {
                     gain: score.mean / best.score().mean,
@@ -109,11 +108,11 @@ impl Search<'_> {
         }
         let again = self.repeat(&best.settings.clone())?;
         best.scores.extend(again);
-        Ok(match judge::after_repeat(score, best.score()) {
-            true => Verdict::Kept {
+        Ok(match compare(score, best.score(), WORTHWHILE) {
+            Compared::Better => Verdict::Kept {
                 gain: score.mean / best.score().mean,
             },
-            false => refused(score, best.score()),
+            _ => refused(score, best.score()),
         })
     }
 }

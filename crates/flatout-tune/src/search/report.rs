@@ -1,7 +1,9 @@
 //! What a search found: a row a trial, and the result.
 
 use crate::trial::{Measurement, Outcome, Rate, Settings};
-use flatout_core::{Finding, Message, message, text};
+use flatout_compare::Ratio;
+use flatout_core::{Finding, Fix, Kind, Message, Severity, message, text};
+use flatout_vocabulary::settings;
 use serde::Serialize;
 
 #[derive(Clone, Debug, Serialize)]
@@ -82,14 +84,12 @@ pub struct Found {
 }
 
 impl Found {
-    /// The factor on the objective, with the range it lies in.
+    /// The factor on the objective, with its interval: what `flatout compare` would say of both.
     pub fn gain(&self) -> Rate {
-        let (score, start) = (self.score, self.start_score);
-        Rate {
-            mean: score.mean / start.mean,
-            low: score.low / start.high,
-            high: score.high / start.low.max(f64::MIN_POSITIVE),
-        }
+        let ratio = Ratio::between(self.start_score, self.score);
+        let mean = ratio.map_or(1.0, |ratio| ratio.factor);
+        let (low, high) = ratio.and_then(|ratio| ratio.interval).unwrap_or((mean, mean));
+        Rate { mean, low, high }
     }
 
     /// The factor that was predicted for the result, by what was known before its trial: the last prediction that was kept, on
@@ -104,6 +104,21 @@ impl Found {
         Some(kept.predicted? * against / self.start_score.mean)
     }
 
+    /// What the best run still suffers from that no setting changes: faults of the program's own code, the costliest first.
+    pub fn code_faults(&self) -> Vec<&Finding> {
+        let costs = |finding: &&Finding| {
+            finding.kind == Kind::Cause && finding.severity >= Severity::Warning && finding.gain.is_some()
+        };
+        let all = self.findings.iter().filter(costs);
+        all.filter(|finding| is_of_the_code(finding)).collect()
+    }
+
+    /// Whether nothing helped and the program's own code takes a large part of the time.
+    pub fn is_answered_by_code(&self) -> bool {
+        let large = |fault: &&Finding| fault.gain.is_some_and(|gain| gain.high >= ANSWER_GAIN);
+        !self.changed && self.code_faults().iter().any(large)
+    }
+
     /// Settings of the result that differ from the start.
     pub fn changes(&self) -> Settings {
         let all = self
@@ -113,6 +128,22 @@ impl Found {
             .filter(|(key, value)| self.start.get(key) != Some(value.as_str()));
         all.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
+}
+
+/// A wait, not a line: what makes the batches slow is another finding's.
+const NOT_A_LINE: &str = "loader-starved";
+/// Lines that take a fifth of the time are the answer, where no setting helps.
+const ANSWER_GAIN: f64 = 1.25;
+
+/// Whether a line of the program's own is to be changed, and no setting would do.
+fn is_of_the_code(finding: &Finding) -> bool {
+    let is_setting =
+        |fix: &Fix| matches!(fix, Fix::Setting { setting, .. } if settings::find(setting).is_some());
+    let is_code = |fix: &Fix| matches!(fix, Fix::Code { .. } | Fix::Edits { .. });
+    finding.rule != NOT_A_LINE
+        && !finding.fixes.iter().any(is_setting)
+        && finding.fixes.iter().any(is_code)
+        && !finding.places.is_empty()
 }
 
 /// What the program said last, as far as a table has room for it.
@@ -141,5 +172,46 @@ pub fn words(outcome: &Outcome) -> Message {
         Outcome::OutOfMemory { message, .. } => Message::verbatim(message.clone()),
         Outcome::Interrupted => message!(en: "interrupted", zh: "已中断"),
         Outcome::Measured(_) => Message::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flatout_core::Place;
+
+    fn finding(fix: Fix) -> Finding {
+        Finding {
+            places: vec![Place::new("train.py", 12)],
+            fixes: vec![fix],
+            ..Finding::new("x", Severity::Warning, Message::verbatim("x"))
+        }
+    }
+
+    #[test]
+    fn only_a_line_without_a_setting_is_a_fault_of_the_code() {
+        let say = || Message::verbatim("y");
+        let code = finding(Fix::Code {
+            place: None,
+            say: say(),
+        });
+        assert!(is_of_the_code(&code));
+        let setting = finding(Fix::Setting {
+            setting: "loader.num_workers".into(),
+            from: None,
+            to: "4".into(),
+            say: say(),
+        });
+        assert!(!is_of_the_code(&setting));
+        let machine = finding(Fix::Command {
+            command: "nvidia-smi".into(),
+            say: say(),
+        });
+        assert!(!is_of_the_code(&machine));
+        let nowhere = Finding {
+            places: Vec::new(),
+            ..code
+        };
+        assert!(!is_of_the_code(&nowhere));
     }
 }

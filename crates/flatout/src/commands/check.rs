@@ -8,6 +8,8 @@ use flatout_lint::project::Project;
 use flatout_lint::{Settings, written};
 use flatout_report::text::{Align, Paint, Table, Tone, width};
 use flatout_telemetry::{Sample, Sampler, SamplerOptions, record};
+use flatout_train::Configuration;
+use flatout_train::settings::{self, Values};
 use flatout_tune::advise::Given;
 use flatout_tune::check::{self, Before, Item, Limits, Status};
 use flatout_tune::config_file::ConfigFile;
@@ -21,6 +23,7 @@ pub const EXAMPLES: &str = "Examples:
   flatout check config.yaml                           before the start: settings, data, GPU, disk
   flatout check -- python train.py --num-workers 40   the same from a command's flags, its --config and its source
   flatout check last                                  after it: utilisation, temperature, memory, epochs
+  flatout check last --against baseline               and whether it is slower than an earlier run
   flatout check config.yaml && sbatch train.sh        refuse to start what fails
 
 Limits are in the [check] section of the nearest flatout.toml. Exits 1 when an item fails.";
@@ -36,6 +39,9 @@ pub struct Arguments {
     /// Limits from this file
     #[arg(long, value_name = "FILE")]
     limits: Option<PathBuf>,
+    /// Also check that the run is not slower than this one, beyond noise
+    #[arg(long, value_name = "RUN")]
+    against: Option<String>,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -55,7 +61,17 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     };
     let items = match &arguments.what {
         Some(named) if !ConfigFile::is_meant_by(Path::new(named)) => {
-            check::after(&record::find(named)?.load(), &limits)
+            let data = record::find(named)?.load();
+            let mut items = check::after(&data, &limits);
+            if let Some(baseline) = &arguments.against {
+                items.push(check::against(&data, &record::find(baseline)?.load(), &limits));
+            }
+            items
+        }
+        _ if arguments.against.is_some() => {
+            return Err(Failure::new(
+                message!(en: "--against compares two runs: name a run to check", zh: "--against 比较两次运行：请指定要检查的运行"),
+            ));
         }
         Some(file) => before(&arguments, Some(Path::new(file)), &limits)?,
         None => before(&arguments, None, &limits)?,
@@ -99,7 +115,58 @@ fn before(arguments: &Arguments, config: Option<&Path>, limits: &Limits) -> Resu
         folder: Path::new("."),
         command: &arguments.command,
     };
-    Ok(check::before(&known, limits))
+    let mut items = check::before(&known, limits);
+    items.extend(config.iter().flat_map(|path| refusals(path, &arguments.command)));
+    Ok(items)
+}
+
+/// What `flatout train --config` would refuse in a file that is meant for it: named in its command, or with mostly its settings and its data.
+fn refusals(path: &Path, command: &[String]) -> Vec<Item> {
+    let own = match command {
+        [] => {
+            let keys = Configuration::known_keys(path);
+            keys.is_some_and(|keys| keys.names_data && keys.known * 3 >= keys.all * 2)
+        }
+        [program, action, ..] => {
+            let is_flatout = Path::new(program)
+                .file_stem()
+                .is_some_and(|name| name == "flatout");
+            is_flatout && ["train", "grid"].contains(&action.as_str())
+        }
+        _ => false,
+    };
+    let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+    if !own || !is_yaml {
+        return Vec::new();
+    }
+    // Lists are what a grid combines.
+    let lists = std::fs::read_to_string(path)
+        .ok()
+        .and_then(|text| Configuration::lists(path, &text, &Values::new()).ok())
+        .unwrap_or_default();
+    let first = lists
+        .into_iter()
+        .filter_map(|(name, values)| Some((name, values.into_iter().next()?)));
+    let typed = flags(command)
+        .into_iter()
+        .filter_map(|(name, value)| Some((settings::find(&name)?.name, value)));
+    let mistakes = Configuration::mistakes(path, &first.chain(typed).collect());
+    let what = || message!(en: "settings of flatout train", zh: "flatout train 的设置");
+    let item = |status: Status, why: Option<Message>| Item {
+        id: "configuration",
+        status,
+        what: what(),
+        found: String::new(),
+        limit: String::new(),
+        why,
+    };
+    if mistakes.is_empty() {
+        return vec![item(Status::Pass, None)];
+    }
+    mistakes
+        .into_iter()
+        .map(|why| item(Status::Fail, Some(why)))
+        .collect()
 }
 
 /// `--num-workers 40`, `--num-workers=40`, `--amp`.

@@ -3,9 +3,9 @@
 use crate::context::Context;
 use crate::output::write_stdout;
 use clap::Args;
+use flatout_compare::{Limit, Ratio};
 use flatout_core::files::write_atomically;
 use flatout_core::{Message, Result, message};
-use flatout_report::compare::limit::Limit;
 use flatout_report::compare::{Comparison, html, markdown, text};
 use flatout_report::digest::Digest;
 use flatout_report::page;
@@ -17,6 +17,7 @@ use std::process::ExitCode;
 pub const EXAMPLES: &str = "Examples:
   flatout compare out/before out/after
   flatout compare baseline last --fail-if slower=3%    exit 1 when it became slower
+  flatout compare before last --fail-unless faster=25%  exit 1 unless it became faster
   flatout compare a b c --md                           for a pull request
   flatout compare a b --html compare.html";
 
@@ -37,6 +38,9 @@ pub struct Arguments {
     /// Exit with 1 when a run lost more throughput than this against the first, beyond noise: slower=3%
     #[arg(long, value_name = "LIMIT")]
     fail_if: Option<String>,
+    /// Exit with 1 unless every run gained this much throughput over the first, beyond noise: faster=25%
+    #[arg(long, value_name = "LIMIT")]
+    fail_unless: Option<String>,
 }
 
 pub fn about() -> Message {
@@ -44,7 +48,8 @@ pub fn about() -> Message {
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
-    let limit = arguments.fail_if.as_deref().map(Limit::parse).transpose()?;
+    let lost = arguments.fail_if.as_deref().map(Limit::slower).transpose()?;
+    let gained = arguments.fail_unless.as_deref().map(Limit::faster).transpose()?;
     let mut digests = Vec::new();
     for run in &arguments.runs {
         digests.push(Digest::read(&record::find(run)?));
@@ -75,20 +80,37 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
             context.say(&message!(en: "page written to {path}", zh: "页面已写入 {path}"))
         );
     }
-    let broken = limit
-        .map(|limit| limit.broken_by(&comparison))
-        .transpose()?
-        .unwrap_or_default();
-    for (run, change) in &broken {
-        let lost = (1.0 - change.factor.unwrap_or(1.0)) * 100.0;
-        eprintln!(
-            "{}",
-            context.say(&message!(en: "{run} is {lost:.1}% slower than A", zh: "{run} 比 A 慢 {lost:.1}%"))
-        );
+    let mut failed = false;
+    for limit in [lost, gained].into_iter().flatten() {
+        for (run, ratio) in comparison.broken(limit)? {
+            failed = true;
+            eprintln!("{}", context.say(&broken(&run, &ratio, limit)));
+        }
     }
-    Ok(if broken.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(1)
-    })
+    Ok(ExitCode::from(u8::from(failed)))
+}
+
+fn broken(run: &str, ratio: &Ratio, limit: Limit) -> Message {
+    let percent = (ratio.factor - 1.0) * 100.0;
+    let interval = ratio.interval.map_or_else(Message::default, |(low, high)| {
+        let (low, high) = ((low - 1.0) * 100.0, (high - 1.0) * 100.0);
+        message!(en: ", interval {low:+.1}% to {high:+.1}%", zh: "，区间 {low:+.1}% 至 {high:+.1}%")
+    });
+    let (en, zh) = (&interval.en, &interval.zh);
+    match limit {
+        Limit::Slower(_) => {
+            let lost = -percent;
+            Message {
+                en: format!("{run} is {lost:.1}% slower than A{en}"),
+                zh: format!("{run} 比 A 慢 {lost:.1}%{zh}"),
+            }
+        }
+        Limit::Faster(share) => {
+            let wanted = share * 100.0;
+            Message {
+                en: format!("{run} is not {wanted:.0}% faster than A: {percent:+.1}%{en}"),
+                zh: format!("{run} 没有比 A 快 {wanted:.0}%：{percent:+.1}%{zh}"),
+            }
+        }
+    }
 }

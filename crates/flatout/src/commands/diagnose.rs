@@ -1,6 +1,7 @@
 //! `flatout diagnose RUN`
 
 use crate::context::Context;
+use crate::linted;
 use clap::Args;
 use flatout_core::{Message, Result, message};
 use flatout_diagnose::Diagnosis;
@@ -36,10 +37,19 @@ struct Output<'a> {
     diagnosis: &'a Diagnosis,
 }
 
+/// The command to type next, as the last line.
+fn next(diagnosis: &Diagnosis, context: &Context) -> String {
+    if diagnosis.monitor.is_some() {
+        return String::new();
+    }
+    format!("\n{}\n", context.say(&text::next_command(diagnosis)))
+}
+
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let record = record::find(&arguments.run)?;
     let data = record.load();
-    let diagnosis = flatout_diagnose::diagnose(&data);
+    let mut diagnosis = flatout_diagnose::diagnose(&data);
+    linted::annotate(&mut diagnosis, &data.lines);
     let text = if arguments.json {
         let output = Output {
             run: &record.info.id,
@@ -52,7 +62,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
             context.language,
             text::readable_width(None),
             context.colour_on_stdout(),
-        )
+        ) + &next(&diagnosis, context)
     };
     crate::output::write_stdout(text.as_bytes());
     let lost = data.skipped.iter().filter(|skipped| !skipped.torn).count();

@@ -8,7 +8,8 @@ use flatout_core::cpus::UsableCpus;
 use flatout_core::{Message, Result, message, units};
 use flatout_report::text::{self, Align, Paint, Table};
 use flatout_train::Report;
-use flatout_train::grid::{self, Grid, GridReport, PointResult};
+use flatout_train::grid::{self, Grid, GridReport, Group, PointResult};
+use flatout_train::metrics::Select;
 use flatout_train::settings::Values;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -100,10 +101,12 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let grid = Grid::read(&arguments.config, &arguments.values)?;
     let interrupted = training::catch_interrupts();
     let mut jobs = arguments.jobs;
+    let mut told = Vec::new();
     let mut show = |report: &GridReport| {
         if let GridReport::SideBySide { jobs: chosen, .. } = report {
             jobs = *chosen;
         }
+        let report = &without_repeated_notes(report.clone(), &mut told);
         let moving = jobs == 1 && std::io::stderr().is_terminal() && !arguments.plain && !arguments.json;
         if arguments.json {
             write_stdout(format!("{}\n", serde_json::to_string(report).unwrap_or_default()).as_bytes());
@@ -114,7 +117,9 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let results = grid::run(&grid, arguments.jobs, interrupted, &mut show)?;
     grid::write_csv(&grid, &results)?;
     if arguments.json {
-        let line = serde_json::json!({"event": "grid", "schema": 1, "results": results});
+        let selected = results.first().map_or("loss", |result| result.selected.as_str());
+        let seeds = grid::over_seeds(&results, Select::named(selected));
+        let line = serde_json::json!({"event": "grid", "schema": 1, "results": results, "seeds": seeds});
         write_stdout(format!("{line}\n").as_bytes());
     } else {
         write_stdout(summary(&grid, &results, context).as_bytes());
@@ -131,6 +136,19 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// What holds for every combination is printed once.
+fn without_repeated_notes(mut report: GridReport, told: &mut Vec<Message>) -> GridReport {
+    if let GridReport::Training {
+        report: Report::Start { notes, .. },
+        ..
+    } = &mut report
+    {
+        notes.retain(|note| !told.contains(note));
+        told.extend(notes.iter().cloned());
+    }
+    report
 }
 
 fn show(report: &GridReport, context: &Context, moving: bool, jobs: usize) {
@@ -180,46 +198,69 @@ fn show(report: &GridReport, context: &Context, moving: bool, jobs: usize) {
     eprintln!("{}{}", if moving { "\r\x1b[K" } else { "" }, context.say(&text));
 }
 
-/// The table, best first, and where each one lies between the best and the worst.
+/// The table, best first, where each one lies between the best and the worst, and means over seeds.
 fn summary(grid: &Grid, results: &[PointResult], context: &Context) -> String {
+    let selected = results.first().map_or("loss", |result| result.selected.as_str());
+    let select = Select::named(selected);
     let mut sorted: Vec<&PointResult> = results.iter().collect();
-    sorted.sort_by(|a, b| {
-        a.best_loss
-            .unwrap_or(f64::INFINITY)
-            .total_cmp(&b.best_loss.unwrap_or(f64::INFINITY))
+    sorted.sort_by(|a, b| select.order(a.best, b.best));
+    let best = match select.name() {
+        "loss" => message!(en: "best loss", zh: "最佳损失"),
+        name => message!(en: "best {name}", zh: "最佳 {name}"),
+    };
+    let named = sorted.iter().filter_map(|result| {
+        let values: Vec<&str> = result.values.iter().map(|(_, value)| value.as_str()).collect();
+        Some((values.join(" "), result.best?))
     });
+    let named: Vec<(String, f64)> = named.collect();
+    let width = text::readable_width(text::terminal_columns(&std::io::stdout()));
+    let axes: Vec<&str> = grid.axes.iter().map(|(name, _)| *name).collect();
+    let title = format!("{} ({})", context.say(&best), axes.join(" "));
+    let groups = grid::over_seeds(results, select);
+    let seeds = match groups.is_empty() {
+        true => String::new(),
+        false => format!("\n{}", seeds_table(&groups, select, context)),
+    };
+    format!(
+        "{}\n{title}\n{}{seeds}",
+        points_table(grid, &sorted, select, &best, context),
+        text::dots(&named, width, |value| format!("{value:.6}"))
+    )
+}
+
+fn points_table(
+    grid: &Grid,
+    sorted: &[&PointResult],
+    select: Select,
+    best: &Message,
+    context: &Context,
+) -> String {
     let mut header: Vec<String> = grid.axes.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let loss = message!(en: "best loss", zh: "最佳损失");
     let speed = message!(en: "samples/s", zh: "样本/秒");
     let time = message!(en: "time", zh: "用时");
-    let scores = results
-        .iter()
-        .find_map(|result| result.scores)
-        .map(|scores| scores.figures())
-        .unwrap_or_default();
-    let more: Vec<&str> = scores
-        .iter()
-        .map(|(name, _)| *name)
-        .filter(|name| *name != "loss")
-        .collect();
-    header.push(context.say(&loss).to_owned());
+    let scores = sorted.iter().find_map(|result| result.best_scores);
+    let scores = scores.map(|scores| scores.figures()).unwrap_or_default();
+    let more = scores.iter().map(|(name, _)| *name);
+    let more: Vec<&str> = more.filter(|name| *name != select.name()).collect();
+    header.push(context.say(best).to_owned());
     header.extend(more.iter().map(|name| (*name).to_owned()));
     header.extend([&speed, &time].map(|title| context.say(title).to_owned()));
     let mut table = Table::new(&vec![Align::Right; header.len()]);
     table.toned_cells(header.into_iter().map(|title| (title, None)));
-    for result in &sorted {
-        let figures = result.scores.map(|scores| scores.figures()).unwrap_or_default();
+    for result in sorted {
+        let figures = result
+            .best_scores
+            .map(|scores| scores.figures())
+            .unwrap_or_default();
         let figure = |name: &&str| {
-            figures
-                .iter()
-                .find(|(key, _)| key == name)
-                .map_or_else(|| "-".to_owned(), |(_, value)| format!("{value:.4}"))
+            let found = figures.iter().find(|(key, _)| key == name);
+            found.map_or_else(|| "-".to_owned(), |(_, value)| format!("{value:.4}"))
         };
         let mut cells: Vec<String> = result.values.iter().map(|(_, value)| value.clone()).collect();
         cells.push(
             result
-                .best_loss
-                .map_or_else(|| "-".to_owned(), |loss| format!("{loss:.6}")),
+                .best
+                .map_or_else(|| "-".to_owned(), |value| format!("{value:.6}")),
         );
         cells.extend(more.iter().map(figure));
         match &result.error {
@@ -234,17 +275,40 @@ fn summary(grid: &Grid, results: &[PointResult], context: &Context) -> String {
         }
         table.toned_cells(cells.into_iter().map(|cell| (cell, None)));
     }
-    let named = sorted.iter().filter_map(|result| {
-        let values: Vec<&str> = result.values.iter().map(|(_, value)| value.as_str()).collect();
-        Some((values.join(" "), result.best_loss?))
-    });
-    let named: Vec<(String, f64)> = named.collect();
-    let width = text::readable_width(text::terminal_columns(&std::io::stdout()));
-    let axes: Vec<&str> = grid.axes.iter().map(|(name, _)| *name).collect();
-    let title = format!("{} ({})", context.say(&loss), axes.join(" "));
+    table.render(Paint { colour: false })
+}
+
+/// Mean ± standard deviation over the seeds.
+fn seeds_table(groups: &[Group], select: Select, context: &Context) -> String {
+    let Some(first) = groups.first() else {
+        return String::new();
+    };
+    let others = first.figures.iter().map(|(name, ..)| name.as_str());
+    let names: Vec<&str> = std::iter::once(select.name())
+        .chain(others.filter(|name| *name != select.name()))
+        .collect();
+    let seeds = message!(en: "seeds", zh: "种子数");
+    let mut header: Vec<String> = first.values.iter().map(|(name, _)| name.clone()).collect();
+    header.push(context.say(&seeds).to_owned());
+    header.extend(names.iter().map(|name| (*name).to_owned()));
+    let mut table = Table::new(&vec![Align::Right; header.len()]);
+    table.toned_cells(header.into_iter().map(|title| (title, None)));
+    for group in groups {
+        let mut cells: Vec<String> = group.values.iter().map(|(_, value)| value.clone()).collect();
+        cells.push(group.seeds.to_string());
+        cells.extend(names.iter().map(|name| {
+            let found = group.figures.iter().find(|(key, ..)| key == name);
+            found.map_or_else(
+                || "-".to_owned(),
+                |(_, mean, deviation)| format!("{mean:.4} ± {deviation:.4}"),
+            )
+        }));
+        table.toned_cells(cells.into_iter().map(|cell| (cell, None)));
+    }
+    let title = message!(en: "mean ± standard deviation over seeds", zh: "各种子的均值 ± 标准差");
     format!(
-        "{}\n{title}\n{}",
-        table.render(Paint { colour: false }),
-        text::dots(&named, width, |loss| format!("{loss:.6}"))
+        "{}\n{}",
+        context.say(&title),
+        table.render(Paint { colour: false })
     )
 }

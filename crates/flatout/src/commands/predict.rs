@@ -52,6 +52,20 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     for note in &predictions.notes {
         eprintln!("{}", note.get(context.language));
     }
+    if let Some(scores) = &predictions.scores {
+        let (text, samples) = (scores.text(), scores.samples);
+        let line = Message {
+            en: format!(
+                "scored on {samples} labelled samples: {}",
+                text.en.replace("validation loss", "loss")
+            ),
+            zh: format!(
+                "在 {samples} 个有标签的样本上评分：{}",
+                text.zh.replace("验证损失", "损失")
+            ),
+        };
+        eprintln!("{}", line.get(context.language));
+    }
     let Some(path) = arguments.out else {
         write_stdout(predictions.csv().as_bytes());
         return Ok(ExitCode::SUCCESS);

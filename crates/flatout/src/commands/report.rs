@@ -1,6 +1,7 @@
 //! `flatout report RUN`
 
 use crate::context::Context;
+use crate::linted;
 use crate::output::write_stdout;
 use clap::Args;
 use flatout_core::files::{write_atomically, write_inside};
@@ -8,7 +9,7 @@ use flatout_core::{Message, Result, message};
 use flatout_report::analyze::job;
 use flatout_report::digest::Digest;
 use flatout_report::{json, markdown, page, text};
-use flatout_telemetry::record;
+use flatout_telemetry::record::{self, SourceLine};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -51,7 +52,9 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         Some(job_id) => job::first_rank(job_id)?,
         None => record::find(&arguments.run)?,
     };
-    let digest = Digest::read(&record);
+    let mut digest = Digest::read(&record);
+    let lines: Vec<SourceLine> = record.lines().collect();
+    linted::annotate(&mut digest.diagnosis, &lines);
     let options = page::Options {
         language: context.language,
         pdf_ready: arguments.pdf_ready,

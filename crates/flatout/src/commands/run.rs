@@ -1,11 +1,13 @@
 //! `flatout run -- COMMAND…`
 
 use crate::context::Context;
+use crate::linted;
 use clap::Args;
 use flatout_core::files::{check_writable, write_atomically};
 use flatout_core::{Explain, Finding, Kind, Message, Result, message, units};
 use flatout_diagnose::Diagnosis;
 use flatout_report::text;
+use flatout_run::auto::{self, Auto};
 use flatout_run::{Ended, Live, Options, Outcome, RunError, apply, program};
 use flatout_telemetry::Record;
 use flatout_telemetry::record::RunData;
@@ -15,6 +17,8 @@ use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
   flatout run -- python train.py --epochs 3
+  flatout run --auto -- python train.py
+  flatout run --auto --allow precision -- python train.py
   flatout run --name baseline -- torchrun --nproc_per_node 2 train.py
   flatout run --apply loader.num_workers=8,amp=bf16 --steps 200 -- python train.py";
 
@@ -26,6 +30,15 @@ pub struct Arguments {
     /// Settings to put in force without an edit: loader.num_workers=8,amp=bf16,tf32=on,optimizer.fused=on
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
     apply: Vec<String>,
+    /// Make the program faster while it runs: change settings that leave its results alone, measure each, keep what helps
+    #[arg(long)]
+    auto: bool,
+    /// With --auto: also changes that alter numbers, guarded by the loss: precision, batch, compile, padding
+    #[arg(long, value_name = "KIND", value_delimiter = ',', requires = "auto")]
+    allow: Vec<String>,
+    /// With --auto: leave these settings as they are
+    #[arg(long, value_name = "KEY", value_delimiter = ',', requires = "auto")]
+    without: Vec<String>,
     /// Stop the program after this many optimizer steps
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
@@ -63,6 +76,10 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let options = Options {
         name: arguments.name,
         apply: apply::checked(&arguments.apply)?,
+        auto: match arguments.auto {
+            true => Some(Auto::parse(&arguments.allow, &arguments.without)?),
+            false => None,
+        },
         steps: arguments.steps,
         stacks: !arguments.no_stacks,
         profile: arguments.profile,
@@ -109,7 +126,8 @@ fn conclude(
     context: &Context,
 ) -> Result<()> {
     let data = Record::open(folder)?.load();
-    let diagnosis = flatout_diagnose::diagnose(&data);
+    let mut diagnosis = flatout_diagnose::diagnose(&data);
+    linted::annotate(&mut diagnosis, &data.lines);
     if let Some(file) = json {
         let text = serde_json::to_string_pretty(&diagnosis).unwrap_or_default() + "\n";
         write_atomically(file, text.as_bytes())?;
@@ -117,23 +135,46 @@ fn conclude(
     if !quiet {
         let colour = context.colour_on_stderr();
         // One screen; everything with `-v`.
-        let show = if context.verbose > 0 {
-            text::diagnosis
+        let (language, width) = (context.language, text::readable_width(None));
+        let shown = if context.verbose > 0 {
+            text::diagnosis(&diagnosis, language, width, colour)
         } else {
-            text::summary
+            let rows = text::terminal_rows(&std::io::stderr());
+            text::summary(&diagnosis, language, width, rows, colour)
         };
-        let width = text::readable_width(None);
-        eprint!("\n{}", show(&diagnosis, context.language, width, colour));
+        eprint!("\n{shown}");
+        // Asked for, so it is shown, however small the terminal is.
+        if let Some(profile) = diagnosis.profile.as_ref().filter(|_| context.verbose == 0) {
+            eprint!("\n{}", text::profile(profile, language, colour));
+        }
         if options.profile && data.profile.is_none() {
             eprintln!("{}", context.say(&no_profile(&data)));
         }
         for line in flatout_run::not_applied(&options.apply, &data) {
             eprintln!("{}", context.say(&line));
         }
+        for line in automatic(options, outcome, &data) {
+            eprintln!("{}", context.say(&line));
+        }
         eprintln!("{}", context.say(&place(outcome, folder)));
         eprintln!("{}", context.say(&text::next_command(&diagnosis)));
     }
     Ok(())
+}
+
+/// What `--auto` did.
+fn automatic(options: &Options, outcome: &Outcome, data: &RunData) -> Vec<Message> {
+    if options.auto.is_none() {
+        return Vec::new();
+    }
+    let command: Vec<String> = options
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let mut told = auto::summary(data, &command);
+    told.extend(auto::ended_badly(data, &command, outcome.ended));
+    told
 }
 
 fn during(live: &Live, context: &Context) -> String {

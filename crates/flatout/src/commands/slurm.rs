@@ -1,5 +1,6 @@
 //! `flatout slurm script | submit | status`
 
+use crate::commands::train;
 use crate::context::Context;
 use crate::output::write_stdout;
 use clap::{Args, Subcommand};
@@ -9,8 +10,9 @@ use flatout_report::text;
 use flatout_report::watch::interrupt::Interrupt;
 use flatout_run::slurm::{self, Grid, NodeShape, Request};
 use flatout_run::{Options, run_name};
+use flatout_train::settings;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -146,7 +148,9 @@ fn request(job: &Job) -> Result<Request> {
         )
         .caused_by(&error)
     })?;
+    let grid = Grid::parse(&job.grid)?;
     Ok(Request {
+        task_folder: task_folder(&job.command, &grid),
         name: job
             .name
             .clone()
@@ -162,11 +166,35 @@ fn request(job: &Job) -> Result<Request> {
         account: job.account.clone(),
         qos: job.qos.clone(),
         logs: job.logs.clone(),
-        grid: Grid::parse(&job.grid)?,
+        grid,
         at_once: job.at_once,
         more: job.sbatch.clone(),
         flatout,
     })
+}
+
+/// Where `flatout train` is the command of an array: its output folder, in which each task gets one of its own. Two trainings cannot
+/// share a folder.
+fn task_folder(command: &[OsString], grid: &Grid) -> Option<(String, PathBuf)> {
+    let words: Vec<String> = command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let (program, rest) = words.split_first()?;
+    let is_own = Path::new(program)
+        .file_stem()
+        .is_some_and(|name| name == "flatout");
+    let is_train = rest.first().is_some_and(|word| word == "train");
+    let names = settings::find("output_dir").into_iter().flat_map(|setting| {
+        let names = std::iter::once(setting.name).chain(setting.aliases.iter().copied());
+        names.flat_map(|name| [name.to_owned(), name.replace('_', "-")])
+    });
+    let is_axis = names.into_iter().any(|name| grid.has(&name));
+    if grid.is_empty() || !is_own || !is_train || is_axis {
+        return None;
+    }
+    let folder = train::output_dir(&rest[1..])?;
+    Some(("output-dir".to_owned(), folder))
 }
 
 fn submit(job: &Job, context: &Context) -> Result<ExitCode> {

@@ -9,7 +9,7 @@ use flatout_run::trial;
 use flatout_train::settings::Values;
 use flatout_train::{Configuration, Report, Trainer, checkpoint, trainer};
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
@@ -117,18 +117,22 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     })
 }
 
+/// The output folder of `flatout train` with these arguments; `None` where it would refuse them.
+pub fn output_dir(arguments: &[String]) -> Option<PathBuf> {
+    let command = Arguments::augment_args(Command::new("train").no_binary_name(true));
+    let matches = command.try_get_matches_from(arguments).ok()?;
+    let arguments = Arguments::from_arg_matches(&matches).ok()?;
+    let configuration = configuration(&arguments).ok()?;
+    Some(configuration.settings.output_dir)
+}
+
 /// A resumed training goes on with its own settings, under the flags.
 fn configuration(arguments: &Arguments) -> Result<Configuration> {
     match (&arguments.config, arguments.values.get("resume")) {
         (None, Some(resume)) => {
             let path = checkpoint::find(resume.as_ref());
             let kept = checkpoint::describe(&path)?;
-            let mut values = arguments.values.clone();
-            if Path::new(resume).is_dir() {
-                // Where the folder is now, whatever it was called.
-                values.entry("output_dir").or_insert_with(|| resume.clone());
-            }
-            Ok(Configuration::of(&path, &kept.configuration, &values)?)
+            Ok(Configuration::of(&path, &kept.configuration, &arguments.values)?)
         }
         (file, _) => Ok(Configuration::read(file.as_deref(), &arguments.values)?),
     }

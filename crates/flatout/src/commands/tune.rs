@@ -11,6 +11,8 @@ use flatout_core::{Failure, Message, Result, message};
 use flatout_lint::patch::Patch;
 use flatout_report::watch::interrupt::Interrupt;
 use flatout_run::trial::{ProgramTrial, Route, adopt_orphans};
+use flatout_run::{Options as RunOptions, run_name};
+use flatout_tune::TuneError;
 use flatout_tune::advise::{self, Question};
 use flatout_tune::limits::Limits;
 use flatout_tune::machine::Machine;
@@ -18,10 +20,10 @@ use flatout_tune::objective::Objective;
 use flatout_tune::search::{self, Found, Options};
 use flatout_tune::session::{Lock, Remembering};
 use flatout_tune::trial::{Plan, Settings};
-use flatout_tune::{TuneError, settings};
+use flatout_vocabulary::settings;
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -34,7 +36,7 @@ pub const EXAMPLES: &str = "Examples:
   flatout tune --resume -- python train.py              go on after Ctrl-C
   flatout tune -- flatout train --data data/stocks
 
-Nothing of yours is changed without --write. Checkpoints that a trial saves are thrown away.";
+Nothing of yours is changed without --write. Checkpoints of trials are removed, those of earlier runs stay.";
 
 /// A trial goes on until its interval is this narrow, or so many times as long as asked for.
 const NOISE: f64 = 0.03;
@@ -194,14 +196,9 @@ fn session_folder(command: &[OsString]) -> PathBuf {
     command.hash(&mut hasher);
     std::env::current_dir().ok().hash(&mut hasher);
     let home = std::env::var_os("FLATOUT_HOME").map_or_else(|| PathBuf::from(".flatout"), PathBuf::from);
-    let name = command
-        .iter()
-        .rev()
-        .filter_map(|part| Path::new(part).file_stem()?.to_str())
-        .find(|part| !part.starts_with('-'));
     home.join("tune").join(format!(
         "{}-{:08x}",
-        plain(name.unwrap_or("run")),
+        plain(&run_name(&RunOptions::new(command.to_vec()))),
         hasher.finish() as u32
     ))
 }

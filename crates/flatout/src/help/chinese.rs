@@ -52,6 +52,14 @@ pub static CHINESE: &[(&str, &str)] = &[
         "Also write the samples to this file, as CSV",
         "同时把采样以 CSV 写入该文件",
     ),
+    (
+        "Also check that the run is not slower than this one, beyond noise",
+        "同时检查该运行是否比此运行慢（超出噪声）",
+    ),
+    (
+        "Exit with 1 unless every run gained this much throughput over the first, beyond noise: faster=25%",
+        "除非每次运行的吞吐都比第一个高出该值（且超出噪声），否则以 1 退出：faster=25%",
+    ),
     ("As JSON", "以 JSON 输出"),
     ("At most so many trials", "最多试验次数"),
     (
@@ -73,6 +81,10 @@ pub static CHINESE: &[(&str, &str)] = &[
     (
         "Data as the model was trained on; labels are not needed",
         "与训练时同样的数据；不需要标签",
+    ),
+    (
+        "Data as the model was trained on, with labels",
+        "与训练时同样的数据，带有标签",
     ),
     (
         "Delete old records; without --yes only says which",
@@ -225,6 +237,10 @@ pub static CHINESE: &[(&str, &str)] = &[
         "做不影响结果的修改；旧文件保留在旁边",
     ),
     (
+        "Make the program faster while it runs: change settings that leave its results alone, measure each, keep what helps",
+        "在程序运行期间让它更快：更改不影响结果的设置，逐项测量，保留有效的",
+    ),
+    (
         "Measure each trial for at least so many seconds, three times that where it varies",
         "每次试验至少测量多少秒；波动大时最多延长到三倍",
     ),
@@ -256,8 +272,8 @@ pub static CHINESE: &[(&str, &str)] = &[
         "不用这些规则或领域，逗号分隔",
     ),
     (
-        "Nothing of yours is changed without --write. Checkpoints that a trial saves are thrown away.",
-        "不加 --write 不会改动你的任何文件。试验中保存的检查点会被丢弃。",
+        "Nothing of yours is changed without --write. Checkpoints of trials are removed, those of earlier runs stay.",
+        "不加 --write 不会改动你的任何文件。试验中保存的检查点会被删除，以前的检查点保持不变。",
     ),
     ("Number of interactions", "交互条数"),
     ("Number of pictures", "图片数量"),
@@ -388,6 +404,10 @@ pub static CHINESE: &[(&str, &str)] = &[
         "没有时间列的日志，各行之间的秒数",
     ),
     ("Seconds between samples, from 0.05", "采样间隔（秒），最小 0.05"),
+    (
+        "Score a trained model on other data",
+        "在其他数据上评估训练好的模型",
+    ),
     ("Send that script with sbatch", "用 sbatch 提交该脚本"),
     (
         "Serve the newest sample as a page for Prometheus; a port alone listens on loopback",
@@ -446,6 +466,19 @@ pub static CHINESE: &[(&str, &str)] = &[
     (
         "Tell what flatout sees: files, shards, schema, rows, missing values, splits, memory",
         "说明 flatout 看到什么：文件、分片、列、行数、缺失值、划分、内存",
+    ),
+    (
+        "Export a run for a trace viewer (Perfetto, Chrome)",
+        "把一次运行导出到 trace 查看器（Perfetto、Chrome）",
+    ),
+    ("Where to write it; - for stdout", "写到哪里；- 表示标准输出"),
+    (
+        "Write a run as trace-event JSON, which Perfetto and Chrome open",
+        "把一次运行写成 trace-event JSON，Perfetto 和 Chrome 可以打开",
+    ),
+    (
+        "trace.json here, for https://ui.perfetto.dev",
+        "在当前目录写入 trace.json，供 https://ui.perfetto.dev 打开",
     ),
     (
         "The cache's folder [default: $FLATOUT_CACHE, else ~/.cache/flatout/prepared]",
@@ -557,6 +590,14 @@ pub static CHINESE: &[(&str, &str)] = &[
         "页面写到哪里 [默认：记录目录中的 report.html]；- 表示 stdout",
     ),
     (
+        "With --auto: also changes that alter numbers, guarded by the loss: precision, batch, compile, padding",
+        "配合 --auto：也允许会改变数值的更改，并检查 loss：precision、batch、compile、padding",
+    ),
+    (
+        "With --auto: leave these settings as they are",
+        "配合 --auto：这些设置保持不变",
+    ),
+    (
         "With --fix or --diff: also edits that may change results (precision, memory, the order of sums)",
         "与 --fix 或 --diff 合用：也做可能影响结果的修改（精度、内存、求和顺序）",
     ),
@@ -616,6 +657,11 @@ pub static CHINESE: &[(&str, &str)] = &[
     ("delete it", "真正删除"),
     ("every rule", "全部规则"),
     ("exit 1 when it became slower", "变慢时以 1 退出"),
+    ("exit 1 unless it became faster", "没有变快则以 1 退出"),
+    (
+        "and whether it is slower than an earlier run",
+        "以及是否比以前的运行慢",
+    ),
     (
         "five minutes as lines, then the verdict",
         "逐行输出五分钟，然后给出结论",

@@ -29,7 +29,7 @@ fn what_cannot_be_applied_or_written_is_said_before_the_start() {
     for (options, expected) in [
         (
             ["--apply", "loader.colour=red"],
-            "settings are: loader.num_workers",
+            "settings are: loader.batch_size, loader.num_workers",
         ),
         (
             ["--apply", "num_workers=abc"],

@@ -109,4 +109,50 @@ fn a_finding_about_batches_names_the_line_that_makes_them() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains(&format!("train.py:{line}")), "{said}");
+    let timeline = place.timelines().pop().expect("a step event by event");
+    assert!(timeline.steps > 0 && !timeline.workers.is_empty(), "{timeline:?}");
+    let named = |stack: usize| {
+        timeline.stacks[stack]
+            .iter()
+            .any(|frame| frame.contains("train.py"))
+    };
+    assert!(
+        timeline.host.iter().any(|slice| named(slice.stack)),
+        "{timeline:?}"
+    );
+}
+
+const REOPENS: &str = "
+import os, tempfile, torch
+from torch.utils.data import DataLoader, Dataset
+folder = tempfile.mkdtemp()
+path = os.path.join(folder, 'scale.pt')
+torch.save([torch.zeros(64) for _ in range(64)], path)
+class Rows(Dataset):
+    def __init__(self, path):
+        self.path = path
+    def __len__(self):
+        return 100000
+    def __getitem__(self, index):
+        scale = torch.load(self.path)
+        return scale[0] + index
+weight = torch.nn.Parameter(torch.zeros(64))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for x in DataLoader(Rows(path), batch_size=16):
+    (x * weight).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+";
+
+#[test]
+fn a_finding_says_that_the_lint_knows_its_line() {
+    let Some(python) = torch_python() else { return };
+    let place = Place::new();
+    place.script("train.py", REOPENS);
+    let (output, data) = place.run(&python, &["--steps", "200"], &["train.py"]);
+    if stacks(&data).is_empty() {
+        return;
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("file-reopened-in-getitem reports"), "{said}");
 }

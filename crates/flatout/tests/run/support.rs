@@ -1,6 +1,6 @@
 //! Running programs with and without flatout.
 
-use flatout_telemetry::record::{Record, RunData};
+use flatout_telemetry::record::{Record, RunData, StepTimeline};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -44,6 +44,13 @@ impl Place {
             .output()
             .unwrap();
         (output, self.record())
+    }
+
+    /// The steps that the last record keeps event by event.
+    pub fn timelines(&self) -> Vec<StepTimeline> {
+        let all = flatout_telemetry::record::list(&self.folder.path().join("home/runs"));
+        let last = all.last().expect("a record");
+        Record::open(&last.folder).unwrap().timelines().collect()
     }
 
     pub fn record(&self) -> RunData {

@@ -291,3 +291,98 @@ fn a_mode_that_needs_a_gpu_falls_back_and_says_so() {
     let on_gpu = json(&output)["trials"][0]["not_in_force"] == serde_json::json!([]);
     assert!(on_gpu || told.contains("CUDA graphs need a GPU"), "{told}");
 }
+
+/// Neither on the screen nor in any file of the search.
+#[test]
+fn secrets_of_the_command_are_hidden() {
+    let Some(python) = plain_python() else { return };
+    let place = Try::new();
+    place.script("steps.py", STEPS);
+    let secret = "hunter2hunter2";
+    let program = [
+        python.to_str().unwrap(),
+        "steps.py",
+        "{batch_size=8}",
+        "--api-key",
+        secret,
+    ];
+    let output = place.tune(&["--max-trials", "2", "--knobs", "batch_size=8..64"], &program);
+    assert!(output.status.success(), "{}", words(&output));
+    assert!(!words(&output).contains(secret), "{}", words(&output));
+    assert!(words(&output).contains("--api-key ***"), "{}", words(&output));
+    let mut folders = vec![place.folder.path().join("home")];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            assert!(!entry.path().to_string_lossy().contains(secret));
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+                continue;
+            }
+            files += 1;
+            let bytes = std::fs::read(entry.path()).unwrap();
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(!text.contains(secret), "{}", entry.path().display());
+        }
+    }
+    assert!(files > 3, "{files}");
+}
+
+/// A program that is done before the warm-up is, and takes its time to exit, did not fail.
+#[test]
+fn a_program_of_few_steps_that_exits_slowly_is_measured() {
+    let Some(python) = torch_python() else { return };
+    let place = Try::new();
+    place.script(
+        "train.py",
+        "import atexit, time, torch
+atexit.register(time.sleep, 8)
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-8)
+for step in range(9):
+    optimizer.zero_grad()
+    model(torch.randn(8, 8)).mean().backward()
+    optimizer.step()
+",
+    );
+    let output = place.tune(&["--max-trials", "1"], &[python.to_str().unwrap(), "train.py"]);
+    assert!(output.status.success(), "{}", words(&output));
+    assert!(place.left_behind().is_empty(), "{:?}", place.left_behind());
+}
+
+/// No setting makes a pause in every step shorter: its line is the answer.
+#[test]
+fn a_fault_of_the_code_is_the_answer() {
+    let Some(python) = torch_python() else { return };
+    let place = Try::new();
+    place.script(
+        "train.py",
+        "import time, torch
+
+def report(loss):
+    time.sleep(0.15)
+
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-8)
+for step in range(100000):
+    optimizer.zero_grad()
+    loss = model(torch.randn(8, 8)).mean()
+    loss.backward()
+    optimizer.step()
+    report(loss)
+",
+    );
+    let output = place.tune(
+        &["--max-trials", "2", "--knobs", "fused"],
+        &[python.to_str().unwrap(), "train.py"],
+    );
+    let text = words(&output);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("No setting makes this program faster"), "{text}");
+    assert!(text.contains("Change this in the code"), "{text}");
+    assert!(
+        text.contains("train.py:4)") || text.contains("train.py:13)"),
+        "{text}"
+    );
+    assert!(!text.contains("Keep your settings"), "{text}");
+}

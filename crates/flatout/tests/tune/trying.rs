@@ -78,3 +78,8 @@ pub fn words(output: &Output) -> String {
 pub fn json(output: &Output) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", words(output)))
 }
+
+/// Whether the search changed nothing: these programs sleep in every step, which no setting helps.
+pub fn kept(text: &str) -> bool {
+    text.contains("Keep your settings") || text.contains("No setting makes this program faster")
+}

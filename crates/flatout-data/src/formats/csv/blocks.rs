@@ -1,6 +1,8 @@
 //! A file as a sequence of blocks that begin and end at record boundaries: plain, gzip or zstd, told apart by their first bytes.
 
 use super::scan;
+use crate::formats::json_lines::{self, AsCsv};
+use crate::formats::other;
 use crate::{DataError, Result};
 use std::fs::File;
 use std::io::Read;
@@ -34,17 +36,31 @@ pub struct BlockInfo {
 pub fn open_text(path: &Path) -> Result<(Box<dyn Read + Send>, bool)> {
     let failed = |source| DataError::reading(path, source);
     let mut file = File::open(path).map_err(failed)?;
-    let mut magic = [0u8; 4];
+    let mut magic = [0u8; other::FIRST_BYTES];
     let read = read_fully(&mut file, &mut magic).map_err(failed)?;
     let file = File::open(path).map_err(failed)?;
-    Ok(match &magic[..read] {
-        [0x1F, 0x8B, ..] => (Box::new(flate2::read::MultiGzDecoder::new(file)), true),
-        [0x28, 0xB5, 0x2F, 0xFD] => (
-            Box::new(zstd::stream::read::Decoder::new(file).map_err(failed)?),
-            true,
-        ),
-        _ => (Box::new(file), false),
-    })
+    let packed: Option<Box<dyn Read + Send>> = match &magic[..read] {
+        [0x1F, 0x8B, ..] => Some(Box::new(flate2::read::MultiGzDecoder::new(file))),
+        [0x28, 0xB5, 0x2F, 0xFD, ..] => {
+            Some(Box::new(zstd::stream::read::Decoder::new(file).map_err(failed)?))
+        }
+        _ => None,
+    };
+    let Some(mut packed) = packed else {
+        other::refuse(path, &magic[..read])?;
+        let file = File::open(path).map_err(failed)?;
+        return match json_lines::is_meant_by(&magic[..read]) {
+            true => Ok((Box::new(AsCsv::new(Box::new(file)).map_err(failed)?), true)),
+            false => Ok((Box::new(file), false)),
+        };
+    };
+    let read = read_fully(&mut packed, &mut magic).map_err(failed)?;
+    other::refuse(path, &magic[..read])?;
+    let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(magic[..read].to_vec()).chain(packed));
+    match json_lines::is_meant_by(&magic[..read]) {
+        true => Ok((Box::new(AsCsv::new(whole).map_err(failed)?), true)),
+        false => Ok((whole, true)),
+    }
 }
 
 /// Reads until `buffer` is full or the input ends.

@@ -86,6 +86,7 @@ mod tests {
                 count: 1,
                 message,
                 place: None,
+                duration_ms: None,
             },
         )
     }

@@ -87,6 +87,7 @@ mod tests {
                 count,
                 message: None,
                 place: None,
+                duration_ms: None,
             },
         )
     }

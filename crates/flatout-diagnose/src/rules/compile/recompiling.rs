@@ -6,7 +6,7 @@
 //! A compilation takes seconds. When a shape, a Python number or a flag in its guards changes each time, it starts over, and
 //! after eight times the compiler gives up and runs without.
 //! ## Evidence
-//! Recompilations counted by the compiler, and the last reason.
+//! Recompilations counted by the compiler and the seconds they took within the steady part, and the last reason.
 //! ## Fix
 //! Keep shapes equal (`drop_last=True`, padding to a few lengths), pass changing numbers as tensors, or `dynamic=True`.
 //! ## When it is wrong
@@ -20,7 +20,7 @@
 //! ## 为什么慢
 //! 一次编译要几秒。若形状、Python 数值或 guard 中的标志每次都变，就要重来；八次之后编译器会放弃，不编译直接运行。
 //! ## 证据
-//! 编译器统计的重编译次数和最后的原因。
+//! 编译器统计的重编译次数、其在稳定阶段所用的秒数，以及最后的原因。
 //! ## 怎么改
 //! 保持形状一致（`drop_last=True`、填充到少数几种长度），把变化的数值作为 tensor 传入，或使用 `dynamic=True`。
 //! ## 何时不成立
@@ -29,7 +29,7 @@
 //! PyTorch 关于重编译的指南；每个函数上限八次。
 
 use crate::analysis::{Analysis, compiles};
-use crate::candidate::Candidate;
+use crate::candidate::{Candidate, Reach, Stretch};
 use flatout_core::{Evidence, Message, Severity, message};
 
 pub const ID: &str = "recompiling";
@@ -39,7 +39,7 @@ pub const WORST: Severity = Severity::Warning;
 const RECOMPILES: u64 = 4;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
-    analysis.window.as_ref()?;
+    let window = analysis.window.as_ref()?;
     let again = compiles::of(analysis.data, "recompile");
     if again.count < RECOMPILES {
         return None;
@@ -77,6 +77,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ),
     )
     .place(place.as_ref())
+    .place(analysis.facts.place("compile.called").as_ref())
     .code(
         place.as_ref(),
         message!(
@@ -84,6 +85,17 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             zh: "保持形状一致（drop_last=True、填充到少数几种长度），或使用 dynamic=True 编译"
         ),
     );
+    let seconds = compiles::seconds_within(analysis.data, window.range());
+    let candidate = if seconds > 0.0 {
+        let what = message!(en: "compiling within the steady part", zh: "稳定阶段中的编译时间");
+        candidate
+            .evidence(analysis.in_window(Evidence::new(what, seconds, "s")))
+            .claims(Stretch::Dispatch, Reach::Measured, seconds * 0.8, seconds)
+            .or_in(Stretch::Other)
+            .stands_alone()
+    } else {
+        candidate
+    };
     if given_up.count == 0 {
         return Some(candidate);
     }
@@ -98,16 +110,29 @@ mod tests {
     use flatout_telemetry::EventKind;
 
     fn again(count: u64) -> Build {
+        compiled(count, 1.0, None)
+    }
+
+    fn compiled(count: u64, t: f64, duration_ms: Option<f64>) -> Build {
         let what = "recompile".to_owned();
         Build::steady(20).event(
-            1.0,
+            t,
             EventKind::Compile {
                 what,
                 count,
                 message: None,
                 place: None,
+                duration_ms,
             },
         )
+    }
+
+    #[test]
+    fn the_gain_is_the_time_of_compiling() {
+        let gain = |t: f64| crate::diagnose(&compiled(7, t, Some(4000.0)).done()).findings[0].gain;
+        let found = gain(10.0).unwrap();
+        assert!((found.high - 1.0 / (1.0 - 4.0 / 19.0)).abs() < 0.02, "{found:?}");
+        assert!(gain(1.0).is_none(), "the warm-up is no part of the steady steps");
     }
 
     #[test]

@@ -49,6 +49,10 @@ pub fn check(analysis: &Analysis) -> Option<Finding> {
             ),
             zh: format!("数据太少：在看到训练步骤之前，程序已结束（{}）", how.zh),
         },
+        None if analysis.is_from_outside() => message!(
+            en: "GPUs and host only: a monitor sees no training steps",
+            zh: "只有 GPU 和主机的数据：监视器看不到训练步骤"
+        ),
         None => {
             message!(en: "Too little data: no training step was seen", zh: "数据太少：没有看到任何训练步骤")
         }
@@ -63,10 +67,10 @@ pub fn check(analysis: &Analysis) -> Option<Finding> {
     ));
     let say = if ended.is_some() {
         message!(en: "Run the command alone until it works", zh: "请先单独运行该命令，直到它能正常工作")
-    } else if info.kind == "monitor" {
+    } else if analysis.is_from_outside() {
         message!(
-            en: "This record was made from outside, without steps: `flatout run -- COMMAND` sees them",
-            zh: "该记录是从外部采集的，没有训练步骤：用 `flatout run -- 命令` 才能看到"
+            en: "To see which lines of the program cost the time: `flatout run -- COMMAND`",
+            zh: "要知道时间花在程序的哪些行：`flatout run -- 命令`"
         )
     } else {
         message!(
@@ -106,6 +110,20 @@ mod tests {
         });
         let finding = check(&Analysis::new(&data)).unwrap();
         assert!(!finding.title.en.contains("ended"), "{}", finding.title.en);
+    }
+
+    #[test]
+    fn a_monitor_that_stopped_is_no_program_that_failed() {
+        let mut data = Build::steady(0).done();
+        data.info.kind = "monitor".into();
+        data.info.exit = Some(ExitInfo {
+            t: 17.0,
+            code: None,
+            signal: None,
+        });
+        let finding = check(&Analysis::new(&data)).unwrap();
+        assert!(finding.title.en.contains("monitor"), "{}", finding.title.en);
+        assert!(!finding.title.en.contains("exit code"), "{}", finding.title.en);
     }
 
     #[test]

@@ -43,19 +43,29 @@ const SHARE: f64 = 0.05;
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let loader = analysis.train_loader();
+    let traced = Traced::of(analysis);
     let pinned = analysis
         .facts
         .switch("input.pinned")
         .or(loader.and_then(|loader| loader.pin_memory));
-    if analysis.device() != Device::Cuda || pinned != Some(false) {
+    let pageable = match &traced {
+        Some(traced) => traced.share >= SHARE || pinned == Some(false),
+        None => pinned == Some(false),
+    };
+    if analysis.device() != Device::Cuda || !pageable {
         return None;
     }
-    let shown = units::percent(window.share(Phase::Transfer));
-    let seconds = window.seconds(Phase::Transfer);
-    let bytes = analysis
+    let traced_s = traced
+        .as_ref()
+        .map_or(0.0, |traced| traced.share * window.wall_s());
+    // Copies into a tensor that exists are no phase of their own: only the trace knows them.
+    let seconds = window.seconds(Phase::Transfer).max(traced_s);
+    let shown = units::percent(seconds / window.wall_s());
+    let per_step = analysis
         .facts
         .number("input.bytes")
         .map(|bytes| bytes * window.steps as f64);
+    let bytes = traced.map_or(per_step, |traced| Some(traced.bytes_per_s * window.wall_s()));
     // However well it overlaps, a copy is no faster than the bus.
     let on_the_bus_s = bytes
         .zip(bus_bytes_s(analysis))
@@ -71,7 +81,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let place = loader.and_then(|loader| loader.place.as_ref());
-    let mut candidate = Candidate::new(
+    let candidate = Candidate::new(
         ID,
         severity_of(share),
         message!(
@@ -83,12 +93,23 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .place(place)
     .claims(Stretch::Transfer, Reach::Specific, possible_s * 0.4, possible_s)
     .explains(seconds)
-    .setting(
-        "loader.pin_memory",
-        Some("false".into()),
-        "true",
-        message!(en: "pin_memory=True", zh: "pin_memory=True"),
-    )
+    .or_in(Stretch::Dispatch)
+    .or_in(Stretch::Sync);
+    let mut candidate = match loader {
+        Some(_) => candidate.setting(
+            "loader.pin_memory",
+            Some("false".into()),
+            "true",
+            message!(en: "pin_memory=True", zh: "pin_memory=True"),
+        ),
+        None => candidate.code(
+            place,
+            message!(
+                en: "Keep the data in pinned memory: `data = data.pin_memory()` once, or copy each batch into a pinned buffer",
+                zh: "把数据放在锁页内存中：先执行一次 `data = data.pin_memory()`，或把每个 batch 拷贝到锁页缓冲区"
+            ),
+        ),
+    }
     .code(
         place,
         message!(
@@ -102,6 +123,30 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         candidate = candidate.evidence(analysis.in_window(Evidence::new(what, rate, "GB/s")));
     }
     Some(candidate)
+}
+
+/// Copies from pageable memory that the windows traced.
+struct Traced {
+    /// Of the wall time.
+    share: f64,
+    bytes_per_s: f64,
+}
+
+impl Traced {
+    fn of(analysis: &Analysis) -> Option<Self> {
+        let windows = &analysis.data.windows;
+        let wall_ms: f64 = windows.iter().map(|window| window.wall_ms).sum();
+        let pageable = || {
+            let copies = windows.iter().flat_map(|window| &window.copies);
+            copies.filter(|copy| copy.direction == "HtoD" && copy.memory == "pageable")
+        };
+        let ms: f64 = pageable().map(|copy| copy.ms).sum();
+        let bytes: u64 = pageable().map(|copy| copy.bytes).sum();
+        (wall_ms > 0.0).then(|| Self {
+            share: ms / wall_ms,
+            bytes_per_s: bytes as f64 / (wall_ms / 1e3),
+        })
+    }
 }
 
 /// What the card's bus carries at most: 1 GB/s a lane in generation 3, twice as much in each later one.

@@ -31,6 +31,7 @@
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
+use crate::known::{Known, costs};
 use flatout_core::{Evidence, Severity, message, units};
 
 pub const ID: &str = "garbage-collection-pauses";
@@ -42,7 +43,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let collections = &analysis.spans.collection;
     let share = collections.seconds / window.wall_s();
-    if share < SHARE {
+    if share < SHARE || is_called(analysis, collections.seconds) {
         return None;
     }
     let (shown, times) = (units::percent(share), collections.count);
@@ -91,6 +92,14 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ),
         ),
     )
+}
+
+/// Whether the program itself calls the collector: then its line is the finding.
+fn is_called(analysis: &Analysis, seconds: f64) -> bool {
+    let called = costs(analysis)
+        .into_iter()
+        .filter(|cost| cost.known == Known::MemoryReleased);
+    called.map(|cost| cost.seconds).sum::<f64>() >= seconds / 2.0
 }
 
 #[cfg(test)]

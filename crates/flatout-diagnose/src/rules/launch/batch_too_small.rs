@@ -45,9 +45,9 @@ pub const WORST: Severity = Severity::Critical;
 /// Samples in a step up to which a batch may be called small; 64 was too small for every model in the references.
 const SMALL: f64 = 64.0;
 /// Share of a CPU step that its arithmetic needs; below it the rest is fixed cost.
-const ARITHMETIC_SHARE: f64 = 0.2;
+pub const ARITHMETIC_SHARE: f64 = 0.2;
 /// What one CPU core does easily in FP32: a tenth of a current core's peak, so that the estimate is not too kind.
-const CORE_FLOPS: f64 = 10e9;
+pub const CORE_FLOPS: f64 = 10e9;
 /// Busy share of a GPU below which it waits for its host (gpuprof and SageMaker call <70% low; NVML reads high).
 const GPU_BUSY: f64 = 0.6;
 /// Share of the window in which the host launches work or waits for it.
@@ -62,7 +62,7 @@ const GROWTH: f64 = 4.0;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
-    let samples = window.samples_per_step().filter(|samples| *samples <= SMALL)?;
+    let samples = samples_per_step(analysis).filter(|samples| *samples <= SMALL)?;
     // A batch that was chosen by measuring is as large as helps.
     let measured = analysis
         .facts
@@ -125,7 +125,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         );
         return Some(candidate.setting("loader.batch_size", Some(format!("{batch}")), "auto", say));
     }
-    Some(candidate.setting(
+    // A loop without a loader has no such setting.
+    let candidate = match analysis.train_loader() {
+        None => candidate,
+        Some(_) => candidate.setting(
             "loader.batch_size",
             Some(format!("{batch}")),
             larger,
@@ -133,7 +136,9 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 en: "batch_size={larger}, learning rate scaled with it; grow on while samples/s grow",
                 zh: "batch_size={larger}，学习率随之缩放；只要 samples/s 还在上升就继续增大"
             ),
-        )
+        ),
+    };
+    Some(candidate
         .code(
             place.as_ref(),
             message!(
@@ -142,6 +147,17 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ),
         ),
     )
+}
+
+/// As the loader tells; in a loop that takes its batches out of tensors, the fewest rows that a layer of the model sees.
+fn samples_per_step(analysis: &Analysis) -> Option<f64> {
+    let told = analysis.window.as_ref()?.samples_per_step();
+    let one = analysis
+        .facts
+        .number("step.backwards")
+        .is_some_and(|calls| calls < 2.0);
+    let rows = || analysis.facts.number("backward.rows").filter(|_| one);
+    told.filter(|samples| *samples > 0.0).or_else(rows)
 }
 
 /// Seconds that a larger batch would share, where they lie, and what shows them.
@@ -192,7 +208,7 @@ fn on_cpu(analysis: &Analysis, compute_s: f64) -> Option<Waste> {
         return None;
     }
     let counted = analysis.facts.number("step.flops");
-    let flops = counted.or_else(|| flops_per_step(analysis, window.samples_per_step()?))?;
+    let flops = counted.or_else(|| flops_per_step(analysis, samples_per_step(analysis)?))?;
     let cores = analysis.facts.number("threads.torch").unwrap_or(1.0).max(1.0);
     let measured = analysis.facts.number("device.flops").filter(|speed| *speed > 0.0);
     let needed_ms = flops / measured.unwrap_or(CORE_FLOPS * cores) * 1e3;

@@ -6,8 +6,8 @@
 //! A kernel costs its launch, some microseconds on the host and on the device, whatever it computes. When it then runs for less than
 //! that, the GPU waits for most of the time, and no faster GPU helps.
 //! ## Evidence
-//! From a profile (`flatout run --profile`): the kernels' mean length and how many a step has. Without one, an upper bound: the time
-//! the GPU is busy in a step, over the kernels that its parameters need at the least.
+//! From traces of the GPU, or a profile (`flatout run --profile`): the kernels' mean length and how many a step has. Without either, an
+//! upper bound: the time the GPU is busy in a step, over the kernels that its parameters need at the least.
 //! ## Fix
 //! Fewer, larger kernels: `torch.compile` fuses element-wise chains and, with `mode="reduce-overhead"`, launches a step as one CUDA
 //! graph; loops over time steps, heads or layers become one operation on the whole tensor; a fused optimizer.
@@ -23,7 +23,7 @@
 //! ## 为什么慢
 //! 无论计算什么，每个 kernel 都要付出下发的代价，在主机和设备上各需几微秒。若执行时间比这还短，GPU 大部分时间都在等，换更快的 GPU 也没有用。
 //! ## 证据
-//! 来自 profile（`flatout run --profile`）：kernel 的平均时长和每步的数量。没有 profile 时给出上界：一步中 GPU 忙碌的时间，除以其参数至少需要的 kernel 数。
+//! 来自对 GPU 的跟踪或 profile（`flatout run --profile`）：kernel 的平均时长和每步的数量。两者都没有时给出上界：一步中 GPU 忙碌的时间，除以其参数至少需要的 kernel 数。
 //! ## 怎么改
 //! 更少、更大的 kernel：`torch.compile` 会融合逐元素运算，加上 `mode="reduce-overhead"` 则整步作为一个 CUDA graph 下发；把按时间步、注意力头或层的循环改成对整个张量的一次运算；使用 fused 优化器。
 //! ## 何时不成立
@@ -54,10 +54,13 @@ const KERNELS_A_TENSOR: f64 = 1.5;
 struct Kernels {
     count: f64,
     mean_us: f64,
+    /// Measured, not an upper bound.
     profiled: bool,
+    /// Where lines are known as well, one that holds the launches up is the narrower cause.
+    reach: Reach,
 }
 
-/// As the profiler measured them; else as few as the parameters allow, and so as long as they can be.
+/// As traces or the profiler measured them; else as few as the parameters allow, and so as long as they can be.
 fn kernels(analysis: &Analysis, busy: f64) -> Option<Kernels> {
     let profile = analysis.data.profile.as_ref();
     if let Some((steps, device)) = profile.and_then(|profile| Some((profile.steps, profile.device.as_ref()?)))
@@ -67,6 +70,15 @@ fn kernels(analysis: &Analysis, busy: f64) -> Option<Kernels> {
             count: count / steps as f64,
             mean_us: device.kernel_ms * 1e3 / count,
             profiled: true,
+            reach: Reach::Specific,
+        });
+    }
+    if let Some((count, mean_us)) = analysis.kernels.as_ref().and_then(|kernels| kernels.per_step()) {
+        return Some(Kernels {
+            count,
+            mean_us,
+            profiled: true,
+            reach: Reach::Likely,
         });
     }
     // One call to cuDNN computes all gradients of a recurrent layer.
@@ -79,6 +91,7 @@ fn kernels(analysis: &Analysis, busy: f64) -> Option<Kernels> {
         count,
         mean_us,
         profiled: false,
+        reach: Reach::Specific,
     })
 }
 
@@ -96,6 +109,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         count,
         mean_us,
         profiled,
+        reach,
     } = kernels(analysis, busy)?;
     if mean_us >= KERNEL_US || count < KERNELS {
         return None;
@@ -143,7 +157,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ),
         )
         .place(analysis.loop_place().as_ref())
-        .claims(Stretch::Dispatch, Reach::Specific, idle_s * 0.2, idle_s);
+        .claims(Stretch::Dispatch, reach, idle_s * 0.2, idle_s);
     Some(with_fixes(candidate, analysis))
 }
 
@@ -175,7 +189,7 @@ fn with_fixes(mut candidate: Candidate, analysis: &Analysis) -> Candidate {
 mod tests {
     use super::*;
     use crate::testing::{Build, causes, check as run, check_empty};
-    use flatout_telemetry::record::{DeviceProfile, Profile, RunData};
+    use flatout_telemetry::record::{DeviceProfile, KernelKind, Profile, RunData};
 
     fn launching(util: f64) -> Build {
         Build::steady(20)
@@ -215,6 +229,9 @@ mod tests {
             [ID],
             "instead of the general word on launching"
         );
+        // Traced: 20 kernels per step of 4 µs each, and the GPU is idle otherwise.
+        let traced = launching(0.1).kernels(&[(KernelKind::Elementwise, 0.4), (KernelKind::TensorCore, 0.4)]);
+        assert_eq!(run(check, traced).unwrap().confidence, Confidence::High);
         let many = || {
             launching(0.1)
                 .fact("model.has_rnn", false)

@@ -1,11 +1,11 @@
 //! # double-precision
 //!
 //! ## What it detects
-//! The model computes in float64.
+//! The model computes in float64, or a part of the step does.
 //! ## Why it is slow
 //! A CPU does half as many float64 operations per second as float32 ones, a GPU between 1/2 and 1/64; every tensor takes twice the memory.
 //! ## Evidence
-//! The dtype of the model's parameters.
+//! The dtype of the model's parameters; the time in FP64 matmul kernels, where the GPU was traced.
 //! ## Fix
 //! `model.float()` and float32 inputs: NumPy arrays are float64 unless `dtype=np.float32` is given.
 //! ## When it is wrong
@@ -15,11 +15,11 @@
 //!
 //! ---
 //! ## 检测什么
-//! 模型以 float64 计算。
+//! 模型或步骤的一部分以 float64 计算。
 //! ## 为什么慢
 //! CPU 每秒能做的 float64 运算只有 float32 的一半，GPU 只有 1/2 到 1/64；每个 tensor 占两倍内存。
 //! ## 证据
-//! 模型参数的 dtype。
+//! 模型参数的 dtype；FP64 matmul kernel 的时间（跟踪到 GPU 时）。
 //! ## 怎么改
 //! `model.float()` 并使用 float32 输入：NumPy 数组默认是 float64，除非指定 `dtype=np.float32`。
 //! ## 何时不成立
@@ -29,7 +29,8 @@
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
-use flatout_core::{Confidence, Evidence, Severity, message};
+use flatout_core::{Confidence, Evidence, Severity, message, units};
+use flatout_telemetry::record::KernelKind;
 
 pub const ID: &str = "double-precision";
 pub const WORST: Severity = Severity::Critical;
@@ -42,7 +43,7 @@ const ON_GPU: f64 = 0.9;
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     if analysis.facts.text("model.dtype").as_deref() != Some("float64") {
-        return None;
+        return traced(analysis);
     }
     let (stretch, most) = match analysis.device() {
         Device::Cuda => (Stretch::Device, ON_GPU),
@@ -85,6 +86,56 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     )
 }
 
+/// FP64 kernels of a model whose parameters are not float64.
+fn traced(analysis: &Analysis) -> Option<Candidate> {
+    let window = analysis.window.as_ref()?;
+    let kernels = analysis.kernels.as_ref()?;
+    let share = kernels.share(&[KernelKind::MatrixFp64]);
+    if share < WARNING_SHARE {
+        return None;
+    }
+    let seconds = share * window.wall_s();
+    let line = kernels.line_of(&[KernelKind::MatrixFp64]);
+    let place = line
+        .map(|line| line.place())
+        .or_else(|| analysis.mention(&["float64", ".double()"]));
+    let shown = units::percent(share);
+    Some(
+        Candidate::new(
+            ID,
+            severity_of(share),
+            message!(
+                en: "A part of the step runs in float64: FP64 matmul takes {shown} of the time",
+                zh: "步骤的一部分以 float64 计算：FP64 矩阵乘法占 {shown} 的时间"
+            ),
+        )
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "time in FP64 matmul kernels", zh: "FP64 matmul kernel 的时间"),
+                    share * 100.0,
+                    "%",
+                )
+                .against(WARNING_SHARE * 100.0),
+            ),
+        )
+        .place(place.as_ref())
+        .claims(
+            Stretch::Device,
+            Reach::Specific,
+            seconds * CERTAIN,
+            seconds * ON_GPU,
+        )
+        .code(
+            place.as_ref(),
+            message!(
+                en: "Convert to float32 before this line, unless the result needs float64",
+                zh: "在此行之前转换为 float32，除非结果确实需要 float64"
+            ),
+        ),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +153,24 @@ mod tests {
             (ID, Severity::Critical)
         );
         assert_eq!(finding.fixes.len(), 1);
+    }
+
+    #[test]
+    fn names_the_line_of_fp64_kernels() {
+        let part = |ms: f64| {
+            Build::steady(20)
+                .gpu(|gpu| gpu.util = Some(0.9))
+                .fact("model.dtype", "float32")
+                .kernels(&[(KernelKind::MatrixFp64, ms), (KernelKind::TensorCore, 400.0)])
+                .launch(
+                    &["main (t.py:9)", "covariance (t.py:4)"],
+                    KernelKind::MatrixFp64,
+                    ms,
+                )
+        };
+        let finding = run(check, part(300.0)).unwrap();
+        assert_eq!(finding.places, [flatout_core::Place::new("t.py", 4)]);
+        assert!(run(check, part(20.0)).is_none());
     }
 
     #[test]

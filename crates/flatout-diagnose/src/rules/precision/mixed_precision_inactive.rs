@@ -27,6 +27,7 @@
 //! ## 参考
 //! 用户的第五份文档：配置里是 `amp: true`，代码里是 `== 'bf16'`，损失 20% 到 40%。
 
+use super::mixed_precision_off::traced;
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch};
 use flatout_core::{Evidence, Severity, message};
@@ -34,7 +35,7 @@ use flatout_core::{Evidence, Severity, message};
 pub const ID: &str = "mixed-precision-inactive";
 pub const WORST: Severity = Severity::Warning;
 
-/// What of the busy time may go: twice the speed on all of it.
+/// What of the busy time may go where the GPU was not traced: twice the speed on all of it.
 const GOES: f64 = 0.5;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
@@ -87,9 +88,15 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ),
     );
     if let Some(busy) = busy {
-        let possible_s = busy * window.wall_s() * GOES;
-        if busy * GOES >= crate::candidate::WARNING_SHARE {
-            candidate = candidate.claims(Stretch::Device, Reach::Specific, 0.0, possible_s);
+        let (certain, goes) = analysis.kernels.as_ref().map_or((0.0, busy * GOES), traced);
+        let possible_s = goes * window.wall_s();
+        if goes >= crate::candidate::WARNING_SHARE {
+            candidate = candidate.claims(
+                Stretch::Device,
+                Reach::Specific,
+                certain * window.wall_s(),
+                possible_s,
+            );
             candidate = candidate.explains(busy * window.wall_s());
         }
     }

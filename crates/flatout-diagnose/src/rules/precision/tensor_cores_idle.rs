@@ -6,7 +6,7 @@
 //! Utilisation only says that some kernel ran. Without tensor cores the GPU computes at a fraction of its speed, or the
 //! kernels move memory and compute little.
 //! ## Evidence
-//! Tensor-core activity and utilisation, both as the driver counts them (GPM, Hopper and newer).
+//! Where the GPU was traced: the time in kernels that use tensor cores. Else tensor-core activity and utilization, both as the driver counts them (GPM, Hopper and newer).
 //! ## Fix
 //! Mixed precision; sizes in multiples of 8; larger matrices. A symptom: the cause is another rule's.
 //! ## When it is wrong
@@ -20,7 +20,7 @@
 //! ## 为什么慢
 //! 利用率只说明有 kernel 在运行。不用 Tensor Core，GPU 只发挥出一小部分速度，或者 kernel 主要在搬运内存。
 //! ## 证据
-//! 驱动统计的 Tensor Core 活跃度和利用率（GPM，Hopper 及更新）。
+//! 跟踪到 GPU 时：使用 Tensor Core 的 kernel 的时间。否则用驱动统计的 Tensor Core 活跃度和利用率（GPM，Hopper 及更新）。
 //! ## 怎么改
 //! 混合精度；尺寸取 8 的倍数；更大的矩阵。这是症状：原因由其他规则给出。
 //! ## 何时不成立
@@ -31,6 +31,7 @@
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
 use flatout_core::{Evidence, Kind, Severity, message, units};
+use flatout_telemetry::record::KernelKind;
 
 pub const ID: &str = "tensor-cores-idle";
 pub const WORST: Severity = Severity::Information;
@@ -45,8 +46,18 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let gpu = analysis
         .busiest_gpu()
         .filter(|_| analysis.device() == Device::Cuda)?;
-    let util = gpu.util.filter(|util| *util >= UTIL)?;
-    let tensor = gpu.tensor_activity.filter(|tensor| *tensor < TENSOR)?;
+    let util = analysis
+        .traced_busy_share()
+        .or(gpu.util)
+        .filter(|util| *util >= UTIL)?;
+    let traced = analysis.kernels.as_ref().map(|kernels| {
+        kernels.share(&[
+            KernelKind::TensorCore,
+            KernelKind::FusedAttention,
+            KernelKind::Recurrent,
+        ])
+    });
+    let tensor = traced.or(gpu.tensor_activity).filter(|tensor| *tensor < TENSOR)?;
     let shown = units::percent(tensor);
     Some(
         Candidate::new(
@@ -71,7 +82,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .evidence(
             analysis.in_window(
                 Evidence::new(
-                    message!(en: "GPU utilisation", zh: "GPU 利用率"),
+                    message!(en: "GPU utilization", zh: "GPU 利用率"),
                     util * 100.0,
                     "%",
                 )
@@ -96,11 +107,15 @@ mod tests {
     #[test]
     fn fires() {
         assert_eq!(run(check, activity(0.001)).unwrap().kind, Kind::Symptom);
+        let plain = activity(0.3).kernels(&[(KernelKind::MatrixFp32, 900.0)]);
+        assert_eq!(run(check, plain).unwrap().kind, Kind::Symptom);
     }
 
     #[test]
     fn quiet() {
         assert!(run(check, activity(0.3)).is_none());
+        let used = activity(0.001).kernels(&[(KernelKind::TensorCore, 900.0)]);
+        assert!(run(check, used).is_none());
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub const ID: &str = "slow-start";
 pub const WORST: Severity = Severity::Warning;
 
 /// What importing PyTorch, starting CUDA and the first batch may take.
-const USUAL_S: f64 = 15.0;
+const USUAL_S: f64 = 20.0;
 /// Of the whole run.
 const SHARE: f64 = 0.2;
 /// A line is named when the main thread stood in it this often before the first step.
@@ -138,7 +138,7 @@ mod tests {
     fn quiet() {
         assert!(check(&Analysis::new(&after(4.0))).is_none());
         // A little beyond the usual in a short run: worth a note.
-        let short = check(&Analysis::new(&after(14.0))).unwrap();
+        let short = check(&Analysis::new(&after(19.0))).unwrap();
         assert_eq!(short.finding.severity, Severity::Information);
         assert!(causes(Build::steady(20)).is_empty());
     }

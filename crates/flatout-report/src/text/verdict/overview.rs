@@ -1,6 +1,6 @@
 //! Many GPUs at a glance: one row each, the worst marks named, what is the same for all said once.
 
-use super::{Page, aspect_name, short_name, sign};
+use super::{Page, aspect_name, mark_limit, short_name, sign};
 use crate::text::{Align, Table, Tone};
 use flatout_core::{Message, message, units};
 use flatout_diagnose::verdict::{GpuVerdict, Status, Verdict};
@@ -47,8 +47,7 @@ impl Page {
                     .collect::<Vec<_>>()
                     .join(",")
             };
-            let side = if mark.at_least { "≥" } else { "<" };
-            let limit = format!("{side} {}", self.value(mark.threshold, mark.unit));
+            let limit = self.say(mark_limit(mark));
             let name = self.say(aspect_name(mark.aspect));
             for status in [Status::Good, Status::Warning, Status::Bad, Status::Unknown] {
                 let gpus = with(status);

@@ -4,8 +4,8 @@ use super::RouteError;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
 use flatout_tune::config_file::ConfigFile;
-use flatout_tune::settings;
 use flatout_tune::trial::Settings;
+use flatout_vocabulary::settings;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,8 @@
 //! What can be wrong with a command that is to be tuned.
 
 use flatout_core::{Explain, Message, explained, message};
-use flatout_tune::{TuneError, settings};
+use flatout_tune::TuneError;
+use flatout_vocabulary::settings;
 use std::path::PathBuf;
 
 #[derive(Debug)]

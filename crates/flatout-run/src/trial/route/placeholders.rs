@@ -1,7 +1,7 @@
 //! Placeholders in a command: `{batch_size}`, `{batch_size=64}`; `{{` is a brace of the program's own.
 
-use flatout_tune::settings;
 use flatout_tune::trial::Settings;
+use flatout_vocabulary::settings;
 
 /// The names in `{name}` and `{name=value}`; `{{` is a brace.
 pub(super) fn names(text: &str) -> Vec<(String, Option<String>)> {

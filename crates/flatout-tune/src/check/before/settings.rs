@@ -2,8 +2,8 @@
 
 use super::super::{Item, Limits, Status, status};
 use super::{Before, no_gpu, not_given, not_written};
-use crate::settings::{self, normal};
 use flatout_core::{Finding, message, units};
+use flatout_vocabulary::settings::{self, normal};
 
 pub(super) fn precision(known: &Before) -> Item {
     let what = message!(en: "mixed precision", zh: "混合精度");

@@ -1,19 +1,21 @@
 //! What a search found, for people and for programs.
 
 use crate::context::Context;
-use flatout_core::{Finding, Kind, Message, message, units};
+use flatout_core::{Finding, Fix, Kind, Message, message, units};
 use flatout_lint::patch::Patch;
 use flatout_report::text::{Align, Paint, Table, Tone, width};
 use flatout_run::trial::Route;
 use flatout_tune::advise::{self, Advice, Form};
 use flatout_tune::search::{Found, Options, Progress, Row, Verdict};
-use flatout_tune::settings;
 use flatout_tune::trial::{Measurement, Rate, Settings};
+use flatout_vocabulary::settings;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// The version of the JSON form.
 const SCHEMA: u32 = 1;
+/// Findings that are listed.
+const MOST_FAULTS: usize = 3;
 
 /// One line when a trial begins, one when it has ended.
 pub fn progress(progress: &Progress, options: &Options, context: &Context) {
@@ -113,11 +115,22 @@ pub fn text(found: &Found, options: &Options, route: &Route, patch: &Patch, cont
         let _ = writeln!(text, "{}", context.say(&message!(en: "Interrupted: the best so far. `--resume` goes on.", zh: "已中断：以下是目前最好的结果。加 --resume 可继续。")));
     }
     text += &not_in_force(found, context);
+    let gain = found.gain().mean;
+    let promises_more = |fault: &&Finding| fault.gain.is_some_and(|more| more.low > gain);
+    let code_first = found.changed && found.code_faults().iter().any(promises_more);
+    let code = code(found, context);
+    if code_first {
+        text += code.trim_start();
+        text += "\n";
+    }
     text += &result(found, options, route, context);
     text += &super::source::text(patch, context);
     text += &noisy(found, context);
     text += &behind(found, context);
-    text += &unmended(&found.findings, context);
+    if !code_first {
+        text += &code;
+    }
+    text += &unfixed(found, context);
     text
 }
 
@@ -203,10 +216,17 @@ fn result(found: &Found, options: &Options, route: &Route, context: &Context) ->
         .map(|settings| mended(settings, context))
         .unwrap_or_default();
     if !found.changed {
-        let words = message!(
-            en: "Keep your settings: nothing tried was measurably better (trials: {trials}, in {time}).",
-            zh: "保持现有设置：没有测到更好的（{time} 内 {trials} 次试验）。"
-        );
+        let words = if found.is_answered_by_code() {
+            message!(
+                en: "No setting makes this program faster: its own code takes the time (trials: {trials}, in {time}).",
+                zh: "没有设置能让该程序更快：时间花在它自己的代码里（{time} 内 {trials} 次试验）。"
+            )
+        } else {
+            message!(
+                en: "Keep your settings: nothing tried was measurably better (trials: {trials}, in {time}).",
+                zh: "保持现有设置：没有测到更好的（{time} 内 {trials} 次试验）。"
+            )
+        };
         return format!("{}\n", context.say(&words));
     }
     let gain = found.gain();
@@ -216,18 +236,10 @@ fn result(found: &Found, options: &Options, route: &Route, context: &Context) ->
         units::count(found.start_score.mean),
         units::count(found.score.mean),
     );
-    // A start whose interval holds nothing at all says how much it is at least, not at most.
-    let words = if found.start_score.low > 0.0 {
-        message!(
-            en: "{mean:.2}× ({low:.2}–{high:.2}): {before} → {after}",
-            zh: "{mean:.2}×（{low:.2}–{high:.2}）：{before} → {after}"
-        )
-    } else {
-        message!(
-            en: "{mean:.2}× (at least {low:.2}): {before} → {after}",
-            zh: "{mean:.2}×（至少 {low:.2}）：{before} → {after}"
-        )
-    };
+    let words = message!(
+        en: "{mean:.2}× ({low:.2}–{high:.2}): {before} → {after}",
+        zh: "{mean:.2}×（{low:.2}–{high:.2}）：{before} → {after}"
+    );
     let predicted = found
         .predicted()
         .map_or("–".into(), |predicted| format!("{predicted:.2}×"));
@@ -361,33 +373,56 @@ fn behind(found: &Found, context: &Context) -> String {
     format!("\n{}\n", context.say(&words))
 }
 
-fn unmended(findings: &[Finding], context: &Context) -> String {
-    let causes: Vec<&Finding> = findings
-        .iter()
-        .filter(|finding| finding.kind == Kind::Cause)
-        .take(3)
-        .collect();
+/// The lines that only the user can change, each with what to do there.
+fn code(found: &Found, context: &Context) -> String {
+    let mut faults = found.code_faults();
+    faults.truncate(MOST_FAULTS);
+    if faults.is_empty() {
+        return String::new();
+    }
+    let head =
+        message!(en: "Change this in the code, no setting can:", zh: "请修改代码，这些不是设置能解决的：");
+    let mut text = format!("\n{}\n", context.say(&head));
+    for finding in faults {
+        text += &named(finding, context);
+        let fix = finding.fixes.iter().find_map(|fix| match fix {
+            Fix::Code { say, .. } | Fix::Edits { say, .. } => Some(say),
+            _ => None,
+        });
+        if let Some(say) = fix {
+            let _ = writeln!(text, "    {}", width::printable(context.say(say)));
+        }
+    }
+    text
+}
+
+/// Other causes that the best run has.
+fn unfixed(found: &Found, context: &Context) -> String {
+    let code = found.code_faults();
+    let mut causes: Vec<&Finding> = found.findings.iter().collect();
+    causes.retain(|finding| finding.kind == Kind::Cause && !code.contains(finding));
+    causes.truncate(MOST_FAULTS);
     if causes.is_empty() {
         return String::new();
     }
-    let mut text = format!(
-        "\n{}\n",
-        context.say(&message!(en: "What the best run still suffers from:", zh: "最好的一次运行仍有的问题："))
-    );
-    for finding in causes {
-        let place = finding
-            .places
-            .first()
-            .map(|place| format!(" ({place})"))
-            .unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "  {}{place} [flatout explain {}]",
-            width::printable(context.say(&finding.title)),
-            finding.rule
-        );
-    }
-    text
+    let head = message!(en: "What the best run still suffers from:", zh: "最好的一次运行仍有的问题：");
+    let lines: String = causes.iter().map(|finding| named(finding, context)).collect();
+    format!("\n{}\n{lines}", context.say(&head))
+}
+
+/// `  Title (train.py:12) [flatout explain rule]`
+fn named(finding: &Finding, context: &Context) -> String {
+    let place = finding
+        .places
+        .first()
+        .map(|place| format!(" ({place})"))
+        .unwrap_or_default();
+    format!(
+        "  {}{} [flatout explain {}]\n",
+        width::printable(context.say(&finding.title)),
+        width::printable(&place),
+        finding.rule
+    )
 }
 
 pub fn json(found: &Found, options: &Options, route: &Route, patch: &Patch) -> String {
@@ -428,6 +463,7 @@ pub fn json(found: &Found, options: &Options, route: &Route, patch: &Patch) -> S
         "patch": patch.diff,
         "not_in_source": patch.left.iter().map(|(key, why)| json!({"key": key, "why": why})).collect::<Vec<_>>(),
         "trials": rows,
+        "code": found.code_faults(),
         "left": found.findings.iter().filter(|finding| finding.kind == Kind::Cause).collect::<Vec<_>>(),
     });
     format!("{}\n", serde_json::to_string_pretty(&whole).unwrap_or_default())

@@ -1,0 +1,210 @@
+//! What `--auto` prints at the end.
+
+use super::{Change, State, changes, lines, total};
+use crate::applied;
+use crate::session::Ended;
+use flatout_core::{Message, message, shell, units};
+use flatout_telemetry::record::RunData;
+
+/// One line per change, the time saved, and how to have the changes always. `command` is the program's own.
+pub fn summary(data: &RunData, command: &[String]) -> Vec<Message> {
+    let all = changes(data);
+    let kept: Vec<&Change> = all.iter().filter(|change| change.state == State::Kept).collect();
+    let mut told = vec![headline(&kept, data)];
+    told.extend(kept.iter().map(|change| kept_line(change)));
+    told.extend(others(&all).into_iter().map(other_line));
+    if !kept.is_empty() {
+        told.push(message!(en: "To keep these changes:", zh: "要长期使用这些更改："));
+        told.extend(kept.iter().filter_map(|change| lines::of(change, data)));
+        told.push(without_an_edit(&kept, command));
+    }
+    told
+}
+
+fn headline(kept: &[&Change], data: &RunData) -> Message {
+    let count = kept.len();
+    if count == 0 {
+        return message!(
+            en: "--auto changed nothing: no change made the steps faster",
+            zh: "--auto 没有更改任何设置：没有更改能让训练更快"
+        );
+    }
+    match total(data).map(|total| units::duration(total.saved_s.max(0.0))) {
+        Some(saved) => message!(
+            en: "--auto saved {saved}; changes kept: {count}",
+            zh: "--auto 节省 {saved}；保留的更改：{count} 项"
+        ),
+        None => message!(
+            en: "--auto changes kept: {count}",
+            zh: "--auto 保留的更改：{count} 项"
+        ),
+    }
+}
+
+/// What is not in force; one line where several values of a setting have the same reason.
+fn others(all: &[Change]) -> Vec<&Change> {
+    let mut found: Vec<&Change> = Vec::new();
+    for change in all.iter().filter(|change| change.state != State::Kept) {
+        let told = |known: &&Change| known.key() == change.key() && known.reason == change.reason;
+        if change.state != State::LeftAlone || !found.iter().any(told) {
+            found.push(change);
+        }
+    }
+    found
+}
+
+fn kept_line(change: &Change) -> Message {
+    let (setting, step) = (&change.setting, change.step);
+    let gain = gain(change);
+    message!(
+        en: "  {setting}: {gain} steps/s, kept at step {step}",
+        zh: "  {setting}：每秒步数 {gain}，第 {step} 步起保留"
+    )
+}
+
+fn gain(change: &Change) -> String {
+    change.gain.map_or_else(
+        || "?".to_owned(),
+        |[low, middle, high]| format!("{middle:.2}× ({low:.2}–{high:.2}×)"),
+    )
+}
+
+fn other_line(change: &Change) -> Message {
+    let (setting, reason) = (
+        named(change),
+        applied::reason(change.reason.as_deref().or(Some("not-measured"))),
+    );
+    let measured = change
+        .gain
+        .map_or_else(String::new, |_| format!(" {}", gain(change)));
+    let (en, zh) = (reason.en, reason.zh);
+    match change.state {
+        State::TakenBack => Message {
+            en: format!("  {setting} taken back:{measured} {en}"),
+            zh: format!("  {setting} 已撤回：{measured} {zh}"),
+        },
+        State::Tried => Message {
+            en: format!("  {setting} was being tried when the program ended"),
+            zh: format!("  程序结束时正在试用 {setting}"),
+        },
+        State::LeftAlone | State::Kept => Message {
+            en: format!("  {setting} not tried: {en}"),
+            zh: format!("  {setting} 未试用：{zh}"),
+        },
+    }
+}
+
+/// A change without a value of its own is named by its key.
+fn named(change: &Change) -> &str {
+    change.setting.strip_suffix("=auto").unwrap_or(&change.setting)
+}
+
+fn without_an_edit(kept: &[&Change], command: &[String]) -> Message {
+    let settings: Vec<&str> = kept
+        .iter()
+        .map(|change| change.setting.as_str())
+        .filter(|setting| crate::apply::checked(&[(*setting).to_owned()]).is_ok())
+        .collect();
+    let command = typed(command);
+    let settings = settings.join(",");
+    message!(
+        en: "  without an edit: flatout run --apply {settings} -- {command}",
+        zh: "  不改代码：flatout run --apply {settings} -- {command}"
+    )
+}
+
+fn typed(command: &[String]) -> String {
+    command
+        .iter()
+        .map(|one| shell::word(one))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// The change that may have ended the program, and how to run without it.
+pub fn ended_badly(data: &RunData, command: &[String], ended: Ended) -> Option<Message> {
+    // Ctrl-C and `kill` are not the change's doing.
+    let how = match ended {
+        Ended::Code(0) | Ended::Signal(libc::SIGINT | libc::SIGTERM | libc::SIGHUP) => return None,
+        Ended::Code(code) => {
+            message!(en: "The program ended with exit code {code}", zh: "程序以退出码 {code} 结束")
+        }
+        Ended::Signal(signal) => {
+            message!(en: "The program was killed by signal {signal}", zh: "程序被信号 {signal} 终止")
+        }
+    };
+    let all = changes(data);
+    let tried = all.iter().find(|change| change.state == State::Tried);
+    let in_force = tried.or_else(|| all.iter().rev().find(|change| change.state == State::Kept))?;
+    let (setting, key, command) = (named(in_force), in_force.key(), typed(command));
+    let (how_en, how_zh) = (how.en, how.zh);
+    Some(Message {
+        en: format!(
+            "{how_en} with {setting} in force. Without it: flatout run --auto --without {key} -- {command}"
+        ),
+        zh: format!(
+            "{how_zh}，当时 {setting} 已生效。不使用它：flatout run --auto --without {key} -- {command}"
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auto::tests::data;
+    use serde_json::json;
+
+    fn command() -> Vec<String> {
+        ["python", "train.py", "--lr", "1"].map(str::to_owned).to_vec()
+    }
+
+    fn run() -> RunData {
+        data(&[
+            (
+                "auto.loader.batched",
+                json!({"state": "kept", "setting": "loader.batched=on", "step": 40, "gain": [4.1, 4.2, 4.3]}),
+            ),
+            (
+                "auto.loader.num_workers",
+                json!({"state": "taken-back", "setting": "loader.num_workers=2", "reason": "slower", "gain": [0.7, 0.8, 0.9]}),
+            ),
+            ("auto.total", json!({"saved_s": 12.34})),
+        ])
+    }
+
+    #[test]
+    fn every_change_has_a_line_and_a_way_to_keep_it() {
+        let told: Vec<String> = summary(&run(), &command())
+            .into_iter()
+            .map(|line| line.en)
+            .collect();
+        let text = told.join("\n");
+        for part in [
+            "--auto saved 12.3 s; changes kept: 1",
+            "loader.batched=on: 4.20× (4.10–4.30×)",
+            "loader.num_workers=2 taken back: 0.80× (0.70–0.90×) it made the steps slower",
+            "flatout run --apply loader.batched=on -- python train.py --lr 1",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_dies_is_given_the_command_without_the_change() {
+        let told = ended_badly(&run(), &command(), Ended::Signal(libc::SIGKILL)).unwrap();
+        assert!(
+            told.en
+                .ends_with("flatout run --auto --without loader.batched -- python train.py --lr 1"),
+            "{}",
+            told.en
+        );
+        assert!(ended_badly(&run(), &command(), Ended::Signal(libc::SIGINT)).is_none());
+        assert!(ended_badly(&run(), &command(), Ended::Code(0)).is_none());
+    }
+
+    #[test]
+    fn nothing_changed_is_reported() {
+        let told = summary(&RunData::default(), &command());
+        assert!(told.len() == 1 && told[0].en.contains("changed nothing"));
+    }
+}

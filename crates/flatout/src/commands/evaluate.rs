@@ -1,0 +1,63 @@
+//! `flatout evaluate CHECKPOINT DATA`
+
+use crate::context::Context;
+use crate::output::write_stdout;
+use clap::Args;
+use flatout_core::{Failure, Message, Result, message};
+use flatout_train::predict;
+use flatout_train::settings::Values;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "Examples:
+  flatout evaluate out/stocks data/stocks-2025
+  flatout evaluate out/clicks/last.safetensors test.csv --json";
+
+#[derive(Args)]
+pub struct Arguments {
+    /// A checkpoint, or an output folder (its best checkpoint)
+    checkpoint: PathBuf,
+    /// Data as the model was trained on, with labels
+    data: PathBuf,
+    /// Column that names the entity (stock) of a row, for one table of many [default: as in training]
+    #[arg(long, value_name = "COLUMN")]
+    entity: Option<String>,
+    /// auto, cpu, cuda or cuda:N
+    #[arg(long, default_value = "auto")]
+    device: String,
+    /// Only the first so many entities, files or pictures
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn about() -> Message {
+    message!(en: "Score a trained model on other data", zh: "在其他数据上评估训练好的模型")
+}
+
+pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
+    let mut flags: Values = [("device", arguments.device)].into();
+    flags.insert("limit", arguments.limit.unwrap_or(0).to_string());
+    flags.extend(arguments.entity.map(|column| ("entity", column)));
+    let predictions = predict::predict(&arguments.checkpoint, &arguments.data, &flags)?;
+    for note in &predictions.notes {
+        eprintln!("{}", note.get(context.language));
+    }
+    let data = arguments.data.display();
+    let scores = predictions.scores.ok_or_else(|| {
+        Failure::new(message!(en: "`{data}` has no labels that this model can be scored on", zh: "`{data}` 中没有可用于评估此模型的标签"))
+    })?;
+    if arguments.json {
+        write_stdout((serde_json::to_string_pretty(&scores).unwrap_or_default() + "\n").as_bytes());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let samples = message!(en: "samples", zh: "样本数");
+    let mut text = format!("{:<22} {}\n", context.say(&samples), scores.samples);
+    for (name, value) in scores.figures() {
+        text += &format!("{name:<22} {value:.6}\n");
+    }
+    write_stdout(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}

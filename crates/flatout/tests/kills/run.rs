@@ -1,0 +1,53 @@
+//! `flatout run`: the program ends with it, and its record can be read.
+
+use crate::Kills;
+use crate::process::{completes, killed, leftovers};
+use flatout_report::digest::Digest;
+use flatout_telemetry::Record;
+use std::fs;
+use std::time::Duration;
+
+/// A loop with a helper process, as a DataLoader's worker would be.
+const PROGRAM: &str = "import subprocess, sys, time
+helper = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1000)'])
+for step in range(100000):
+    print('Epoch %d/9: loss=0.%d' % (step, step), flush=True)
+    time.sleep(0.01)
+";
+
+#[test]
+fn run() {
+    let mut kills = Kills::of("run");
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("program.py"), PROGRAM).unwrap();
+    let arguments = ["run", "--name", "killed", "--", "python3", "program.py"];
+    // Starting takes about a second in debug builds.
+    while let Some(moment) = kills.next(Duration::from_secs(3)) {
+        assert!(
+            killed(folder.path(), &arguments, moment),
+            "the program ended by itself"
+        );
+        let runs = folder.path().join("home/runs");
+        let mut records = fs::read_dir(&runs).into_iter().flatten().flatten();
+        let Some(record) = records.find(|entry| entry.path().to_string_lossy().contains("-killed")) else {
+            kills.saw("killed before its record began");
+            continue;
+        };
+        let seen = match Record::open(&record.path()) {
+            Ok(opened) => {
+                let digest = Digest::read(&opened);
+                assert_eq!(digest.info.name, "killed");
+                "record readable"
+            }
+            // The folder is made before its first file.
+            Err(error) => {
+                assert!(!record.path().join("run.json").exists(), "{error}");
+                "killed while its record began"
+            }
+        };
+        completes(folder.path(), &["run", "--quiet", "--", "true"]);
+        assert_eq!(leftovers(folder.path()), Vec::<std::path::PathBuf>::new());
+        fs::remove_dir_all(runs).unwrap();
+        kills.saw(seen);
+    }
+}

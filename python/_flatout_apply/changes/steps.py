@@ -1,0 +1,48 @@
+"""The step itself: the fused optimizer, gradients set to none, cuDNN's search."""
+
+from _flatout_probe import variants
+from _flatout_probe.patches import optimizer
+
+from . import zero
+from .change import Change
+
+
+def propose(auto):
+    torch = auto.torch
+    found = []
+    switch = fused(torch)
+    if switch is not None:
+        found.append(Switch("optimizer.fused", switch, 1.02))
+    if torch.cuda.is_initialized() and not torch.backends.cudnn.deterministic and not torch.are_deterministic_algorithms_enabled():
+        if auto.shapes.fixed():
+            switch = variants.switch_of(torch, "cudnn.benchmark=on")
+            if switch is not None:
+                found.append(Switch("cudnn.benchmark", switch, 1.02, settle=8))
+    switch = zero.switch(torch)
+    if switch is not None:
+        found.append(Switch("zero_grad.set_to_none", switch, 1.01))
+    return found
+
+
+def fused(torch):
+    """Only where all parameters are on the GPU: there the fused form is the faster one."""
+    ones = optimizer.known()
+    parameters = [parameter for one in ones for group in one.param_groups for parameter in group["params"]]
+    if not parameters or not all(parameter.is_cuda and parameter.is_floating_point() for parameter in parameters):
+        return None
+    if not all(type(one) in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD) for one in ones):
+        return None
+    return variants.fused_switch(torch)
+
+
+class Switch(Change):
+    def __init__(self, key, switch, expected, settle=3):
+        super().__init__(key, "on", expected)
+        self.switch, self.settle = switch, settle
+
+    def put(self):
+        self.switch(True)
+        return None
+
+    def back(self):
+        self.switch(False)
