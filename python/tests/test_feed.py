@@ -82,7 +82,7 @@ def epochs(loader, switch=None, count=3, after=None):
 
 
 def pool(loader, workers=2, proved=False):
-    return Pool(loader, Loader(0, loader.num_workers, True), workers, 2, False, proved, 0.0)
+    return Pool(loader, Loader(0, loader.num_workers, True, False), workers, 2, False, proved, 0.0)
 
 
 class Switching:
@@ -91,7 +91,7 @@ class Switching:
     def __init__(self, loader, plan):
         self.latest, self.plan = {}, plan
         self.control = Control(lambda loader: self.latest.get("iterator"))
-        self.control.loader, self.control.info = lambda: loader, Loader(0, loader.num_workers, True)
+        self.control.loader, self.control.info = lambda: loader, Loader(0, loader.num_workers, True, False)
 
     def after(self, loader, iterator):
         self.latest["iterator"] = iterator
@@ -160,7 +160,7 @@ def test_a_loader_for_every_epoch(monkeypatch):
     """Made in the loop's own line; the data is the same."""
     from _flatout_apply import control
 
-    monkeypatch.setattr(control.watched, "info_of", lambda loader: Loader(0, 0, True))
+    monkeypatch.setattr(control.watched, "info_of", lambda loader: Loader(0, 0, True, False))
 
     def some(data, switching=None):
         torch.manual_seed(2)
