@@ -33,10 +33,10 @@ anonymous() { # record: nothing in it may tell whose machine it was
     find "$1" -type f -name '*.json*' ! -name '*.zst' -exec sed -i \
         -e "s#$root/##g; s#\"$root\"#\".\"#g; s#$(dirname "$(command -v "$PYTHON")")/##g; s#\"$(hostname)\"#\"host\"#g" \
         -e 's#GPU-[0-9a-f-]\{36\}#GPU-0#g; s#"/tmp/[^"]*/#"/tmp/#g' {} +
-    # Stacks: where libraries lie is nobody's business, and what was imported before the first step fills most of the file.
-    [ -f "$1/windows.jsonl" ] && sed -i -e 's#(/[^():]*/\(site\|dist\)-packages/#(/site-packages/#g; s#(/[^():]*/lib/python#(/lib/python#g' "$1/windows.jsonl"
+    # Stacks: where libraries are installed is private, and what was imported before the first step fills most of the file.
+    find "$1" -type f \( -name stacks.jsonl -o -name windows.jsonl -o -name timeline.jsonl \) -exec sed -i \
+        -e 's#(/[^():]*/\(site\|dist\)-packages/#(/site-packages/#g; s#(/[^():]*/lib/python#(/lib/python#g' {} +
     [ -f "$1/stacks.jsonl" ] || return 0
-    sed -i -e 's#(/[^():]*/\(site\|dist\)-packages/#(/site-packages/#g; s#(/[^():]*/lib/python#(/lib/python#g' "$1/stacks.jsonl"
     "$PYTHON" - "$1/stacks.jsonl" <<'PYTHON_END'
 import json, sys
 ticks = [json.loads(line) for line in open(sys.argv[1]) if line.strip()]
