@@ -52,7 +52,7 @@ pub fn build(
     timeline.host = slices(host, start, end, &mut stacks);
     timeline.workers = slices(worker, start, end, &mut stacks);
     timeline.stacks = stacks.values;
-    (timeline.host.len() > 1 || !timeline.gpu.is_empty()).then_some(timeline)
+    (!timeline.host.is_empty() || !timeline.gpu.is_empty()).then_some(timeline)
 }
 
 /// Values once each, by their index.
@@ -254,6 +254,17 @@ mod tests {
         let found = build(&long, &[], None, |ns| ns as f64 / 1e9).unwrap();
         assert_eq!(found.steps, 0);
         assert!(build(&long[..3], &[], None, |_| 0.0).is_none());
+    }
+
+    #[test]
+    fn a_step_that_only_waits_is_one_slice() {
+        let mut waiting = samples(6);
+        for sample in &mut waiting {
+            sample.key.frames = vec!["next (a.py:1)".into()];
+            sample.key.phase = Some(Phase::Data);
+        }
+        let found = build(&waiting, &waiting, None, |ns| ns as f64 / 1e9).unwrap();
+        assert_eq!((found.steps, found.host.len(), found.workers.len()), (1, 1, 1));
     }
 
     #[test]

@@ -64,6 +64,8 @@ enum Ended {
     Flooded,
     /// It fills the disk.
     DiskFull,
+    /// It failed while the disk was full: what it had to say may not have fitted either.
+    FailedOnFullDisk(ExitStatus),
     Interrupted,
 }
 
@@ -122,7 +124,7 @@ impl Trial for ProgramTrial<'_> {
         let _ = std::fs::remove_dir_all(&saved);
         recording.finish(&mut writer);
         let status = match &ended {
-            Ended::By(status) => Some(*status),
+            Ended::By(status) | Ended::FailedOnFullDisk(status) => Some(*status),
             _ => None,
         };
         if let Some(status) = status {
@@ -163,7 +165,11 @@ impl ProgramTrial<'_> {
         let mut over: Option<Instant> = None;
         loop {
             if let Some(status) = group.ended()? {
-                return Ok(Ended::By(status));
+                return Ok(if !status.success() && room.is_short() {
+                    Ended::FailedOnFullDisk(status)
+                } else {
+                    Ended::By(status)
+                });
             }
             let before = steps;
             poll(&mut steps);
@@ -219,6 +225,7 @@ impl ProgramTrial<'_> {
             Ended::DiskFull => {
                 Some(message!(en: "it was filling the disk and was stopped", zh: "正在写满磁盘，已被停止"))
             }
+            Ended::FailedOnFullDisk(_) if !told.complete => Some(disk_full()),
             Ended::By(status) if !status.success() && !told.complete => Some(how(status, &tail)),
             _ => None,
         };
@@ -295,9 +302,13 @@ fn out_of_memory(data: &RunData, until_s: Option<f64>) -> Option<String> {
 
 fn how(status: ExitStatus, tail: &str) -> Message {
     if tail.contains(FULL) {
-        return message!(en: "the disk is full", zh: "磁盘已满");
+        return disk_full();
     }
     exit_info(status, 0.0).failure().unwrap_or_default()
+}
+
+fn disk_full() -> Message {
+    message!(en: "the disk is full", zh: "磁盘已满")
 }
 
 /// The end of what it printed.
