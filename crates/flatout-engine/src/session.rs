@@ -66,14 +66,20 @@ impl Table {
 
     /// Its values as they lie in memory.
     pub fn bytes(&self) -> &[u8] {
+        // Each slice is taken once: nothing says that a second `as_ref` returns the same one.
         let (first, bytes) = match self {
-            Self::F32(values) => ((**values).as_ref().as_ptr().cast(), self.len() * 4),
-            Self::I32(values) => ((**values).as_ref().as_ptr().cast(), self.len() * 4),
-            Self::U8(values) => ((**values).as_ref().as_ptr(), self.len()),
+            Self::F32(values) => span((**values).as_ref()),
+            Self::I32(values) => span((**values).as_ref()),
+            Self::U8(values) => span((**values).as_ref()),
         };
-        // SAFETY: the numbers of a slice that lives as long as the table, seen as bytes.
+        // SAFETY: the plain numbers of one slice that is borrowed from `self`, as bytes; any bit pattern is a valid `u8`.
         unsafe { std::slice::from_raw_parts(first, bytes) }
     }
+}
+
+/// The address and the size in bytes of a slice.
+fn span<T>(values: &[T]) -> (*const u8, usize) {
+    (values.as_ptr().cast(), size_of_val(values))
 }
 
 impl fmt::Debug for Table {

@@ -1,10 +1,10 @@
-//! A fixed crew of threads that lives as long as the session. Work is divided by worker number alone, never by who is
+//! A fixed set of threads that lives as long as the session. Work is divided by worker number alone, never by who is
 //! free, so a result never depends on timing.
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 
 type Task = *const (dyn Fn(usize) + Sync);
@@ -25,8 +25,8 @@ struct Shared {
     workers: usize,
 }
 
-// SAFETY: `task` is written by the one thread inside `run` (which has `&mut`-like access through the session) before it
-// publishes a new epoch, and read by workers only after they saw that epoch.
+// SAFETY: `task` is written by the one thread that holds `Pool::running` before it publishes a new epoch, and read by
+// workers only after they saw that epoch.
 unsafe impl Sync for Shared {}
 // SAFETY: the task pointer is only followed while `run` keeps the closure alive.
 unsafe impl Send for Shared {}
@@ -35,6 +35,8 @@ pub struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     handles: Vec<Thread>,
+    /// Held while a task runs: a second caller waits for its turn.
+    running: Mutex<()>,
 }
 
 impl Pool {
@@ -54,6 +56,7 @@ impl Pool {
             shared: Arc::clone(&shared),
             threads: Vec::new(),
             handles: Vec::new(),
+            running: Mutex::new(()),
         };
         for index in 1..workers {
             let shared = Arc::clone(&shared);
@@ -84,6 +87,8 @@ impl Pool {
         if shared.workers == 1 {
             return task(0);
         }
+        // A panic of an earlier task left nothing half done: every worker was waited for.
+        let _running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let task: *const (dyn Fn(usize) + Sync + '_) = task;
         // SAFETY: only the lifetime is changed; `run` does not return before every worker is done with it.
         let task: Task = unsafe { std::mem::transmute(task) };
@@ -260,6 +265,29 @@ mod tests {
                 assert!(counts.iter().all(|&count| count == round + 1));
             }
         }
+    }
+
+    #[test]
+    fn two_callers_take_turns() {
+        let pool = Pool::new(3);
+        let inside = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        pool.run(&|worker| {
+                            if worker == 0 {
+                                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                            }
+                            pool.barrier();
+                            if worker == 0 {
+                                inside.fetch_sub(1, Ordering::SeqCst);
+                            }
+                        });
+                    }
+                });
+            }
+        });
     }
 
     #[test]

@@ -172,8 +172,7 @@ impl RecordWriter {
     }
 
     pub fn profile(&mut self, profile: &Profile) {
-        let text = serde_json::to_vec_pretty(profile).unwrap_or_default();
-        if let Err(error) = write_private(&self.folder.join("profile.json"), &text) {
+        if let Err(error) = self.write_json("profile.json", profile) {
             self.count_loss(&error.source);
         }
     }
@@ -220,7 +219,15 @@ impl RecordWriter {
     }
 
     fn write_info(&self) -> Result<(), FileError> {
-        let text = serde_json::to_vec_pretty(&self.info).unwrap_or_default();
-        write_private(&self.folder.join("run.json"), &text)
+        self.write_json("run.json", &self.info)
+    }
+
+    /// What cannot be serialized leaves the file as it was.
+    fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), FileError> {
+        let path = self.folder.join(name);
+        match serde_json::to_vec_pretty(value) {
+            Ok(text) => write_private(&path, &text),
+            Err(error) => Err(FileError::writing(path, error.into())),
+        }
     }
 }

@@ -38,6 +38,9 @@ impl Drop for Module {
     }
 }
 
+/// Arguments of one launch; they are passed without an allocation.
+const MOST_ARGUMENTS: usize = 20;
+
 /// One kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
@@ -66,7 +69,13 @@ impl Function {
         shared_bytes: usize,
         arguments: &[Argument],
     ) -> Result<(), CudaError> {
-        let mut pointers: [*mut c_void; 20] = [ptr::null_mut(); 20];
+        if arguments.len() > MOST_ARGUMENTS {
+            return Err(CudaError::Call {
+                call: "cuLaunchKernel",
+                reason: format!("{} arguments; at most {MOST_ARGUMENTS}", arguments.len()),
+            });
+        }
+        let mut pointers: [*mut c_void; MOST_ARGUMENTS] = [ptr::null_mut(); MOST_ARGUMENTS];
         for (pointer, argument) in pointers.iter_mut().zip(arguments) {
             *pointer = argument.pointer();
         }
