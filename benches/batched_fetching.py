@@ -61,7 +61,7 @@ def main():
     batched = [binary, "run", "--quiet", "--no-stacks", "--apply", "loader.batched=on", "--"]
     arms = {f"DataLoader, {workers} workers": ([], workers) for workers in (0, 1, 2, 4)}
     arms["loader.batched"] = (batched, 0)
-    rates, sums = {name: 0.0 for name in arms}, set()
+    rates, sums = dict.fromkeys(arms, 0.0), set()
     for _ in range(asked.rounds):
         for name, (before, workers) in arms.items():
             found = measured(before, workers, asked.seconds)
@@ -69,7 +69,7 @@ def main():
             sums.add(found["sum"])
     assert len(sums) == 1, sums
     best = max(rate for name, rate in rates.items() if name != "loader.batched")
-    print(f"| arm | batches/s | against the best DataLoader |\n| --- | --- | --- |")
+    print("| arm | batches/s | against the best DataLoader |\n| --- | --- | --- |")
     for name, rate in rates.items():
         print(f"| {name} | {rate:.0f} | {rate / best:.1f}× |")
 

@@ -11,6 +11,7 @@ checkpoint as JSON; nothing in the file is code.
 """
 
 import json
+import re
 import sys
 
 import torch
@@ -23,12 +24,10 @@ class Prepared(nn.Module):
 
     def __init__(self, preparation):
         super().__init__()
-        target = preparation["target"]
-        regression = target["task"] == "regression"
         self.inputs = [torch.tensor(preparation[key]) for key in ("mean", "std")]
-        self.scale = target["scale"] if regression else 1.0
-        self.shift = torch.tensor(target["mean"]) if regression else 0.0
-        self.outputs = 1 if target["task"] == "binary" else len(target["names"])
+        units = [unit for head in heads(preparation["target"]) for unit in head_units(head)]
+        self.scale, self.shift = torch.tensor(units).T
+        self.outputs = len(units)
 
     def standardise(self, features):
         mean, std = self.inputs
@@ -38,29 +37,85 @@ class Prepared(nn.Module):
         return outputs * self.scale + self.shift
 
 
-class Sequence(Prepared):
-    """LSTM or GRU over windows, the embeddings of the entity and of categories next to every step."""
+def heads(target):
+    """The target of each label, where there are several of different kinds."""
+    return target["heads"] if target["task"] == "several" else [target]
 
-    def __init__(self, preparation, tensors):
+
+def head_units(target):
+    """Scale and shift of each output of a label; those of classes are logits and stay as they are."""
+    if target["task"] != "regression":
+        return [(1.0, 0.0)] * (1 if target["task"] == "binary" else len(target["names"]))
+    return [(target["scale"], mean) for mean in target["mean"] for _ in range(len(target.get("quantiles", [])) or 1)]
+
+
+class Block(nn.Module):
+    """A residual block of two causal convolutions over [batch, channels, steps]."""
+
+    def __init__(self, tensors, name, dilation):
+        super().__init__()
+        (hidden, width, taps), self.dilation = tensors[name + "conv1.weight"].shape, dilation
+        self.conv1, self.conv2 = nn.Conv1d(width, hidden, taps, dilation=dilation), nn.Conv1d(hidden, hidden, taps, dilation=dilation)
+        self.downsample = nn.Conv1d(width, hidden, 1) if name + "downsample.weight" in tensors else nn.Identity()
+
+    def forward(self, values):
+        before = ((self.conv1.kernel_size[0] - 1) * self.dilation, 0)
+        branch = torch.relu(self.conv1(nn.functional.pad(values, before)))
+        branch = torch.relu(self.conv2(nn.functional.pad(branch, before)))
+        return torch.relu(branch + self.downsample(values))
+
+
+# A tensor that tells each model of sequences.
+SEQUENCES = {"lstm": "lstm.weight_ih_l0", "gru": "gru.weight_ih_l0", "tcn": "blocks.0.conv1.weight", "transformer": "encoder.norm.weight"}
+
+
+class Sequence(Prepared):
+    """LSTM, GRU, TCN or transformer over windows, the embeddings of the entity and of categories next to every step."""
+
+    def __init__(self, preparation, tensors, heads=4):
         super().__init__(preparation)
-        name = "lstm" if "lstm.weight_ih_l0" in tensors else "gru"
-        layers = sum(key.startswith(f"{name}.weight_ih_l") for key in tensors)
-        hidden, width = tensors[f"{name}.weight_hh_l0"].shape[1], tensors[f"{name}.weight_ih_l0"].shape[1]
-        cell = {"lstm": nn.LSTM, "gru": nn.GRU}[name]
+        self.name = next(name for name, key in SEQUENCES.items() if key in tensors)
         self.embedding = nn.Embedding(*tensors["embedding.weight"].shape) if "embedding.weight" in tensors else None
         categories = range(len(preparation["categories"]))
         for position in categories:
             self.add_module(f"embedding{position}", nn.Embedding(*tensors[f"embedding{position}.weight"].shape))
         self.embeddings = [getattr(self, f"embedding{position}") for position in categories]
-        self.recurrent = name
-        self.add_module(name, cell(width, hidden, layers, batch_first=True))
-        self.head = nn.Linear(hidden, self.outputs)
+        if self.name == "tcn":
+            count = 1 + max(int(key.split(".")[1]) for key in tensors if key.startswith("blocks."))
+            self.blocks = nn.ModuleList(Block(tensors, f"blocks.{block}.", 2**block) for block in range(count))
+        elif self.name == "transformer":
+            self.input = nn.Linear(*reversed(tensors["input.weight"].shape))
+            self.positions = nn.Parameter(tensors["positions"].clone())
+            width, wide = tensors["input.weight"].shape[0], tensors["encoder.layers.0.linear1.weight"].shape[0]
+            layer = nn.TransformerEncoderLayer(width, heads, wide, dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
+            count = sum(key.endswith("linear1.weight") for key in tensors)
+            self.encoder = nn.TransformerEncoder(layer, count, norm=nn.LayerNorm(width), enable_nested_tensor=False)
+        else:
+            self.both = f"{self.name}.weight_ih_l0_reverse" in tensors
+            layers = sum(key.startswith(f"{self.name}.weight_ih_l") for key in tensors) // (2 if self.both else 1)
+            hidden, width = tensors[f"{self.name}.weight_hh_l0"].shape[1], tensors[f"{self.name}.weight_ih_l0"].shape[1]
+            cell = {"lstm": nn.LSTM, "gru": nn.GRU}[self.name]
+            self.add_module(self.name, cell(width, hidden, layers, batch_first=True, bidirectional=self.both))
+        self.head = nn.Linear(tensors["head.weight"].shape[1], self.outputs)
 
     def prepared(self, windows, entities, codes=None):
         beside = [self.embedding(entities)] if self.embedding is not None else []
         beside += [embedding(codes[:, place]) for place, embedding in enumerate(self.embeddings)]
         steps = [part[:, None, :].expand(-1, windows.shape[1], -1) for part in beside]
-        return self.head(getattr(self, self.recurrent)(torch.cat([windows, *steps], dim=2))[0][:, -1])
+        values = torch.cat([windows, *steps], dim=2)
+        if self.name == "tcn":
+            values = values.transpose(1, 2)
+            for block in self.blocks:
+                values = block(values)
+            return self.head(values[:, :, -1])
+        if self.name == "transformer":
+            return self.head(self.encoder(self.input(values) + self.positions).mean(1))
+        values = getattr(self, self.name)(values)[0]
+        if not self.both:
+            return self.head(values[:, -1])
+        half = values.shape[2] // 2
+        # Each direction's state when it has read everything.
+        return self.head(torch.cat([values[:, -1, :half], values[:, 0, half:]], dim=1))
 
     def forward(self, windows, entities, codes=None):
         """`entities`: places in preparation["entities"], their number for one that is not there; `codes`: of the windows' last rows."""
@@ -68,9 +123,9 @@ class Sequence(Prepared):
 
 
 class Rows(Prepared):
-    """Linear layers over features and the embeddings of categories."""
+    """Linear layers over features and the embeddings of categories; wide-deep adds a weight per feature and per value of a category."""
 
-    def __init__(self, preparation, tensors):
+    def __init__(self, preparation, tensors, heads=4):
         super().__init__(preparation)
         count = len(preparation["categories"])
         for position in range(count):
@@ -79,42 +134,107 @@ class Rows(Prepared):
         shapes = [tensors[f"layers.{layer}.weight"].shape for layer in range(sum(key.startswith("layers.") for key in tensors) // 2)]
         self.layers = nn.ModuleList(nn.Linear(inputs, outputs) for outputs, inputs in shapes)
         self.head = nn.Linear(tensors["head.weight"].shape[1], self.outputs)
+        self.wide = nn.Linear(tensors["wide.weight"].shape[1], self.outputs) if "wide.weight" in tensors else None
+        wide = [f"wide_embedding{position}" for position in range(count) if f"wide_embedding{position}.weight" in tensors]
+        for name in wide:
+            self.add_module(name, nn.Embedding(*tensors[name + ".weight"].shape))
+        self.wide_embeddings = [getattr(self, name) for name in wide]
 
     def prepared(self, features, codes):
         parts = [features] + [embedding(codes[:, place]) for place, embedding in enumerate(self.embeddings)]
         values = torch.cat(parts, dim=1)
         for layer in self.layers:
             values = torch.relu(layer(values))
-        return self.head(values)
+        values = self.head(values)
+        if self.wide is not None:
+            values = values + self.wide(features)
+        for place, embedding in enumerate(self.wide_embeddings):
+            values = values + embedding(codes[:, place])
+        return values
 
     def forward(self, features, codes):
         """`codes[:, i]`: 1 + the place of the value in preparation["categories"][i]["values"], 0 for a value that is not there."""
         return self.restore(self.prepared(self.standardise(features), codes))
 
 
-class Pictures(Prepared):
-    """Convolutions, each followed by pooling, batch normalisation and ReLU."""
+class BasicBlock(nn.Module):
+    """Two 3×3 convolutions with batch normalization, and a shortcut around them."""
 
-    def __init__(self, preparation, tensors):
+    def __init__(self, tensors, name):
+        super().__init__()
+        filters, channels = tensors[name + "conv1.weight"].shape[:2]
+        projected = name + "downsample.0.weight" in tensors
+        # The first block of every stage but the first halves the image, and only these blocks have a projection.
+        stride = 2 if projected else 1
+        self.conv1, self.bn1 = nn.Conv2d(channels, filters, 3, stride, padding=1, bias=False), nn.BatchNorm2d(filters)
+        self.conv2, self.bn2 = nn.Conv2d(filters, filters, 3, padding=1, bias=False), nn.BatchNorm2d(filters)
+        self.downsample = nn.Identity()
+        if projected:
+            self.downsample = nn.Sequential(nn.Conv2d(channels, filters, 1, stride, bias=False), nn.BatchNorm2d(filters))
+
+    def forward(self, values):
+        branch = torch.relu(self.bn1(self.conv1(values)))
+        return torch.relu(self.bn2(self.conv2(branch)) + self.downsample(values))
+
+
+def soft_argmax(maps):
+    """x and y of each map's peak, from −1 to 1 across the image: [batch, 2 · maps]."""
+    height, width = maps.shape[2:]
+    weights = maps.flatten(2).softmax(2).view_as(maps)
+    over, down = [(2 * torch.arange(side, device=maps.device) + 1) / side - 1 for side in (width, height)]
+    x, y = (weights.sum(2) * over).sum(2), (weights.sum(3) * down).sum(2)
+    return torch.stack([x, y], dim=2).flatten(1)
+
+
+class Pictures(Prepared):
+    """A plain CNN (convolutions, each followed by pooling, batch normalization and ReLU), a ResNet, or a U-Net with heatmaps."""
+
+    def __init__(self, preparation, tensors, heads=4):
         super().__init__(preparation)
         self.shape = preparation["shape"]
+        self.residual = "layer1.0.conv1.weight" in tensors
+        if self.residual:
+            self.large = min(self.shape["height"], self.shape["width"]) >= 64
+            filters, channels = tensors["conv1.weight"].shape[:2]
+            self.conv1 = nn.Conv2d(channels, filters, 3, 2 if self.large else 1, padding=1)
+            self.bn1 = nn.BatchNorm2d(filters)
+            for stage in ("layer1", "layer2", "layer3", "layer4"):
+                count = sum(key.startswith(stage) and key.endswith(".conv1.weight") for key in tensors)
+                self.add_module(stage, nn.Sequential(*[BasicBlock(tensors, f"{stage}.{block}.") for block in range(count)]))
         layers = sum(key.startswith("convolutions.") for key in tensors) // 2
         shapes = [tensors[f"convolutions.{layer}.weight"].shape for layer in range(layers)]
         self.convolutions = nn.ModuleList(nn.Conv2d(shape[1], shape[0], 3, padding=1) for shape in shapes)
         self.norms = nn.ModuleList(nn.BatchNorm2d(shape[0]) for shape in shapes)
-        self.positions = "maps.weight" in tensors
+        self.positions, self.heatmap = "maps_norm.weight" in tensors, "maps.weight" in tensors and "maps_norm.weight" not in tensors
+        if self.heatmap:
+            ups = [tensors[f"ups.{level}.weight"].shape for level in range(layers - 1)]
+            self.ups = nn.ModuleList(nn.Conv2d(shape[1], shape[0], 3, padding=1, bias=False) for shape in ups)
+            self.up_norms = nn.ModuleList(nn.BatchNorm2d(shape[0]) for shape in ups)
+            filters, channels = tensors["maps.weight"].shape[:2]
+            self.maps = nn.Conv2d(channels, filters, 1)
         if self.positions:
             filters, channels = tensors["maps.weight"].shape[:2]
             self.maps, self.maps_norm = nn.Conv2d(channels, filters, 1), nn.BatchNorm2d(filters)
         self.head = nn.Linear(tensors["head.weight"].shape[1], self.outputs)
 
     def prepared(self, values):
+        if self.residual:
+            values = self.conv1(values)
+            values = torch.relu(self.bn1(nn.functional.max_pool2d(values, 2) if self.large else values))
+            values = self.layer4(self.layer3(self.layer2(self.layer1(values))))
+        levels = []
         for convolution, norm in zip(self.convolutions, self.norms):
             values = convolution(values)
             if min(values.shape[2:]) >= 2:
                 values = nn.functional.max_pool2d(values, 2)
             values = torch.relu(norm(values))
-        if self.positions:
+            levels.append(values)
+        if self.heatmap:
+            for level in reversed(range(len(self.ups))):
+                larger = nn.functional.interpolate(values, size=levels[level].shape[2:], mode="nearest")
+                values = torch.relu(self.up_norms[level](self.ups[level](torch.cat([larger, levels[level]], dim=1))))
+            values = soft_argmax(self.maps(values))
+        elif self.positions:
             values = torch.relu(self.maps_norm(self.maps(values))).flatten(1)
         else:
             values = values.mean(dim=(2, 3))
@@ -140,11 +260,14 @@ def load(path):
     """The module in evaluation mode, and how its data were prepared."""
     with safe_open(path, framework="pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}
+        described = file.metadata() or {}
     preparation = json.loads(tensors.pop("flatout.preparation").numpy().tobytes())
     # The optimizer's moments lie beside the weights.
     tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith("optimizer.")}
     kind = {"sequence": Sequence, "rows": Rows, "pictures": Pictures}[preparation["shape"]["kind"]]
-    model = kind(preparation, tensors)
+    # No tensor tells how many heads an attention has; the settings in the file do.
+    heads = re.search(r"num_heads:\D*?(\d+)", described.get("flatout", ""))
+    model = kind(preparation, tensors, int(heads[1]) if heads else 4)
     left = model.load_state_dict(tensors, strict=False)
     # PyTorch counts batches of a normalisation; nothing depends on it.
     missing = [name for name in left.missing_keys if not name.endswith("num_batches_tracked")]

@@ -1,5 +1,8 @@
 """Loads for recordings on a GPU: idle, steady, dips (an evaluation every 4 s), starved. `loads.py KIND SECONDS READY_FILE`."""
-import sys, time, torch, torch.nn as nn
+import sys
+import time
+import torch
+import torch.nn as nn
 what, seconds, ready = sys.argv[1], float(sys.argv[2]), sys.argv[3]
 m = nn.Sequential(*[nn.Sequential(nn.Linear(4096, 4096), nn.ReLU()) for _ in range(6)]).cuda().bfloat16()
 opt = torch.optim.AdamW(m.parameters(), fused=True); x = torch.randn(8192, 4096, device='cuda', dtype=torch.bfloat16)

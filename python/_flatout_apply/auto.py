@@ -1,8 +1,9 @@
 """`flatout run --auto`: watches the first steps, puts settings in force while the program runs, measures each against what was before,
 and keeps or takes it back. By default only settings that leave results alone.
 
-Everything runs after an optimizer's step, on the training thread. One change at a time: put in force, some steps to settle, then a window
-of steps. A change stays when the lower end of its gain's interval is above 1.
+The first steps are looked at one by one. From then on everything runs after some of the optimizer's steps, a few times per second, on
+the training thread. One change at a time: put in force, some steps to settle, then a window of steps. A change stays when the lower end
+of its gain's interval is above 1. What trials may cost is limited (`budget`): a trial that cannot be paid yet waits.
 """
 
 import json
@@ -15,19 +16,23 @@ from _flatout_probe.patches import loader as watched
 from _flatout_probe.ring import W_STEPS
 
 from . import changes, losses, observe
+from .budget import LEAST_S, Budget, Trial, saved_s
 from .changes import zero
 from .changes.shapes import Shapes
 from .control import Control
-from .window import Window, gain
+from .spare import Usage
+from .window import Window, clear, gain
 
 # Steps before the baseline: the first ones fill caches. Of slow steps, the seconds are enough.
 WARM, WARM_S, WARM_LEAST = 8, 3.0, 3
 # Below this gain a change is not worth keeping.
 WORTH = 1.01
-# Windows of a change that is neither better nor worse, each longer than the one before.
-TRIES = 2
-# A trial that is this much slower is ended at once, after so many steps and seconds.
-SLOWER, SLOWER_STEPS, SLOWER_S = 0.8, 4, 0.5
+# Looks at a change that is neither better nor worse, each after twice the time of the one before.
+TRIES = 3
+# What may help is looked for again after this many seconds.
+AGAIN_S = 2.0
+# Seconds from one total to the next.
+TOTAL_S = 30.0
 
 _auto = None
 
@@ -43,9 +48,11 @@ def install(torch):
 class Auto:
     def __init__(self, torch, asked):
         self.torch, self.allowed, self.without = torch, set(asked.get("allow", ())), set(asked.get("without", ()))
-        self.steps, self.first_ns, self.window, self.before = 0, 0, None, None
-        self.change, self.tries, self.settle, self.losses = None, 0, 0, []
-        self.kept, self.baseline, self.iterators = [], None, {}
+        self.steps, self.last, self.budget, self.trial = 0, -1, Budget(), None
+        self.before, self.window, self.baseline = None, None, None
+        self.change, self.tries, self.settled, self.losses = None, 0, 0, []
+        self.kept, self.iterators, self.outcomes = [], {}, []
+        self.waiting, self.look_at, self.starts_s, self.total_at, self.scale = [], 0, 0.0, 0, 1.0
         # Processes that train side by side share the CPUs.
         beside = os.environ.get("LOCAL_WORLD_SIZE") or "1"
         self.tried, self.cpus = set(), max(int(asked.get("cpus") or 0) // max(int(beside), 1), 1)
@@ -62,6 +69,9 @@ class Auto:
     def iterated(self, loader, iterator):
         """The program began an epoch, or an evaluation."""
         self.iterators[id(loader)] = weakref.ref(loader), weakref.ref(iterator)
+        state = watched.state_of(iterator)
+        if state is not None and state[0].feeds:
+            self.starts_s += (perf_counter_ns() - state[1]) / 1e9
         if not loader.persistent_workers:
             # One that is made in the loop's own line would be gone by now.
             iterator._flatout_loader = loader
@@ -87,57 +97,80 @@ class Auto:
                 raise
 
     def step(self, now):
-        self.steps += 1
-        self.first_ns = self.first_ns or now
+        if self.last == clock.words[W_STEPS]:
+            return
+        self.last = clock.words[W_STEPS]
         if self.before is None:
-            self.watch(now)
+            self.warm(now)
         elif self.change is not None:
             self.judge(now)
+        else:
+            self.watch(now)
+
+    def warm(self, now):
+        self.steps += 1
+        self.budget.first_ns = self.budget.first_ns or now
+        zero.stepped()
+        seconds = (now - self.budget.first_ns) / 1e9
+        if self.steps >= WARM or (self.steps >= WARM_LEAST and seconds >= WARM_S):
+            # What was looked at until now would slow the baseline down.
+            observe.done()
+            zero.done()
+            clock.after_step.remove(self.stepped)
+            clock.after_some_steps.append(self.stepped)
+            self.rest(0)
+            self.watch(now)
+            changes.watch()
+
+    def rest(self, settle):
+        """The rate before the next change is taken from here on, after some steps."""
+        self.before, self.settled = Window(rolling=True, scale=self.scale), clock.words[W_STEPS] + settle
+        self.usage, self.starts_s = Usage(self.cpus), 0.0
 
     def watch(self, now):
-        seconds = (now - self.first_ns) / 1e9
-        if self.window is None:
-            zero.stepped()
-            if self.steps >= WARM or (self.steps >= WARM_LEAST and seconds >= WARM_S):
-                # What was looked at until now would slow the baseline down.
-                observe.done()
-                zero.done()
-                self.window = Window()
-                self.window.stepped(now)
-                changes.watch()
-        elif self.window.stepped(now):
-            self.before = self.baseline = self.window
+        """No change is being tried."""
+        if clock.words[W_STEPS] < self.settled or not self.before.stepped(now):
+            return
+        if self.baseline is None:
+            self.baseline = self.before.step_s()
             self.losses = losses.take()
             watched.on_got.remove(self.shapes.batch_came)
-            self.next_change(now)
+        self.next_change(now)
 
     def next_change(self, now):
-        """Puts the next change in force; where none is left, the watching ends."""
-        while True:
-            found = changes.candidates(self)
-            if not found:
-                break
-            self.change = found[0]
-            self.tried.add(self.change.setting)
-            reason = self.put()
-            if reason is None:
-                self.tell(self.change, "tried")
-                self.settle, self.tries = self.change.settle, 0
-                if self.allowed:
-                    # Those of the steps just before.
-                    self.losses = losses.take() or self.losses
-                self.window = None
+        """Puts the next change in force that can be paid; where none is left at all, the watching ends."""
+        if now >= self.look_at:
+            self.waiting, self.look_at = changes.candidates(self), now + AGAIN_S * 1e9
+        left = [one for one in self.waiting if one.setting not in self.tried]
+        if not left:
+            clock.after_some_steps.remove(self.stepped)
+        for change in left:
+            if self.budget.pays(now, change, self.kept) and self.begin(now, change):
                 return
-            self.tell(self.change, "left-alone", reason)
-        self.change = None
-        clock.after_step.remove(self.stepped)
 
-    def put(self):
+    def begin(self, now, change):
+        """Whether the change is in force."""
+        self.tried.add(change.setting)
+        trial = Trial(now, self.before, self.budget.allowed_s(now, change, self.kept), self.scale * change.scale)
+        reason = self.put(change)
+        if reason is not None:
+            self.budget.spent_s += max((perf_counter_ns() - now) / 1e9, 0.0)
+            self.tell(change, "left-alone", reason)
+            return False
+        self.change, self.trial, self.tries, self.window = change, trial, 0, None
+        self.settled = clock.words[W_STEPS] + change.settle
+        self.tell(change, "tried")
+        if self.allowed:
+            # Those of the steps just before.
+            self.losses = losses.take() or self.losses
+        return True
+
+    def put(self, change):
         """None where the change is in force, else why not."""
-        if self.change.key in self.without:
+        if change.key in self.without:
             return "excluded"
         try:
-            return self.change.put()
+            return change.put()
         except changes.LeftAlone as reason:
             return str(reason)
 
@@ -146,17 +179,24 @@ class Auto:
         if reason is not None:
             self.take_back(now, reason)
             return
-        if self.settle > 0:
-            self.settle -= 1
+        if clock.words[W_STEPS] < self.settled:
             return
         if self.window is None:
-            self.window = Window(factor=1.0 + self.tries)
-        enough, seconds, steps = self.window.stepped(now), self.window.seconds(), len(self.window.each)
-        if not enough:
-            if steps >= SLOWER_STEPS and seconds >= SLOWER_S and self.before.step_s() / self.window.step_s() < SLOWER:
-                self.take_back(now, "slower", self.measured())
+            self.window = Window(scale=self.scale * self.change.scale)
+        if self.window.stepped(now):
+            self.decide(now, self.measured())
             return
-        found = self.measured()
+        found = clear(self.before, self.window)
+        if found is not None:
+            self.decide(now, found)
+        elif self.window.steps() > 1 and self.lost_too_much(now):
+            self.take_back(now, "slower", self.measured())
+
+    def lost_too_much(self, now):
+        limit = max(self.trial.allowed_s, 1.2 * self.change.cost_s, LEAST_S, 1.5 * self.trial.step_s)
+        return self.trial.lost_s(now) > limit and self.window.step_s() > self.trial.step_s
+
+    def decide(self, now, found):
         if self.change.changes_numbers:
             after = losses.take()
             if losses.hurt(self.losses, after):
@@ -164,27 +204,39 @@ class Auto:
                 return
         if found[0] > 1.0 and found[1] >= max(WORTH, self.change.worth):
             self.keep(now, found)
-        elif found[2] < 1.0 or self.tries + 1 >= TRIES:
+        elif found[2] < 1.0 or self.tries + 1 >= TRIES or self.lost_too_much(now):
             self.take_back(now, "slower" if found[2] < 1.0 else "no-gain", found)
         else:
-            self.tries, self.window = self.tries + 1, None
+            # The same window goes on: nothing is lost by it.
+            self.tries += 1
+            self.window.factor *= 2
 
     def measured(self):
         return gain(self.before, self.window)
 
     def keep(self, now, found):
         change = self.change
-        change.since, change.saved_s_per_step = clock.words[W_STEPS], self.before.step_s() - self.window.step_s()
+        self.scale *= change.scale
+        change.since, change.saved_s_per_step = clock.words[W_STEPS], (self.before.step_s() - self.window.step_s()) * self.scale
         self.kept.append(change)
         self.tell(change, "kept", None, found)
-        self.before, self.change = self.window, None
-        self.next_change(now)
+        self.over(now, change, None)
+        self.before.readings = self.window.readings
 
     def take_back(self, now, reason, found=None):
-        change, self.change = self.change, None
+        change = self.change
         change.back()
         self.tell(change, "taken-back", reason, found)
-        self.next_change(now)
+        self.over(now, change, reason)
+
+    def over(self, now, change, reason):
+        lost_s = self.trial.lost_s(now)
+        self.budget.spent_s += max(lost_s, 0.0)
+        self.budget.won_s += max(-lost_s, 0.0)
+        self.outcomes.append((change.setting, reason))
+        self.change, self.look_at = None, 0
+        self.tell_total()
+        self.rest(change.settle)
 
     def look_after(self, last=False):
         """Once a second: a change that was kept and no longer works is taken back."""
@@ -192,6 +244,8 @@ class Auto:
             self.kept.remove(change)
             change.back()
             clock.fact("auto." + change.key, {"state": "taken-back", "setting": change.setting, "step": clock.words[W_STEPS], "reason": change.failed()})
+        if self.kept and perf_counter_ns() >= self.total_at:
+            self.tell_total()
 
     def tell(self, change, state, reason=None, found=None):
         value = {"state": state, "setting": change.setting, "step": clock.words[W_STEPS], "reason": reason}
@@ -202,11 +256,19 @@ class Auto:
         # A program that dies of it leaves this behind.
         clock.flush(perf_counter_ns())
 
-    def ended(self):
-        steps = clock.words[W_STEPS]
-        saved_s = sum((steps - one.since) * one.saved_s_per_step for one in self.kept)
+    def tell_total(self):
+        """A program that is killed has no end: the total so far is told now and then."""
+        self.total_at = perf_counter_ns() + TOTAL_S * 1e9
         if self.baseline is not None:
-            clock.fact("auto.total", {"saved_s": round(saved_s, 3), "steps": steps, "baseline_s": round(self.baseline.step_s(), 6), "kept": len(self.kept)})
+            saved = saved_s(self.kept) + self.budget.won_s - self.budget.spent_s
+            facts = {"saved_s": saved, "spent_s": self.budget.spent_s, "baseline_s": self.baseline}
+            clock.fact("auto.total", {**{key: round(value, 6) for key, value in facts.items()}, "steps": clock.words[W_STEPS], "kept": len(self.kept)})
+
+    def ended(self):
+        for one in self.waiting:
+            if one.setting not in self.tried and self.change is None:
+                self.tell(one, "left-alone", "too-short")
+        self.tell_total()
         for one in [*self.kept, self.change]:
             if one is not None:
                 one.end()

@@ -3,7 +3,6 @@ samples from all over the data, and on the first batches. One difference turns i
 
 from time import perf_counter_ns
 
-import torch
 from torch.utils.data import default_collate
 
 from _flatout_probe import guard

@@ -23,6 +23,8 @@ class Control:
     def __init__(self, iterator_of):
         self.iterator_of, self.feed, self.source = iterator_of, None, None
         self.loader = self.info = self.reason = None
+        # So many of the sampler's batches are made into one.
+        self.merged = 1
 
     def find(self):
         """The one loader that feeds the steps. Raises `LeftAlone`."""
@@ -53,7 +55,8 @@ class Control:
         if iterator is None:
             return
         if self.feed is None or self.feed.reference() is not iterator:
-            self.feed = Feed(iterator)
+            self.feed = Feed(iterator, self.merged)
+        self.feed.merged = self.merged
         self.feed.put(source)
 
     def iterated(self, loader, iterator):
@@ -67,7 +70,7 @@ class Control:
             self.feed.hold(iterator)
             self.source.begin(self.feed)
             return
-        self.feed = Feed(iterator)
+        self.feed = Feed(iterator, self.merged)
         self.feed.put(self.source)
         if loader.num_workers:
             self.feed.prime()

@@ -11,7 +11,8 @@ from .pool import Back, Ended
 
 
 class Feed:
-    def __init__(self, iterator):
+    def __init__(self, iterator, merged=1):
+        self.merged = merged
         self.reference = weakref.ref(iterator)
         # Workers of the program's own: what they were asked for comes first.
         self.has_workers = isinstance(iterator, torch_loader._MultiProcessingDataLoaderIter)
@@ -48,7 +49,7 @@ class Feed:
         """Draws the first indices now: loaders with workers do so when an epoch begins."""
         try:
             if not self.drawn and not self.early:
-                self.early.append(self.draw())
+                self.early.append(self.draw_one())
         except StopIteration:
             pass
 
@@ -87,6 +88,16 @@ class Feed:
             iterator.__dict__.pop("_next_data", None)
 
     def draw(self):
+        """The indices of a batch; those of several where batches are larger."""
+        indices = self.draw_one()
+        for _ in range(self.merged - 1 if type(indices) is list else 0):
+            try:
+                indices = indices + self.draw_one()
+            except StopIteration:
+                break
+        return indices
+
+    def draw_one(self):
         if self.early:
             return self.early.pop()
         iterator = self.reference()
@@ -156,3 +167,29 @@ class Whole:
 
     def end(self):
         self.closed = True
+
+
+class Own:
+    """Batches that are fetched the program's way, in this process."""
+
+    retired, failed = False, None
+
+    def __init__(self):
+        self.closed = False
+
+    def begin(self, feed):
+        self.closed = False
+
+    def take(self, feed):
+        if self.closed:
+            raise Back
+        try:
+            return feed.fetch(feed.draw())
+        except StopIteration:
+            feed.ended = True
+            raise Ended from None
+
+    def close(self):
+        self.closed = True
+
+    end = close

@@ -17,6 +17,8 @@ _shared = mmap.mmap(-1, 2 * SLOTS)
 _fetch = None
 _cls = None
 _inside = False
+# Batches of a process after which enough was seen: workers that were forked meanwhile go on without the one that made them.
+FETCHED, _fetched = 64, 0
 
 
 def install():
@@ -29,7 +31,10 @@ def install():
 
     @guard.like(original)
     def fetched(self, indices):
-        global _inside
+        global _inside, _fetched
+        _fetched += 1
+        if _fetched > FETCHED:
+            done()
         before, _inside = randomness.state(), True
         try:
             return original(self, indices)

@@ -7,6 +7,7 @@ that draws random numbers gives no batch (the draw belongs to this process): the
 
 import contextlib
 import gc
+import multiprocessing.process
 import signal
 import warnings
 from time import monotonic
@@ -15,7 +16,7 @@ import torch
 from torch.utils.data import DataLoader
 from torch.utils.data import dataloader as torch_loader
 
-from _flatout_probe import clock, guard
+from _flatout_probe import guard
 from _flatout_probe.patches import loader as watched
 
 from . import randomness
@@ -25,6 +26,10 @@ from .same import same
 PROVED = 2
 # A worker may take so much longer than a batch takes here, and at least so many seconds.
 PATIENCE, PATIENCE_S = 50, 20.0
+# Those that have not given a batch yet, such as workers that wait for a lock that was held when they were forked.
+PATIENCE_FIRST_S = 5.0
+# This process goes on by itself for so many seconds, in batches, while the workers start.
+HEAD_S, MOST_HEAD = 0.25, 64
 
 
 class Drew:
@@ -58,13 +63,13 @@ class Gate:
     """The sampler of the pool: the indices of the feed that owns it."""
 
     def __init__(self):
-        self.feed, self.closed = None, False
+        self.feed, self.closed, self.is_full = None, False, bool
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        if self.closed or self.feed is None or self.feed.ended:
+        if self.closed or self.feed is None or self.feed.ended or self.is_full():
             raise StopIteration
         try:
             indices = self.feed.draw()
@@ -79,10 +84,12 @@ class Pool:
     # Its workers end with the last batch that was drawn for them.
     retired = False
 
-    def __init__(self, loader, info, workers, prefetch, pin, proved, fetch_s):
+    def __init__(self, loader, info, workers, prefetch, pin, proved, fetch_s, head=0):
+        # Batches that come first and are still fetched here.
+        self.head, self.own = head, 0
         self.gate, self.stale, self.failed, self.proofs = Gate(), 0, None, PROVED if proved else 0
         self.workers, self.depth = workers, workers * prefetch
-        self.longest_s = max(PATIENCE_S, PATIENCE * fetch_s)
+        self.fetch_s, self.answered = fetch_s, False
         checked = Checked(loader.collate_fn)
         more = {"multiprocessing_context": loader.multiprocessing_context} if loader.num_workers else {}
         with randomness.Kept(), warnings.catch_warnings(), own_signals():
@@ -109,14 +116,24 @@ class Pool:
         torch._C._remove_worker_pids(id(self.iterator))
         self.iterator._worker_pids_set = False
         self.iterator._get_data = self.get
+        self.gate.is_full = self.is_full
+        # A program that counts its processes counts its own.
+        for worker in self.iterator._workers:
+            multiprocessing.process._children.discard(worker)
+
+    def is_full(self):
+        """All that was sent and not given, also of an epoch that was left: torch asks for one more with each that is given."""
+        return self.iterator._send_idx - self.iterator._rcvd_idx >= self.depth
 
     def get(self):
         """A worker's answer; an error where none comes. Called by the iterator."""
-        until, iterator = monotonic() + self.longest_s, self.iterator
+        least_s = PATIENCE_S if self.answered else min(PATIENCE_S, PATIENCE_FIRST_S)
+        until, iterator = monotonic() + max(least_s, PATIENCE * self.fetch_s), self.iterator
         while monotonic() < until:
             # This also looks whether all workers live.
             found, data = iterator._try_get_data(0.2)
             if found:
+                self.answered = True
                 return data
             if iterator._pin_memory and not iterator._pin_memory_thread.is_alive():
                 raise RuntimeError("pinning ended")
@@ -126,16 +143,18 @@ class Pool:
         """The next batches are this feed's."""
         self.gate.closed = False
         if self.gate.feed is not None and self.gate.feed is not feed:
-            self.stale += len(self.gate.feed.drawn)
+            self.stale += len(self.gate.feed.drawn) - self.own
+            self.own = 0
         self.gate.feed = feed
+        while self.head and not feed.ended:
+            self.head -= 1
+            self.own += next(self.gate, None) is not None
         self.fill(feed)
 
     def fill(self, feed):
-        iterator = self.iterator
-        # All that was sent and not given, also of an epoch that was left: torch asks for one more with each that is given.
-        while not self.failed and not feed.ended and not self.gate.closed and iterator._send_idx - iterator._rcvd_idx < self.depth:
+        while not self.failed and not feed.ended and not self.gate.closed and not self.is_full():
             before = len(feed.drawn)
-            iterator._try_put_index()
+            self.iterator._try_put_index()
             if len(feed.drawn) == before:
                 return
 
@@ -148,6 +167,9 @@ class Pool:
             raise Ended if feed.ended else Back
         if self.failed:
             return feed.rest()
+        if self.own:
+            self.own -= 1
+            return feed.fetch(feed.drawn.popleft())
         indices, data = feed.drawn[0], None
         try:
             while self.stale:

@@ -1,9 +1,15 @@
 """Whether two batches are the same: types, structure, dtypes, strides and every bit."""
 
+from __future__ import annotations
+
 import torch
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def same(one, other):
+
+def same(one: Any, other: Any) -> bool:
     if type(one) is not type(other):
         return False
     if isinstance(one, torch.Tensor):
@@ -21,13 +27,13 @@ def same(one, other):
     return one == other or (one != one and other != other)
 
 
-def same_tensor(one, other):
+def same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
     alike = one.dtype == other.dtype and one.shape == other.shape and one.device == other.device and one.layout == other.layout
     if not alike or one.requires_grad != other.requires_grad or one.layout != torch.strided or one.stride() != other.stride():
         return False
     return torch.equal(bits(one), bits(other))
 
 
-def bits(tensor):
+def bits(tensor: torch.Tensor) -> torch.Tensor:
     flat = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
     return flat.view(torch.uint8) if flat.numel() else flat.to(torch.uint8)

@@ -160,7 +160,7 @@ def member(kind, name):
 
 def filled(cell):
     try:
-        cell.cell_contents
+        cell.cell_contents  # noqa: B018
     except ValueError:
         return False
     return True

@@ -4,7 +4,7 @@ import gc
 import inspect
 import os
 
-from . import accumulate, clock, malloc, model, settings
+from . import accumulate, malloc, model, settings
 from .settings import told, values
 
 _torch = None

@@ -108,7 +108,7 @@ def began(tensors):
         begin = perf_counter_ns()
         _place = _place or places.user_place(2)
         with raw.without_functions():
-            add(_total, [root for root in roots(tensors)])
+            add(_total, list(roots(tensors)))
         _looked += 1
         _spent += perf_counter_ns() - begin
     except BaseException as error:

@@ -1,7 +1,13 @@
 """Memory that the program may still take."""
 
+from __future__ import annotations
 
-def available_bytes():
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
+
+
+def available_bytes() -> int:
     """What processes may still take, by the kernel and by the limits of the groups they are in, such as a container's or a job's."""
     with open("/proc/meminfo") as lines:
         found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")]
@@ -15,7 +21,7 @@ def available_bytes():
     return min(found, default=0)
 
 
-def groups():
+def groups() -> Iterator[tuple[str, tuple[str, str, str]]]:
     """The control groups of this process and those above, each with the names of its limit, its use and what it would give back."""
     second = ("memory.max", "memory.current", "inactive_file")
     first = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
@@ -32,6 +38,6 @@ def groups():
                 yield folder, first if controllers else second
 
 
-def read(path):
+def read(path: str) -> str:
     with open(path) as file:
         return file.read()

@@ -3,9 +3,9 @@
 import os
 
 from . import arithmetic, clock, coast, contents, guard, places, profile, raw, settings, trial, weave, windows
-from .patches import amp, backward, checkpoint, compiled, debug, environment, evaluation, garbage, loader, memory, optimizer, recompute, sync, worker
+from .patches import amp, backward, checkpoint, collectives, compiled, debug, environment, evaluation, garbage, loader, memory, optimizer, recompute, sync, worker
 
-PATCHES = [loader, worker, optimizer, backward, sync, evaluation, checkpoint, amp, compiled, environment, debug, garbage, memory, recompute]
+PATCHES = [loader, worker, optimizer, backward, sync, evaluation, checkpoint, amp, compiled, environment, debug, garbage, memory, recompute, collectives]
 
 
 @guard.quietly

@@ -306,13 +306,14 @@ def begin():
 
 def hello():
     environment = os.environ.get
-    rank, world = environment("RANK"), environment("WORLD_SIZE")
+    rank, world, local = environment("RANK"), environment("WORLD_SIZE"), environment("LOCAL_WORLD_SIZE")
     return {
         "hello": {
             "pid": os.getpid(),
             "parent": os.getppid(),
             "rank": int(rank) if rank and rank.isdigit() else None,
             "world": int(world) if world and world.isdigit() else None,
+            "local": int(local) if local and local.isdigit() else None,
             "worker": in_worker(),
             "python": sys.version.split()[0],
         }

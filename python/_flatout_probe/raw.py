@@ -1,22 +1,30 @@
 """What is known of the program's objects without running any of its code: instance dictionaries and types, never attributes, `len()` or
 iteration of a class that the program may have written."""
 
-_tensor = _parameter = None
-_base = _function = None
-_off = None
-_plain = {}
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator, Sequence
+
+_tensor: Any = None
+_parameter: Any = None
+_base: Any = None
+_function: Any = None
+_off: Any = None
+_plain: dict[type, bool] = {}
 # A tensor's class that has one of these of its own is left alone.
 _OWN = {"__torch_dispatch__", "__getattribute__", "__getattr__", "shape", "dtype", "device"}
 _OWN |= {"numel", "element_size", "dim", "is_contiguous", "is_pinned"}
 
 
-def learn(torch):
+def learn(torch: Any) -> None:
     global _tensor, _parameter, _base, _function, _off
     _function = getattr(torch._C, "_FunctionBase", None)
     _tensor, _parameter, _base, _off = torch.Tensor, torch.nn.Parameter, torch._C.TensorBase, torch._C.DisableTorchFunction
 
 
-def fields(thing):
+def fields(thing: object) -> dict[str, Any]:
     """The instance's own dictionary; an empty one where it has none."""
     try:
         found = object.__getattribute__(thing, "__dict__")
@@ -25,16 +33,16 @@ def fields(thing):
     return found if type(found) is dict else {}
 
 
-def name_of(cls):
+def name_of(cls: type) -> str:
     return type.__getattribute__(cls, "__name__")
 
 
-def is_a(thing, cls):
+def is_a(thing: object, cls: type) -> bool:
     """As `isinstance`, which would ask the object for its `__class__`."""
     return cls in type.__getattribute__(type(thing), "__mro__")
 
 
-def is_tensor(thing):
+def is_tensor(thing: object) -> bool:
     """Whether it is a tensor whose shape and the like can be read without `__torch_dispatch__` of the program's."""
     kind = type(thing)
     known = _plain.get(kind)
@@ -47,12 +55,12 @@ def is_tensor(thing):
     return known
 
 
-def without_functions():
+def without_functions() -> Any:
     """Within it no `__torch_function__`, of a class or of a mode, sees what is read."""
     return _off()
 
 
-def items(value):
+def items(value: Any) -> Sequence[Any] | None:
     """What a batch or another collection of Python's own kinds holds; None for any other object."""
     kind = type(value)
     if kind is list or kind is tuple:
@@ -71,7 +79,7 @@ def items(value):
     return None
 
 
-def shape(value):
+def shape(value: Any) -> Any:
     """The shape of a tensor or a NumPy array; None for anything else."""
     if is_tensor(value):
         return _base.shape.__get__(value)
@@ -79,13 +87,13 @@ def shape(value):
     return value.shape if kind.__module__ == "numpy" and kind.__name__ == "ndarray" else None
 
 
-def batch_size(batch):
+def batch_size(batch: Any) -> int:
     """Samples in a batch: the first dimension of the first tensor in it."""
     with _off():
         return first_dimension(batch, 0)
 
 
-def first_dimension(batch, depth):
+def first_dimension(batch: Any, depth: int) -> int:
     found = shape(batch)
     if found is not None:
         return int(found[0]) if len(found) else 0
@@ -97,7 +105,7 @@ def first_dimension(batch, depth):
     return len(inside) if inside and type(inside[0]) in (str, bytes, int, float) else 0
 
 
-def tensors(value, depth=0):
+def tensors(value: Any, depth: int = 0) -> Iterator[Any]:
     """The tensors in a batch. Within `without_functions` only."""
     if is_tensor(value):
         yield value
@@ -106,7 +114,7 @@ def tensors(value, depth=0):
             yield from tensors(item, depth + 1)
 
 
-def modules(module, seen=None):
+def modules(module: Any, seen: dict[int, Any] | None = None) -> list[Any]:
     """A module and those in it, each once."""
     seen = {} if seen is None else seen
     if module is not None and id(module) not in seen:
@@ -116,7 +124,7 @@ def modules(module, seen=None):
     return list(seen.values())
 
 
-def parameters(module):
+def parameters(module: Any) -> list[Any]:
     """Its parameters, each once."""
     found = {}
     for part in modules(module):
@@ -126,27 +134,27 @@ def parameters(module):
     return list(found.values())
 
 
-def optimized(optimizer):
+def optimized(optimizer: Any) -> tuple[list[dict[str, Any]], list[Any]]:
     """An optimizer's groups of parameters, and the parameters."""
     groups = [group for group in items(fields(optimizer).get("param_groups")) or () if type(group) is dict]
     return groups, [parameter for group in groups for parameter in items(group.get("params")) or () if is_tensor(parameter)]
 
 
-def producer(tensor):
+def producer(tensor: Any) -> Any:
     """The node of autograd's graph that a tensor came from; None of a leaf."""
     return _base.grad_fn.__get__(tensor)
 
 
-def is_python_function(kind):
+def is_python_function(kind: type) -> bool:
     """Whether a node's class is a `torch.autograd.Function`, which may be the program's own."""
     return _function in type.__getattribute__(kind, "__mro__")
 
 
-def next_of_python(node):
+def next_of_python(node: Any) -> Any:
     return _function.next_functions.__get__(node)
 
 
-def given_by(node):
+def given_by(node: Any) -> Any:
     """Shape and dtype of each value that an operator gave; None where this PyTorch does not keep them."""
     if node is None:
         return None
@@ -156,7 +164,7 @@ def given_by(node):
     return getattr(node, "_input_metadata", None)
 
 
-def named(value, name):
+def named(value: Any, name: str) -> Any:
     """What a mapping of Python's own kinds, or one of transformers', has under a name; None for any other object."""
     mro = type.__getattribute__(type(value), "__mro__")
     if dict in mro:

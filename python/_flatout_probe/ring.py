@@ -24,6 +24,8 @@ W_LIVE = 20
 W_WITHIN = 21
 W_GPU_UTIL = 24  # written by the reader: parts per million plus one, 0 unknown
 W_WINDOW = 25  # written by the reader: the number of the GPU window that should be open, 0 for none
+# Collectives of the default group that ended, time in all collectives; the site of the one under way (0 for none), and since when.
+W_COLLECTIVES, W_COLLECTIVE_NS, W_IN_COLLECTIVE, W_IN_SINCE = 26, 27, 28, 29
 W_SUMS = 32
 W_HIST = 40
 BUCKETS = 384
@@ -33,6 +35,9 @@ LOADER_SLOTS, LOADER_WORDS = 16, 8
 # Of a loader's words: preparing (data set, collate, batches), its number plus one, then what the training thread took
 # (batches, wait) for training and for evaluation.
 L_FETCH, L_COLLATE, L_PREPARED, L_NUMBER, L_BATCHES, L_WAIT, L_EVAL_BATCHES, L_EVAL_WAIT = range(8)
+# The last collectives, each in the slot of its number: the number plus one, the site, when this rank arrived, when it left.
+W_SLOTS = W_LOADERS + LOADER_SLOTS * LOADER_WORDS
+SLOTS, SLOT_WORDS = 192, 4
 WORDS = DATA_AT // 8
 LONGEST = 8 * 1024
 SKIP = 0xFFFFFFFF

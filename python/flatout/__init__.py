@@ -1,4 +1,4 @@
-"""flatout inside a training program. Under `flatout run` these speak to the record; elsewhere they do nothing.
+"""flatout inside a training program. Under `flatout run` these write to the record; elsewhere they do nothing.
 
 >>> import flatout
 >>> with flatout.phase("data"):
@@ -6,23 +6,31 @@
 >>> flatout.step(samples=len(batch))
 """
 
+from __future__ import annotations
+
 import contextlib
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
 
 __all__ = ["gpu_status", "gpu_utilization", "phase", "step"]
 
 
-def _clock():
+def _clock() -> Any:
     """The probe's clock, when `flatout run` put it here and it works."""
-    clock = sys.modules.get("_flatout_probe.clock")
+    clock: Any = sys.modules.get("_flatout_probe.clock")
     if clock is None:
         import os
 
         if not os.environ.get("FLATOUT_RING"):
             return None
         try:
-            from _flatout_probe import clock, trial
+            from _flatout_probe import clock as probe_clock
+            from _flatout_probe import trial
 
+            clock = probe_clock
             os.register_at_fork(after_in_child=clock.after_fork)
             trial.install()
         except Exception:
@@ -32,8 +40,8 @@ def _clock():
     return None if guard.off else clock
 
 
-def step(samples=None):
-    """A training step ended; for loops whose optimizer is not torch's."""
+def step(samples: int | None = None) -> None:
+    """Marks the end of a training step, for loops whose optimizer is not PyTorch's."""
     clock = _clock()
     if clock is None or not clock.mine():
         return
@@ -48,8 +56,8 @@ def step(samples=None):
 
 
 @contextlib.contextmanager
-def phase(name):
-    """The time inside belongs to this phase: data, transfer, compute, sync, eval, checkpoint or other."""
+def phase(name: str) -> Iterator[None]:
+    """Counts the time inside as this phase: data, transfer, compute, sync, eval, checkpoint or other."""
     clock = _clock()
     number = getattr(clock, name.upper(), None) if clock is not None and name.isalpha() else None
     if type(number) is not int or number > 6 or not clock.mine():
@@ -63,8 +71,8 @@ def phase(name):
         clock.switch(back)
 
 
-def gpu_utilization():
-    """The GPU's utilisation, 0 to 1, as `flatout run` last read it; None where it is not known."""
+def gpu_utilization() -> float | None:
+    """The GPU's utilization, 0 to 1, as `flatout run` last read it; None where it is not known."""
     clock = _clock()
     if clock is None:
         return None
@@ -72,7 +80,7 @@ def gpu_utilization():
     return (value - 1) / 1e6 if value else None
 
 
-def gpu_status(label=""):
+def gpu_status(label: object = "") -> None:
     """Prints one line about the GPU now and leaves a note in the record."""
     clock = _clock()
     if clock is None:
@@ -86,3 +94,10 @@ def gpu_status(label=""):
     print(text, file=sys.stderr, flush=True)
     clock.begin()
     clock.note("program", text)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext flatout` in a notebook: `%%flatout` records a cell."""
+    from . import _notebook
+
+    _notebook.load(shell)

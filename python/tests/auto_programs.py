@@ -1,6 +1,7 @@
 """Programs for `flatout run --auto`: `python auto_programs.py NAME STEPS FILE`. Each prints its losses and its batches' sums, as bits, to
 the file. Items of `sleepy` data wait: workers help on any machine, whatever else it does."""
 
+import multiprocessing
 import sys
 import time
 
@@ -90,6 +91,7 @@ LOADERS = {
     "own_loader": lambda: OwnLoader(Sleepy(), BATCH, shuffle=True),
     "own_sampler": lambda: DataLoader(Sleepy(), BATCH, sampler=OwnSampler()),
     "own_init": lambda: DataLoader(Sleepy(), BATCH, shuffle=True, num_workers=1, worker_init_fn=lambda worker: torch.manual_seed(worker)),
+    "counting": lambda: DataLoader(Sleepy(), BATCH, shuffle=True),
     "fatal": lambda: DataLoader(Fatal(), BATCH, shuffle=True),
 }
 
@@ -111,7 +113,7 @@ def main():
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            note(loss, x.sum(), torch.rand(1))
+            note(loss, x.sum(), torch.rand(1), *([torch.tensor(float(len(multiprocessing.active_children())))] if NAME == "counting" else []))
             step += 1
             if step >= STEPS:
                 break

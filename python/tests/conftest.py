@@ -1,5 +1,6 @@
 """Runs programs alone and under `flatout run`."""
 
+import importlib
 import json
 import os
 import re
@@ -37,10 +38,19 @@ for _number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 
+def need(module):
+    """The module. A missing one fails the test, unless FLATOUT_ALLOW_MISSING names it: `cargo xtask venv` installs them all."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        allowed = [name.strip() for name in os.environ.get("FLATOUT_ALLOW_MISSING", "").split(",")]
+        if module in allowed:
+            pytest.skip(f"{module} is missing", allow_module_level=True)
+        raise AssertionError(f"this test needs {module}: cargo xtask venv, or FLATOUT_ALLOW_MISSING={module} to skip it") from error
+
 
 def flatout():
-    if not FLATOUT.exists():
-        pytest.skip(f"no {FLATOUT}: cargo build -p flatout, or set FLATOUT_BIN")
+    assert FLATOUT.exists(), f"no {FLATOUT}: cargo build -p flatout, or set FLATOUT_BIN"
     return [str(FLATOUT), "run", "--quiet", "--"]
 
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-torch = pytest.importorskip("torch")
+from conftest import need
+
+torch = need("torch")
 
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402

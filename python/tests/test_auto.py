@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from conftest import FLATOUT, TESTS, environment, flatout
+from conftest import FLATOUT, TESTS, environment, flatout, need
 
-pytest.importorskip("torch")
+need("torch")
 
 PROGRAM = str(TESTS / "auto_programs.py")
 
@@ -35,7 +35,7 @@ def changes(folder):
     return [fact["value"] for fact in facts if fact["key"].startswith("auto.") and fact["key"] != "auto.total"]
 
 
-@pytest.mark.parametrize("name, steps, setting", [("sleepy", 400, "loader.num_workers="), ("sleepy_with_a_worker", 500, "loader.num_workers="), ("columns", 15000, "loader.batched=on")])
+@pytest.mark.parametrize("name, steps, setting", [("sleepy", 400, "loader.num_workers="), ("sleepy_with_a_worker", 500, "loader.num_workers="), ("counting", 400, "loader.num_workers="), ("columns", 15000, "loader.batched=on")])
 def test_changes_leave_results_alone(tmp_path, name, steps, setting):
     """Whether a change is kept depends on how busy the machine is; the results do not."""
     alone, changed, done = auto(tmp_path, name, steps)
@@ -62,11 +62,22 @@ REASONS = {
 
 @pytest.mark.parametrize("name", REASONS)
 def test_what_cannot_stay_the_same_is_left_alone(tmp_path, name):
-    alone, changed, done = auto(tmp_path, name, 150)
+    # Long enough that other changes are tried first, on an idle machine too.
+    alone, changed, done = auto(tmp_path, name, 500)
     assert done.returncode == 0 and alone == changed
     found = changes(tmp_path)
     assert REASONS[name] in [change.get("reason") for change in found if change["setting"].startswith("loader.num_workers")], (found, done.stderr)
     assert not [change for change in found if change["state"] == "kept" and change["setting"].startswith("loader.")]
+
+
+def test_larger_batches_are_tried_where_they_are_allowed(tmp_path):
+    alone, changed, done = auto(tmp_path, "sleepy", 300, "--allow", "batch", "--without", "num_workers")
+    assert done.returncode == 0 and len(changed.splitlines()) == 300, done.stderr
+    found = [change for change in changes(tmp_path) if change["setting"] == "loader.batch_size=16"]
+    assert found[0]["state"] == "tried" and found[1]["state"] in ("kept", "taken-back"), (found, done.stderr)
+    # The steps before it are the program's own.
+    before = found[0]["step"] - 1
+    assert alone.splitlines()[:before] == changed.splitlines()[:before] and alone != changed
 
 
 def test_settings_can_be_left_out(tmp_path):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from conftest import FLATOUT, TESTS, environment, flatout
+from conftest import FLATOUT, TESTS, environment, flatout, need
 from test_auto import changes
 
 PACKAGES = {"accelerate": "accelerate", "trainer": "transformers", "lightning": "lightning"}
@@ -13,7 +13,7 @@ PACKAGES = {"accelerate": "accelerate", "trainer": "transformers", "lightning": 
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_losses_stay_the_same(tmp_path, name):
-    pytest.importorskip(PACKAGES[name])
+    need(PACKAGES[name])
     flatout()
     command = [sys.executable, str(TESTS / "auto_frameworks.py"), name, "450"]
     for before, log in (([], "alone.log"), ([str(FLATOUT), "run", "--auto", "--"], "auto.log")):

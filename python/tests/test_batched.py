@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from conftest import FLATOUT, environment, flatout
+from conftest import FLATOUT, environment, flatout, need
 
-torch = pytest.importorskip("torch")
-numpy = pytest.importorskip("numpy")
+torch = need("torch")
+numpy = need("numpy")
 
-from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset, default_collate, random_split  # noqa: E402
+from torch.utils.data import Dataset, Subset, TensorDataset, default_collate, random_split  # noqa: E402
 
 from _flatout_apply.batched import Plan  # noqa: E402
 from _flatout_apply.same import same  # noqa: E402
@@ -92,7 +92,7 @@ def test_whole_batches_are_equal(data):
 
 @pytest.mark.parametrize("kind", [None, "torch", "numpy"])
 def test_hugging_face_batches_are_equal(kind):
-    datasets = pytest.importorskip("datasets")
+    datasets = need("datasets")
     rows = {"x": [[float(at), 1.0] for at in range(ROWS)], "y": list(range(ROWS)), "name": [f"row {at}" for at in range(ROWS)]}
     data = datasets.Dataset.from_dict(rows).with_format(kind)
     plan = Plan(data, default_collate)
@@ -102,7 +102,7 @@ def test_hugging_face_batches_are_equal(kind):
 
 
 def test_hugging_face_transforms_are_left_alone():
-    datasets = pytest.importorskip("datasets")
+    datasets = need("datasets")
     data = datasets.Dataset.from_dict({"x": [1, 2, 3]}).with_transform(lambda rows: {"x": [value * 2 for value in rows["x"]]})
     assert Plan(data, default_collate).reason == "data-set-format"
 

@@ -5,14 +5,16 @@ import signal
 
 import pytest
 
-torch = pytest.importorskip("torch")
+from conftest import need
+
+torch = need("torch")
 
 from torch.utils.data import DataLoader, Dataset, TensorDataset  # noqa: E402
 
 from _flatout_apply import observe, pool as pools, randomness, walk  # noqa: E402
 from _flatout_apply.batched import Plan  # noqa: E402
 from _flatout_apply.control import Control, knows_sampler  # noqa: E402
-from _flatout_apply.feed import Feed, Whole  # noqa: E402
+from _flatout_apply.feed import Own, Whole  # noqa: E402
 from _flatout_apply.pool import Pool  # noqa: E402
 from _flatout_apply.same import same  # noqa: E402
 from _flatout_probe.patches.loader import Loader  # noqa: E402
@@ -68,7 +70,7 @@ def epochs(loader, switch=None, count=3, after=None):
     two batches."""
     torch.manual_seed(7)
     found, number = [], 0
-    for epoch in range(count):
+    for _ in range(count):
         iterator = iter(loader)
         if after is not None:
             after(loader, iterator)
@@ -199,7 +201,7 @@ def test_a_loader_for_every_epoch(monkeypatch):
 
 def test_two_iterators_at_once():
     torch.manual_seed(1)
-    expected = [pair for pair in zip(*(list(made(Items())) for _ in range(2)))]
+    expected = list(zip(*(list(made(Items())) for _ in range(2))))
     torch.manual_seed(1)
     loader = made(Items())
     source = pool(loader)
@@ -246,6 +248,92 @@ def test_a_worker_that_hangs_is_given_up(monkeypatch):
     switching = Switching(loader, {2: source})
     found = epochs(loader, switching.switch, count=1, after=switching.after)
     assert source.failed == "workers-hang" and all(map(same, found, expected))
+
+
+def test_workers_that_never_answer_are_given_up_sooner(monkeypatch):
+    import time
+
+    monkeypatch.setattr(pools, "PATIENCE_FIRST_S", 1.0)
+
+    class Stuck(Items):
+        def __getitem__(self, index):
+            if os.getpid() != PID:
+                time.sleep(600)
+            return self.x[index]
+
+    expected = epochs(made(Stuck()), count=1)
+    loader = made(Stuck())
+    source = pool(loader)
+    switching, begun = Switching(loader, {2: source}), time.monotonic()
+    found = epochs(loader, switching.switch, count=1, after=switching.after)
+    assert source.failed == "workers-hang" and all(map(same, found, expected))
+    assert time.monotonic() - begun < pools.PATIENCE_S
+
+
+def test_batches_are_fetched_here_while_workers_start():
+    data = Items()
+    expected = epochs(made(data))
+    loader = made(data)
+    # More than an epoch has.
+    for head in (1, 5, 28, 29, 64):
+        source = Pool(loader, Loader(0, 0, True, False), 2, 2, False, False, 0.0, head)
+        switching = Switching(loader, {3: source, 40: None, 50: source})
+        try:
+            found = epochs(loader, switching.switch, after=switching.after)
+        finally:
+            source.kill()
+        assert source.failed is None and len(found) == len(expected) and all(map(same, found, expected)), head
+
+
+def test_a_queue_becomes_longer_and_shorter():
+    data = Items()
+    expected = epochs(made(data))
+    loader = made(data)
+    source = pool(loader)
+    outstanding = []
+
+    def switch(number, iterator):
+        switching.switch(number, iterator)
+        if number in (10, 30):
+            factor = 4 if number == 10 else 2
+            source.iterator._prefetch_factor = max(source.iterator._prefetch_factor, factor)
+            source.depth = source.workers * factor
+        outstanding.append(source.iterator._send_idx - source.iterator._rcvd_idx)
+
+    switching = Switching(loader, {3: source})
+    try:
+        found = epochs(loader, switch, after=switching.after)
+    finally:
+        source.kill()
+    assert len(found) == len(expected) and all(map(same, found, expected))
+    assert max(outstanding[:9]) <= 4 and max(outstanding[10:25]) > 4 and max(outstanding[40:]) <= 4
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_larger_batches_have_every_sample_once_and_in_order(workers):
+    data = Items()
+
+    def samples(found):
+        return torch.cat([batch[1] for batch in found[::2]]).tolist()
+
+    # One epoch: the next is shuffled by a number that the steps of the first have drawn before.
+    expected = samples(epochs(made(data, workers), count=1))
+    loader = made(data, workers)
+    source, own = pool(loader), Own()
+    switching = Switching(loader, {})
+
+    def switch(number, iterator):
+        plan = {2: (2, source), 6: (1, source), 9: (1, None), 11: (2, source if workers else own), 13: (4, source if workers else own), 15: (1, None)}
+        if number in plan:
+            switching.control.merged, following = plan[number]
+            switching.control.use(following)
+
+    try:
+        found = epochs(loader, switch, count=1, after=switching.after)
+    finally:
+        source.kill()
+    sizes = {len(batch[1]) for batch in found[::2]}
+    assert source.failed is None and samples(found) == expected and {8, 16} <= sizes
 
 
 def test_errors_are_the_programs_own():

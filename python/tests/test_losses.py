@@ -2,9 +2,9 @@
 
 import random
 
-import pytest
+from conftest import need
 
-pytest.importorskip("torch")
+need("torch")
 
 from _flatout_apply.losses import hurt  # noqa: E402
 

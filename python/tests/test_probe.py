@@ -7,9 +7,9 @@ import types
 
 import pytest
 
-from conftest import KEEPS_FRAMES
+from conftest import KEEPS_FRAMES, need
 
-torch = pytest.importorskip("torch")
+torch = need("torch")
 
 from _flatout_probe import clock, guard, raw, weave  # noqa: E402
 from _flatout_probe.patches import garbage, sync  # noqa: E402

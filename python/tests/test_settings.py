@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from conftest import FLATOUT, environment, flatout
+from conftest import FLATOUT, environment, flatout, need
 
-torch = pytest.importorskip("torch")
+torch = need("torch")
 
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset, default_collate  # noqa: E402
 

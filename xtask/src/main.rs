@@ -1,5 +1,6 @@
 //! What a contributor runs: `cargo xtask test` and friends. A new task is a file here and one line in `TASKS`.
 
+mod docs;
 mod faults;
 mod fuzz;
 mod gpu;
@@ -24,6 +25,11 @@ struct Task {
 }
 
 const TASKS: &[Task] = &[
+    Task {
+        name: "docs",
+        about: "check the links of the documentation and build the site in target/docs/site: --check for the links only",
+        run: docs::run,
+    },
     Task {
         name: "faults",
         about: "diagnose the labelled faults: precision, recall, time to first finding",
@@ -51,12 +57,12 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "reference",
-        about: "write docs/reference anew from the program's own help and rules",
+        about: "write docs/reference and schemas from the program's own help, rules and types",
         run: reference::run,
     },
     Task {
         name: "test",
-        about: "set up, then formatting, clippy, Python tests, labelled faults, Rust tests",
+        about: "set up, then formatting, ruff, mypy, spelling, clippy, docs, Python tests, labelled faults, Rust tests",
         run: test::run,
     },
     Task {
@@ -66,7 +72,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "wheel",
-        about: "build the wheel, install it into a fresh environment and run it",
+        about: "build a manylinux wheel, install it where no cargo is, run the demo: --machine, --built, --without-demo",
         run: wheel::run,
     },
 ];

@@ -1,55 +1,97 @@
-//! Programs that tests hold flatout against, from Debian's packages. Where they cannot be installed, the tests that need them
-//! say so and skip.
+//! Programs that tests run against, from Debian's packages. A program that cannot be installed fails the test run, unless
+//! `FLATOUT_ALLOW_MISSING` names its tool (the names are those of the crate `flatout-testing`).
 
+use crate::Result;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Program and the package that brings it; a group is installed together or not at all.
-const WANTED: &[&[(&str, &str)]] = &[
-    &[("promtool", "prometheus"), ("tmux", "tmux")],
-    &[
-        ("slurmctld", "slurm-wlm"),
-        ("slurmdbd", "slurmdbd"),
-        ("mariadbd", "mariadb-server"),
-        ("munged", "munge"),
-    ],
+/// A tool of the tests: its programs and the packages that contain them.
+struct Tool {
+    name: &'static str,
+    /// Each entry is one program under any of its names, and the package to install when there is none.
+    programs: &'static [(&'static [&'static str], &'static str)],
+}
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        name: "chromium",
+        programs: &[(&["chromium", "chromium-browser", "google-chrome"], "chromium")],
+    },
+    Tool {
+        name: "gcc",
+        programs: &[(&["gcc"], "gcc")],
+    },
+    Tool {
+        name: "promtool",
+        programs: &[(&["promtool"], "prometheus")],
+    },
+    Tool {
+        name: "python",
+        programs: &[(&["python3"], "python3-venv")],
+    },
+    Tool {
+        name: "slurm",
+        programs: &[
+            (&["slurmctld"], "slurm-wlm"),
+            (&["slurmdbd"], "slurmdbd"),
+            (&["mariadbd"], "mariadb-server"),
+            (&["munged"], "munge"),
+        ],
+    },
 ];
 
-pub fn install_missing() {
-    let missing_of = |group: &[(&'static str, &'static str)]| -> Vec<&'static str> {
-        let missing = group.iter().filter(|(program, _)| !exists(program));
-        missing.map(|(_, package)| *package).collect()
-    };
-    let groups = WANTED.iter().map(|group| missing_of(group));
-    let groups: Vec<Vec<&str>> = groups.filter(|missing| !missing.is_empty()).collect();
-    if groups.is_empty() {
-        return;
-    }
-    let _quiet_services = NoServices::new();
-    let updated = apt(&["update", "-q"]);
-    for missing in groups {
-        eprintln!("installing {}", missing.join(", "));
-        let install = [
-            &["install", "-y", "-q", "--no-install-recommends"],
-            missing.as_slice(),
-        ]
-        .concat();
-        if !(updated && apt(&install)) {
-            eprintln!(
-                "could not install {}: the tests that need them will be skipped",
-                missing.join(", ")
-            );
-        }
+impl Tool {
+    fn missing_packages(&self) -> Vec<&'static str> {
+        let missing = |names: &[&str]| !names.iter().any(|name| exists(name));
+        let programs = self.programs.iter().filter(|(names, _)| missing(names));
+        programs.map(|(_, package)| *package).collect()
     }
 }
 
-fn apt(arguments: &[&str]) -> bool {
+/// Installs the tools that are missing and not in `allowed` (comma-separated names).
+pub fn install_missing(allowed: &str) -> Result {
+    let allowed = |tool: &Tool| allowed.split(',').any(|name| name.trim() == tool.name);
+    let wanted = TOOLS.iter().filter(|tool| !allowed(tool));
+    let wanted: Vec<&Tool> = wanted
+        .filter(|tool| !tool.missing_packages().is_empty())
+        .collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let _quiet_services = NoServices::new();
+    apt(&["update", "-q"]);
+    let mut failed = Vec::new();
+    for tool in wanted {
+        let packages = tool.missing_packages();
+        eprintln!("installing {}", packages.join(", "));
+        apt(&[
+            &["install", "-y", "-q", "--no-install-recommends"],
+            packages.as_slice(),
+        ]
+        .concat());
+        if !tool.missing_packages().is_empty() {
+            failed.push(tool.name);
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let names = failed.join(",");
+    Err(format!(
+        "could not install {names}: install them by hand, or set FLATOUT_ALLOW_MISSING={names} to skip the tests that need them"
+    ))
+}
+
+/// Whether it worked shows in the programs that exist afterwards; apt-get's own errors go to the terminal.
+fn apt(arguments: &[&str]) {
     let status = Command::new("apt-get")
         .args(arguments)
         .env("DEBIAN_FRONTEND", "noninteractive")
         .stdout(Stdio::null())
         .status();
-    status.is_ok_and(|status| status.success())
+    if let Err(error) = status {
+        eprintln!("apt-get: {error}");
+    }
 }
 
 /// Keeps packages from starting their daemons while they are installed: tests start their own.

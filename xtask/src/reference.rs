@@ -1,13 +1,21 @@
-//! `cargo xtask reference`: writes `docs/reference` anew from what the program says of itself.
+//! `cargo xtask reference`: writes `docs/reference` and `schemas` from the program's help, rules and types.
 
 use crate::{Result, cargo};
 
 pub fn run(_: &[String]) -> Result {
     let status = cargo()
-        .args(["test", "--package", "flatout", "--test", "reference"])
+        .args([
+            "test",
+            "--package",
+            "flatout",
+            "--test",
+            "reference",
+            "--test",
+            "schemas",
+        ])
         .env("FLATOUT_WRITE_REFERENCE", "1")
         .status()
-        .map_err(|error| format!("cargo does not start: {error}"))?;
+        .map_err(|error| format!("cargo could not be started: {error}"))?;
     if status.success() {
         Ok(())
     } else {

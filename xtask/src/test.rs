@@ -9,8 +9,9 @@ const LIVE_FAULTS: &str = "10";
 
 pub fn run(arguments: &[String]) -> Result {
     formatting()?;
-    packages::install_missing();
+    packages::install_missing(&std::env::var("FLATOUT_ALLOW_MISSING").unwrap_or_default())?;
     let python = venv::ensure()?;
+    python_checks(&python)?;
     must(cargo().args([
         "clippy",
         "--workspace",
@@ -20,6 +21,17 @@ pub fn run(arguments: &[String]) -> Result {
         "-D",
         "warnings",
     ]))?;
+    must(
+        cargo()
+            .args([
+                "doc",
+                "--workspace",
+                "--no-deps",
+                "--document-private-items",
+                "--quiet",
+            ])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )?;
     // Tests load the fake NVML as a library from the target folder and run the programs; both must be current.
     must(cargo().args(["build", "--workspace", "--quiet"]))?;
     python_tests(&python)?;
@@ -57,11 +69,30 @@ fn formatting() -> Result {
     }
 }
 
+/// Which files and rules: `[tool.ruff]`, `[tool.mypy]` and `[tool.codespell]` of pyproject.toml.
+fn python_checks(python: &std::path::Path) -> Result {
+    let check = |words: &[&str]| must(Command::new(python).current_dir(root()).arg("-m").args(words));
+    check(&["ruff", "check", "--quiet"])?;
+    check(&["mypy", "--no-error-summary"])?;
+    // Spelling, of everything that people write.
+    let written = [
+        "README.md",
+        "CONTRIBUTING.md",
+        "STYLE.md",
+        "CHANGELOG.md",
+        "SECURITY.md",
+        ".github",
+        "benches",
+        "crates",
+        "docs",
+        "examples",
+        "python",
+        "xtask",
+    ];
+    check(&[&["codespell_lib"], &written[..]].concat())
+}
+
 fn python_tests(python: &std::path::Path) -> Result {
-    let tests = root().join("python/tests");
-    if !tests.is_dir() {
-        return Ok(());
-    }
     must(
         Command::new(python)
             .current_dir(root())

@@ -9,7 +9,7 @@
 //! - [`ratio`]: faster, slower, noise
 //! - [`change`]: one figure of two runs
 //! - [`limit`]: `slower=3%`, `faster=25%`
-//! - [`throughput`]: the rate of a recorded run
+//! - [`mod@throughput`]: the rate of a recorded run
 
 pub mod change;
 pub mod estimate;

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// How much a finding matters. Ordered: the last is the worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// Good to know; nothing is lost.
@@ -18,7 +20,7 @@ pub enum Severity {
 }
 
 /// Whether mending it makes the run faster, or it only shows that something else is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     Cause,
@@ -27,7 +29,9 @@ pub enum Kind {
     Verdict,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
     Low,
@@ -36,7 +40,7 @@ pub enum Confidence {
 }
 
 /// One measured fact that a finding rests on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Evidence {
     /// What was measured: "time waiting for the batch".
     pub what: Message,
@@ -76,9 +80,14 @@ impl Evidence {
 }
 
 /// A place in the user's own source or configuration. Lines and columns count from 1.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Place {
     pub file: PathBuf,
+    /// The cell of a notebook, from 1; lines are then those of the cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<u32>,
     pub line: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
@@ -88,6 +97,7 @@ impl Place {
     pub fn new(file: impl Into<PathBuf>, line: u32) -> Self {
         Self {
             file: file.into(),
+            cell: None,
             line,
             column: None,
         }
@@ -96,7 +106,11 @@ impl Place {
 
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}", self.file.display(), self.line)?;
+        write!(f, "{}:", self.file.display())?;
+        if let Some(cell) = self.cell {
+            write!(f, "cell {cell}:")?;
+        }
+        write!(f, "{}", self.line)?;
         match self.column {
             Some(column) => write!(f, ":{column}"),
             None => Ok(()),
@@ -105,7 +119,7 @@ impl std::fmt::Display for Place {
 }
 
 /// Replace the bytes `start..end` of a file by `text`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Edit {
     pub file: PathBuf,
     pub start: usize,
@@ -114,7 +128,7 @@ pub struct Edit {
 }
 
 /// Something to do about a finding.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "how")]
 pub enum Fix {
     /// A setting under the name `flatout run --apply` and `flatout tune` know it by.
@@ -144,7 +158,7 @@ pub enum Fix {
 }
 
 /// The gain to expect, as a factor on throughput: `1.25` is a quarter more samples a second.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Gain {
     pub low: f64,
     pub high: f64,
@@ -170,14 +184,14 @@ impl Gain {
 }
 
 /// A line that `flatout lint` reports as well.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Linted {
     /// The id of the lint rule: `file-reopened-in-getitem`.
     pub rule: String,
     pub place: Place,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Finding {
     /// The id of the rule: `loader-without-workers`.
     pub rule: String,

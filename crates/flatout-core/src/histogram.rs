@@ -10,7 +10,7 @@ const PER_OCTAVE: f64 = 8.0;
 const LAST: u16 = 511;
 
 /// Counts of durations in nanoseconds, bucket `k` holding `2^(k/8) ≤ d < 2^((k+1)/8)`. In JSON: `{"168": 12, …}`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Histogram {
     #[serde(deserialize_with = "bounded")]

@@ -47,7 +47,7 @@ impl Language {
 }
 
 /// One sentence in both languages, its values filled in.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Message {
     pub en: String,
     pub zh: String,
@@ -76,11 +76,11 @@ impl Message {
 }
 
 /// `message!(en: "{workers} workers", zh: "{workers} 个 worker")`: a [`Message`], with the placeholders of
-/// [`format!`] in both languages.
+/// [`format!`] in both languages. English nouns agree with their number: write the plural, see [`plural`](crate::plural).
 #[macro_export]
 macro_rules! message {
     (en: $en:literal, zh: $zh:literal $(, $($arg:tt)*)?) => {
-        $crate::Message { en: format!($en $(, $($arg)*)?), zh: format!($zh $(, $($arg)*)?) }
+        $crate::Message { en: $crate::plural::counted(format!($en $(, $($arg)*)?)), zh: format!($zh $(, $($arg)*)?) }
     };
 }
 

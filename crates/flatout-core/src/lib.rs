@@ -10,6 +10,7 @@ pub mod language;
 pub mod leftover;
 pub mod memory;
 pub mod nvidia;
+pub mod plural;
 pub mod rule;
 pub mod secrets;
 pub mod shell;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Mean, spread and quantiles of a set of values.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Summary {
     pub count: usize,
     pub mean: f64,
@@ -36,7 +36,7 @@ impl Summary {
 }
 
 /// A value with the range that holds its true mean with 95% confidence.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Interval {
     pub mean: f64,
     pub low: f64,

@@ -305,7 +305,7 @@ impl Explain for DataError {
             }) => {
                 let category = in_flag(column, "category");
                 Some(message!(
-                    en: "mend the file, train with `--bad-rows skip` to leave such rows out, or read the column otherwise: `--column-type {category}` (or ignore)",
+                    en: "fix the file, train with `--bad-rows skip` to leave such rows out, or read the column otherwise: `--column-type {category}` (or ignore)",
                     zh: "请修正文件；或训练时用 `--bad-rows skip` 跳过这样的行；或换一种方式读取该列：`--column-type {category}`（或 ignore）"
                 ))
             }
@@ -317,7 +317,7 @@ impl Explain for DataError {
                 let new = shell::word(&path.with_extension("utf8.csv").display().to_string());
                 let path = shell::word(&path.display().to_string());
                 Some(message!(
-                    en: "write it anew in UTF-8; from GBK: `iconv -f GBK -t UTF-8 {path} > {new}`",
+                    en: "convert it to UTF-8; from GBK: `iconv -f GBK -t UTF-8 {path} > {new}`",
                     zh: "请转换为 UTF-8；若原为 GBK：`iconv -f GBK -t UTF-8 {path} > {new}`"
                 ))
             }
@@ -326,7 +326,7 @@ impl Explain for DataError {
                 zh: "没有标签的行无法用于学习；`--bad-rows skip` 可跳过这样的行"
             )),
             Self::PictureRow(_) => Some(message!(
-                en: "every row of this table needs its file and its labels: mend the row, or take it out",
+                en: "every row of this table needs its file and its labels: fix the row, or remove it",
                 zh: "该表的每一行都需要文件名和标签：请修正这一行，或将其删除"
             )),
             Self::NoLabels { .. } => Some(message!(
@@ -334,7 +334,7 @@ impl Explain for DataError {
                 zh: "标签是否在另一列？用 `--label 列名` 指定"
             )),
             Self::BadRow(_) => Some(message!(
-                en: "mend the file, or train with `--bad-rows skip` to leave such rows out",
+                en: "fix the file, or train with `--bad-rows skip` to leave such rows out",
                 zh: "请修正文件，或训练时用 `--bad-rows skip` 跳过这样的行"
             )),
             Self::NoWindows { .. } => Some(message!(

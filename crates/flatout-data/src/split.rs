@@ -52,7 +52,7 @@ impl SplitRule {
                     return Ok(());
                 }
                 Err(DataError::Setting(message!(
-                    en: "the shares of the split must lie in 0…1 and add up to at most 1, not {train} + {validation}",
+                    en: "the shares of the split must be between 0 and 1 and add up to at most 1, not {train} + {validation}",
                     zh: "划分比例须在 0 到 1 之间且总和不超过 1，当前为 {train} + {validation}"
                 )))
             }

@@ -126,11 +126,11 @@ fn a_class_with_one_picture_can_be_split_and_trained_on() {
     let counts = images.targets.counts(None);
     assert_eq!(counts, [("many".to_owned(), 9), ("one".to_owned(), 1)]);
     let said = single_pictures(&counts).unwrap();
-    assert!(said.en.contains("one picture only in: one;"), "{}", said.en);
+    assert!(said.en.contains("only one image in: one;"), "{}", said.en);
     assert!(single_pictures(&counts[..1]).is_none());
     let others: Vec<u32> = (0..9).collect();
     let said = never_learnt(&images.targets.counts(Some(&others))).unwrap();
-    assert!(said.en.ends_with("never learnt: one"), "{}", said.en);
+    assert!(said.en.ends_with("never learned: one"), "{}", said.en);
 }
 
 #[test]

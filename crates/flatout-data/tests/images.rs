@@ -75,7 +75,7 @@ fn captcha_targets_come_from_the_table() {
     let error = load_images(folder.path(), &ImageOptions::default()).unwrap_err();
     assert!(error.to_string().contains("line 8"), "{error}");
     let hint = flatout_core::Explain::hint(&error).unwrap().en;
-    assert!(hint.contains("mend the row"), "{hint}");
+    assert!(hint.contains("fix the row"), "{hint}");
 }
 
 #[test]
@@ -221,4 +221,28 @@ fn streaming_gives_the_same_pixels_as_loading() {
         );
     }
     assert!(time.fetch_ns > 0 && time.prepare_ns > 0);
+}
+
+#[test]
+fn channels_are_those_of_the_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let class = folder.path().join("cat");
+    std::fs::create_dir(&class).unwrap();
+    let shape = |channels| ImageShape {
+        height: 4,
+        width: 4,
+        channels,
+    };
+    let loaded = || load_images(folder.path(), &ImageOptions::default()).unwrap();
+    write_png(&class.join("grey.png"), &[90; 16], shape(1)).unwrap();
+    assert_eq!((loaded().channels, loaded().mixed_colors), (1, false));
+    write_png(&class.join("red.png"), &[200, 10, 10].repeat(16), shape(3)).unwrap();
+    let mixed = loaded();
+    assert_eq!((mixed.channels, mixed.mixed_colors), (3, true));
+    assert_eq!(mixed.pixels[..3], [90, 90, 90]);
+    let grey = ImageOptions {
+        channels: Some(1),
+        ..ImageOptions::default()
+    };
+    assert_eq!(load_images(folder.path(), &grey).unwrap().channels, 1);
 }

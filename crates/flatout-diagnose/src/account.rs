@@ -7,12 +7,14 @@
 //! - [`frame`]: one frame of a stack, and whose code it is
 //! - [`activity`]: what the host does in a sample
 //! - [`center`]: the lines that stand for a part of the account
+//! - [`collectives`]: waiting for other ranks, and transferring
 //! - [`device`]: the GPU's computing time by kind of kernel and by launching line
 //! - [`over_time`]: activities as the run goes on
 //! - [`workers`]: the same of the loader's workers
 
 pub mod activity;
 pub mod center;
+mod collectives;
 pub mod device;
 pub mod frame;
 pub mod over_time;
@@ -20,7 +22,10 @@ pub mod workers;
 
 use crate::analysis::Window;
 use crate::analysis::efficiency::Efficiency;
+use crate::analysis::pages::Pages;
+use crate::analysis::spans::Spans;
 use activity::Activity;
+use center::Iterations;
 use device::GpuKind;
 use flatout_core::Place;
 use flatout_telemetry::Phase;
@@ -35,12 +40,18 @@ const FEWEST_TRACED: u64 = 15;
 pub const FEWEST_SAMPLES: u64 = 40;
 
 /// The account of a run's steady part.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct Account {
+    /// Of several ranks, the one that it is of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
     pub wall_s: f64,
     pub steps: u64,
     /// Samples of the training thread it rests on.
     pub samples: u64,
+    /// Iterations of the program's own loop, where nothing counts steps and the samples show them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<Iterations>,
     /// By time, the largest first; `unexplained` last.
     pub rows: Vec<Row>,
     /// What the GPU computes, by kind of kernel, the largest first; empty where it was not traced.
@@ -55,7 +66,7 @@ pub struct Account {
 }
 
 /// A part of the wall time: one activity at one line of the user's code.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Row {
     pub activity: Activity,
     pub seconds: f64,
@@ -89,6 +100,18 @@ pub struct Span {
 }
 
 impl Span {
+    /// A stack without a time.
+    pub fn of_frames(frames: Vec<Frame>) -> Self {
+        Self {
+            activity: Activity::Unexplained,
+            phase: None,
+            gpu: None,
+            gil: false,
+            seconds: 0.0,
+            frames,
+        }
+    }
+
     /// The user's own frames, outermost first.
     pub fn own(&self) -> impl DoubleEndedIterator<Item = &Frame> {
         self.frames.iter().filter(|frame| frame.is_users())
@@ -123,18 +146,26 @@ impl Account {
         let mut spans = weighed(&samples, window);
         agree_with_traces(data, &mut spans);
         device::credit_launches(data, &mut spans);
+        collectives::split(data, window.range(), &mut spans);
         deduct_descheduled(data, window, &mut spans);
+        deduct_collections(data, window, &mut spans);
+        deduct_faults(data, window, &mut spans);
         let wall_s = window.wall_s();
         let mut account = Self {
+            rank: None,
             wall_s,
             steps: window.steps,
             samples: count,
+            iterations: None,
             rows: Vec::new(),
             gpu_kinds: device::kinds(data),
             efficiency: None,
             spans,
         };
         account.rows = account.sum_up(data);
+        if account.steps == 0 {
+            account.iterations = Iterations::of(&account, data);
+        }
         Some(account)
     }
 
@@ -366,25 +397,66 @@ fn deduct_descheduled(data: &RunData, window: &Window, spans: &mut Vec<Span>) {
     let (waited, of) = ticks
         .filter_map(|tick| tick.descheduled_ms)
         .fold((0.0, 0.0), |sum, tick| (sum.0 + tick.0, sum.1 + tick.1));
+    if of > 0.0 {
+        let all: f64 = spans.iter().map(|span| span.seconds).sum();
+        deduct(spans, Activity::Descheduled, waited / of * all, |span| {
+            span.activity.runs()
+        });
+    }
+}
+
+/// The collector runs wherever Python allocates: the line it interrupts is not its cause. Collections that the program asks for stay
+/// at their line.
+fn deduct_collections(data: &RunData, window: &Window, spans: &mut Vec<Span>) {
+    let collected_s = Spans::new(data, window.range()).collection.seconds;
+    let asked = |span: &&Span| {
+        let text = span.line().and_then(|line| source(data, &line.place()));
+        text.is_some_and(|text| text.contains("gc.collect"))
+    };
+    let asked_s: f64 = spans.iter().filter(asked).map(|span| span.seconds).sum();
+    deduct(
+        spans,
+        Activity::CollectingGarbage,
+        collected_s - asked_s,
+        |span| span.activity.runs() && span.gil,
+    );
+}
+
+/// Memory that is taken page by page costs CPU time in whatever touches it first.
+fn deduct_faults(data: &RunData, window: &Window, spans: &mut Vec<Span>) {
+    let Some(pages) = Pages::new(data, window.range()) else {
+        return;
+    };
+    let runs = |span: &Span| span.activity.runs();
     let running: f64 = spans
         .iter()
-        .filter(|span| span.activity.runs())
+        .filter(|span| runs(span))
         .map(|span| span.seconds)
         .sum();
-    if of <= 0.0 || running <= 0.0 {
-        return;
-    }
+    deduct(spans, Activity::FaultingPages, pages.share() * running, runs);
+}
+
+/// Less than this share of the account is not told apart.
+const LEAST_DEDUCTED: f64 = 0.005;
+
+/// Takes seconds from some spans, from each its part, and gives them a row of their own.
+fn deduct(spans: &mut Vec<Span>, activity: Activity, seconds: f64, from: impl Fn(&Span) -> bool) {
     let all: f64 = spans.iter().map(|span| span.seconds).sum();
-    let seconds = (waited / of * all).min(running * 0.9);
-    if seconds < all * 0.005 {
+    let there: f64 = spans
+        .iter()
+        .filter(|span| from(span))
+        .map(|span| span.seconds)
+        .sum();
+    let seconds = seconds.min(there * 0.9);
+    if there <= 0.0 || seconds.is_nan() || seconds < all * LEAST_DEDUCTED {
         return;
     }
-    let kept = 1.0 - seconds / running;
-    for span in spans.iter_mut().filter(|span| span.activity.runs()) {
+    let kept = 1.0 - seconds / there;
+    for span in spans.iter_mut().filter(|span| from(span)) {
         span.seconds *= kept;
     }
     spans.push(Span {
-        activity: Activity::Descheduled,
+        activity,
         phase: None,
         gpu: None,
         gil: false,

@@ -8,7 +8,8 @@ use flatout_telemetry::Phase;
 /// Workers that would keep up with the steps, at most what the usable CPUs carry beside the training process.
 /// `None` when the usable CPUs are unknown or leave no room for a worker.
 pub fn workers(analysis: &Analysis, loader: &Loader) -> Option<u64> {
-    let usable = analysis.usable_cpus()? as u64;
+    // Ranks on one machine share its CPUs.
+    let usable = analysis.usable_cpus()? as u64 / analysis.local_ranks();
     if usable < 2 || on_the_device(analysis) {
         return None;
     }

@@ -2,6 +2,7 @@
 //!
 //! - [`window`]: the steady part of the run and its totals per phase
 //! - [`time`]: where every second of the whole run went
+//! - [`collectives`]: what the ranks wait for each other, by source line
 //! - [`copies`]: copies to the device that wait for it
 //! - [`efficiency`]: the model's arithmetic compared with the GPU's peak
 //! - [`facts`]: settings in force, by key and scope
@@ -15,6 +16,7 @@
 //! - [`compiles`]: what `torch.compile` did
 //! - [`spans`]: evaluations, checkpoints, garbage collections
 
+pub mod collectives;
 pub mod compiles;
 mod copies;
 pub mod efficiency;
@@ -34,6 +36,8 @@ pub mod workers;
 use crate::account::{Account, gpu_idle_share};
 use crate::candidate::WARNING_SHARE;
 use crate::lines::Lines;
+use crate::ranks::Ranks;
+use collectives::Collectives;
 use facts::Facts;
 use flatout_core::{Evidence, Message, Place, message};
 use flatout_telemetry::record::RunData;
@@ -71,6 +75,10 @@ pub struct Analysis<'a> {
     /// `None` where the GPU was not traced.
     pub kernels: Option<Kernels>,
     pub spans: Spans,
+    /// `None` without several ranks.
+    pub collectives: Option<Collectives>,
+    /// The ranks side by side; `None` where this record knows of one only.
+    pub ranks: Option<Ranks>,
 }
 
 /// What the steps compute on.
@@ -138,6 +146,8 @@ impl<'a> Analysis<'a> {
             gpus: gpus::digest(data, range),
             kernels: Kernels::of(data),
             spans: Spans::new(data, range),
+            collectives: Collectives::new(data, range),
+            ranks: None,
             facts,
             window,
         };
@@ -248,6 +258,13 @@ impl<'a> Analysis<'a> {
     /// Whether another worker would find a CPU: half of one on a small machine, a tenth of a large one.
     pub fn room_for_workers(&self) -> Option<bool> {
         Some(self.free_cpus()? >= (self.usable_cpus()? as f64 * 0.1).max(0.5))
+    }
+
+    /// Ranks that this record has, on one machine.
+    pub fn local_ranks(&self) -> u64 {
+        self.ranks
+            .as_ref()
+            .map_or(1, |ranks| ranks.rows.len().max(1) as u64)
     }
 
     /// CPUs the program may use, from the record.

@@ -14,6 +14,8 @@ pub enum Stretch {
     /// The device computes, more slowly than it could. Not idle: several causes may share it.
     Device,
     Sync,
+    /// In collectives: waiting for other ranks and transferring.
+    Communication,
     Eval,
     Checkpoint,
     /// The program's own Python code between steps.
@@ -31,6 +33,8 @@ pub enum Reach {
     Specific,
     /// Measured span by span: "… because workers were started anew, which took 4.1 s".
     Measured,
+    /// Compared with other ranks, which do the same without these seconds.
+    Compared,
 }
 
 /// "These seconds of that stretch are my doing, and so many of them go when I am mended."
@@ -48,6 +52,8 @@ pub struct Claim {
     pub reach: Reach,
     /// Whether the finding is worth its line without the seconds.
     pub stands_alone: bool,
+    /// The seconds are those of one line that can go: measured fixes tell what that gains.
+    pub is_line: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -108,7 +114,17 @@ impl Candidate {
             beyond_s: 0.0,
             reach,
             stands_alone: false,
+            is_line: false,
         });
+        self
+    }
+
+    /// Its seconds are those of one line.
+    #[must_use]
+    pub fn of_line(mut self) -> Self {
+        if let Some(claim) = &mut self.claim {
+            claim.is_line = true;
+        }
         self
     }
 
@@ -147,6 +163,15 @@ impl Candidate {
             claim.stretches.push(stretch);
         }
         self
+    }
+
+    /// The same, where there is any.
+    #[must_use]
+    pub fn evidence_if(self, evidence: Option<Evidence>) -> Self {
+        match evidence {
+            Some(evidence) => self.evidence(evidence),
+            None => self,
+        }
     }
 
     #[must_use]

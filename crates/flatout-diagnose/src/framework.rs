@@ -4,66 +4,80 @@ use crate::account::frame::Frame;
 use crate::analysis::Analysis;
 use crate::analysis::stacks::is_library;
 use flatout_core::{Finding, Fix, Message, Place, message};
+use flatout_vocabulary::Framework;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framework {
-    Transformers,
-    Lightning,
-}
-
-/// The loop is a framework's from this share of the samples on.
-const SHARE: f64 = 0.5;
-
-impl Framework {
-    /// The framework whose loop most of the training thread's samples are in.
-    pub fn of(analysis: &Analysis) -> Option<Self> {
-        let account = analysis.account.as_ref()?;
-        let all: f64 = account.spans.iter().map(|span| span.seconds).sum();
-        let owned = |marks: &[&str]| {
-            let inside = |frame: &Frame| marks.iter().any(|mark| frame.file.contains(mark));
-            let spans = account.spans.iter().filter(|span| span.frames.iter().any(inside));
-            spans.map(|span| span.seconds).sum::<f64>() >= all * SHARE
-        };
-        if all <= 0.0 {
-            None
-        } else if owned(&["transformers/trainer.py"]) {
-            Some(Self::Transformers)
-        } else if owned(&["lightning/pytorch/", "pytorch_lightning/"]) {
-            Some(Self::Lightning)
-        } else {
-            None
-        }
-    }
-
+/// A framework, and what of the samples shows that a program uses it.
+struct Sign {
+    framework: Framework,
+    /// Parts of the paths of its files.
+    files: &'static [&'static str],
+    /// The share of the samples inside of them. A framework that owns the loop is in most of them; one that wraps the optimizer or
+    /// makes the loader only in those of its parts.
+    share: f64,
     /// What the user constructs to set it up.
-    fn construction(self) -> &'static [&'static str] {
-        match self {
-            Self::Transformers => &["TrainingArguments("],
-            Self::Lightning => &["Trainer("],
-        }
-    }
+    construction: &'static [&'static str],
+}
 
-    /// The argument that a setting of ours is called.
-    fn argument(self, setting: &str, to: &str) -> Option<String> {
-        let setting = flatout_vocabulary::find(setting)?;
-        let argument = match self {
-            Self::Transformers => setting.transformers?,
-            Self::Lightning => setting.lightning?,
-        };
-        Some(argument.replace("{}", to))
-    }
+/// Those that own the loop first: the others may be inside of them.
+const SIGNS: [Sign; 5] = [
+    Sign {
+        framework: Framework::Transformers,
+        files: &["transformers/trainer.py"],
+        share: 0.5,
+        construction: &["TrainingArguments("],
+    },
+    Sign {
+        framework: Framework::Lightning,
+        files: &["lightning/pytorch/", "pytorch_lightning/"],
+        share: 0.5,
+        construction: &["Trainer("],
+    },
+    Sign {
+        framework: Framework::DeepSpeed,
+        files: &["deepspeed/runtime/"],
+        share: 0.2,
+        construction: &["deepspeed.initialize("],
+    },
+    Sign {
+        framework: Framework::Accelerate,
+        files: &["site-packages/accelerate/"],
+        share: 0.1,
+        construction: &["Accelerator("],
+    },
+    Sign {
+        framework: Framework::Timm,
+        files: &["timm/data/loader.py"],
+        share: 0.05,
+        construction: &["create_loader("],
+    },
+];
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::Transformers => "TrainingArguments",
-            Self::Lightning => "Trainer",
-        }
+/// The framework that the training thread's samples show.
+fn sign(analysis: &Analysis) -> Option<&'static Sign> {
+    let account = analysis.account.as_ref()?;
+    let all: f64 = account.spans.iter().map(|span| span.seconds).sum();
+    let share = |files: &[&str]| {
+        let inside = |frame: &Frame| files.iter().any(|part| frame.file.contains(part));
+        let spans = account.spans.iter().filter(|span| span.frames.iter().any(inside));
+        spans.map(|span| span.seconds).sum::<f64>() / all
+    };
+    SIGNS
+        .iter()
+        .find(|sign| all > 0.0 && share(sign.files) >= sign.share)
+}
+
+/// Puts findings into the words of the framework that the program uses.
+pub fn translate(analysis: &Analysis, findings: &mut [Finding]) {
+    if let Some(sign) = sign(analysis) {
+        findings
+            .iter_mut()
+            .for_each(|finding| reword(analysis, sign, finding));
     }
 }
 
-/// Puts a finding into the framework's words: no line inside the framework, and the argument beside our setting.
-pub fn translate(analysis: &Analysis, framework: Framework, finding: &mut Finding) {
-    let construction = analysis.mention(framework.construction());
+/// No line inside the framework, and its argument next to our setting.
+fn reword(analysis: &Analysis, sign: &Sign, finding: &mut Finding) {
+    let construction = analysis.mention(sign.construction);
     let inside = |place: &Place| is_library(&place.file.to_string_lossy());
     if finding.places.iter().any(inside) {
         finding.places.retain(|place| !inside(place));
@@ -80,20 +94,42 @@ pub fn translate(analysis: &Analysis, framework: Framework, finding: &mut Findin
         .fixes
         .iter()
         .filter_map(|fix| match fix {
-            Fix::Setting { setting, to, .. } => framework.argument(setting, to),
+            Fix::Setting { setting, to, .. } => {
+                flatout_vocabulary::find(setting)?.in_framework(sign.framework, to)
+            }
             _ => None,
         })
         .collect();
+    // The line of the argument itself where the construction has it, else the construction.
+    let written_at = arguments
+        .iter()
+        .filter_map(|argument| argument.split_once('='))
+        .find_map(|(name, _)| analysis.mention(&[&format!("{name}=")]))
+        .or_else(|| construction.clone());
+    if !arguments.is_empty() && finding.places.is_empty() {
+        finding.places.extend(written_at);
+    }
     if !arguments.is_empty() {
         finding.fixes.push(Fix::Code {
             place: construction,
-            say: written(framework, &arguments.join(", ")),
+            say: written(sign.framework, &arguments.join(", ")),
         });
     }
 }
 
 fn written(framework: Framework, arguments: &str) -> Message {
-    let name = framework.name();
+    let name = match framework {
+        Framework::Transformers => "TrainingArguments",
+        Framework::Lightning => "Trainer",
+        Framework::Accelerate => "Accelerator",
+        Framework::Timm => "create_loader",
+        Framework::DeepSpeed => {
+            return message!(
+                en: "in the DeepSpeed configuration: {arguments}",
+                zh: "在 DeepSpeed 配置中写：{arguments}"
+            );
+        }
+    };
     message!(en: "{name}(…, {arguments})", zh: "{name}(…, {arguments})")
 }
 
@@ -119,8 +155,7 @@ mod tests {
             ..SourceLine::default()
         });
         let analysis = Analysis::new(&data);
-        let framework = Framework::of(&analysis).unwrap();
-        assert_eq!(framework, Framework::Transformers);
+        assert_eq!(sign(&analysis).unwrap().framework, Framework::Transformers);
         let mut finding = Finding::new("x", Severity::Warning, Message::default());
         finding.places.push(Place::new(inside, 99));
         finding.fixes.push(Fix::Setting {
@@ -129,7 +164,7 @@ mod tests {
             to: "4".into(),
             say: Message::default(),
         });
-        translate(&analysis, framework, &mut finding);
+        translate(&analysis, std::slice::from_mut(&mut finding));
         assert_eq!(finding.places, [Place::new("t.py", 40)]);
         let Fix::Code { place, say } = &finding.fixes[1] else {
             panic!("{:?}", finding.fixes)
@@ -143,6 +178,38 @@ mod tests {
         let data = Build::steady(20)
             .stack_of(&["<module> (t.py:50)"], 100, Some(Phase::Compute), false)
             .done();
-        assert!(Framework::of(&Analysis::new(&data)).is_none());
+        assert!(sign(&Analysis::new(&data)).is_none());
+    }
+
+    /// The fix for mixed precision in a program with half of its samples in this file.
+    fn precision_in(file: &str) -> String {
+        let frame = format!("f (/v/lib/python3.11/site-packages/{file}:9)");
+        let data = Build::steady(20)
+            .stack_of(&["<module> (t.py:50)", &frame], 50, Some(Phase::Compute), false)
+            .stack_of(&["<module> (t.py:51)"], 50, Some(Phase::Compute), false)
+            .done();
+        let mut finding = Finding::new("x", Severity::Warning, Message::default());
+        finding.fixes.push(Fix::Setting {
+            setting: "amp".into(),
+            from: None,
+            to: "bf16".into(),
+            say: Message::default(),
+        });
+        translate(&Analysis::new(&data), std::slice::from_mut(&mut finding));
+        match finding.fixes.get(1) {
+            Some(Fix::Code { say, .. }) => say.en.clone(),
+            _ => String::new(),
+        }
+    }
+
+    #[test]
+    fn frameworks_that_wrap_a_part_of_the_loop_are_recognized() {
+        assert_eq!(
+            precision_in("accelerate/accelerator.py"),
+            "Accelerator(…, mixed_precision=\"bf16\")"
+        );
+        assert!(precision_in("deepspeed/runtime/engine.py").contains("\"bf16\": {\"enabled\": true}"));
+        assert_eq!(precision_in("timm/data/loader.py"), "");
+        assert_eq!(precision_in("torch/nn/linear.py"), "");
     }
 }

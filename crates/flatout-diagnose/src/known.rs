@@ -1,7 +1,7 @@
 //! Costs that a line is recognized by: from what it calls, what it is blocked in and what its source says. A rule of
 //! `rules/lines` is one of them; what none recognizes stays a line with its share.
 //!
-//! - [`costs`]: every costly line of the account, with the seconds that go when it is gone
+//! - [`mod@costs`]: every costly line of the account, with the seconds that go when it is gone
 //! - [`recognize`]: what a line does
 //! - [`wording`]: its title, its detail and its fix
 
@@ -147,19 +147,36 @@ fn build(analysis: &Analysis, cost: &Cost, id: &str) -> Option<Candidate> {
                 .against(limit * 100.0),
             ),
         )
-        .evidence(analysis.in_window(Evidence::new(
-            message!(en: "time per step", zh: "每步时间"),
-            cost.seconds * 1e3 / window.steps.max(1) as f64,
-            "ms",
-        )))
+        .evidence_if(per_round(analysis, cost))
         .claims(stretch, reach(analysis, cost), certain, cost.goes_s)
         .explains(cost.seconds.max(cost.goes_s))
         .up_to(cost.most_s)
-        .or_in(other);
+        .of_line();
+    // A batch that the training process makes is made while the steps wait for it.
+    if cost.part == Part::Step || cost.in_worker {
+        candidate = candidate.or_in(other);
+    }
     for place in cost.center.places() {
         candidate = candidate.place(Some(&place));
     }
     Some(candidate.code(Some(&line), fix(cost)))
+}
+
+/// What the line costs per step, or per iteration of a loop without steps.
+fn per_round(analysis: &Analysis, cost: &Cost) -> Option<Evidence> {
+    let window = analysis.window.as_ref()?;
+    let (name, ms) = match (window.steps, &analysis.account.as_ref()?.iterations) {
+        (0, None) => return None,
+        (0, Some(iterations)) => (
+            message!(en: "time per iteration, about", zh: "每次迭代的时间，约"),
+            cost.seconds / window.wall_s() * iterations.ms,
+        ),
+        (steps, _) => (
+            message!(en: "time per step", zh: "每步时间"),
+            cost.seconds * 1e3 / steps as f64,
+        ),
+    };
+    Some(analysis.in_window(Evidence::new(name, ms, "ms")))
 }
 
 /// What is redundant by nature comes before "more workers"; what is needed can also be hidden by them, where there is room.
@@ -183,6 +200,8 @@ fn reach(analysis: &Analysis, cost: &Cost) -> Reach {
         {
             Reach::Specific
         }
+        // Without room for workers only the line itself can become cheaper.
+        (Part::Batch, Known::HostWork) if !cost.in_worker && !hidden_by_workers() => Reach::Measured,
         (_, Known::HostWork | Known::CostlyOperator) => Reach::Likely,
         (_, Known::HiddenSync) => Reach::Specific,
         (Part::Batch, Known::PythonLoopPerSample | Known::ImageDecodedLarge) if hidden_by_workers() => {

@@ -6,10 +6,13 @@
 //! - [`framework`]: findings in the words of the framework that owns the loop.
 //! - [`known`]: costs that a line is recognized by.
 //! - [`lines`]: the costly lines of the account, by where they are.
+//! - [`ranks`]: the ranks of one run side by side; which one holds the others up, and by what.
 //! - [`rules`]: one file per rule, `rules/<domain>/<pattern>.rs`; each looks at the analysis and may return a candidate.
 //! - [`candidate`], [`rank`]: a finding with the stretch of time it claims; the arbiter that leaves one cause a stretch.
+//! - [`promise`]: what removing a line gains.
 //! - [`pointing`]: the user's line behind a stretch of time, out of the stacks.
 //! - [`seen`]: what can be said of a program without a probe in it.
+//! - [`stall`]: which rank the others wait for in a program that makes no progress.
 //! - [`advice`]: values to suggest, computed from what the machine has.
 
 pub mod account;
@@ -20,9 +23,12 @@ pub mod framework;
 pub mod known;
 pub mod lines;
 pub mod pointing;
+pub mod promise;
 pub mod rank;
+pub mod ranks;
 pub mod rules;
 pub mod seen;
+pub mod stall;
 #[cfg(test)]
 mod testing;
 pub mod verdict;
@@ -39,7 +45,7 @@ use serde::Serialize;
 pub const SCHEMA: u32 = 1;
 
 /// What a run's record says about it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Diagnosis {
     pub schema: u32,
     /// Causes by gain, then symptoms, then verdicts. Never empty.
@@ -52,6 +58,9 @@ pub struct Diagnosis {
     /// Where the time of the loader's workers went.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<account::workers::WorkerAccount>,
+    /// The ranks side by side. Findings and account are of its `shown` rank.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<ranks::Ranks>,
     /// The part of the run that findings rest on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowSummary>,
@@ -63,7 +72,7 @@ pub struct Diagnosis {
     pub profile: Option<Profile>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct WindowSummary {
     pub start_s: f64,
     pub end_s: f64,
@@ -82,8 +91,15 @@ pub fn diagnose(data: &RunData) -> Diagnosis {
     conclude(&Analysis::new(data))
 }
 
-/// The same, of what was made of the record already.
+/// The same, of what was made of the record already. Of several ranks, the findings are those of the one that the others wait for.
 pub fn conclude(analysis: &Analysis) -> Diagnosis {
+    match ranks::Ranks::of(analysis) {
+        Some(ranks) => ranks::conclude(analysis, ranks),
+        None => conclude_one(analysis),
+    }
+}
+
+fn conclude_one(analysis: &Analysis) -> Diagnosis {
     let data = analysis.data;
     let found = RULES.iter().filter_map(|rule| (rule.check)(analysis));
     // The costliest of these lines is the rule's own; the others are findings as well.
@@ -94,14 +110,12 @@ pub fn conclude(analysis: &Analysis) -> Diagnosis {
         .collect();
     let mut findings = rank::rank(analysis, candidates);
     rules::launch::gpu_idle::give_way(&mut findings);
+    rules::parallel::slow_rank::adopt(analysis, &mut findings);
     for finding in findings.iter_mut().filter(|finding| finding.kind == Kind::Cause) {
         let trial = advice::trial(&finding.fixes, &data.info.command, &data.info.apply);
         finding.fixes.extend(trial);
     }
-    if let Some(framework) = framework::Framework::of(analysis) {
-        let each = findings.iter_mut();
-        each.for_each(|finding| framework::translate(analysis, framework, finding));
-    }
+    framework::translate(analysis, &mut findings);
     findings.extend(rules::health::verdicts(analysis, &findings));
     Diagnosis {
         schema: SCHEMA,
@@ -118,12 +132,14 @@ pub fn conclude(analysis: &Analysis) -> Diagnosis {
         time: analysis.time.clone(),
         account: analysis.account.clone().map(|account| account::Account {
             efficiency: analysis::efficiency::Efficiency::of(analysis),
+            rank: analysis.ranks.as_ref().map(|ranks| ranks.shown),
             ..account
         }),
         workers: analysis
             .window
             .as_ref()
             .and_then(|window| account::workers::WorkerAccount::new(data, window.range())),
+        ranks: analysis.ranks.clone(),
         monitor: analysis
             .is_from_outside()
             .then(|| verdict::Verdict::of(&data.info, &data.samples)),

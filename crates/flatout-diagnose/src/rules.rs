@@ -41,6 +41,7 @@ rules! {
         input_cpus_exhausted,
         storage_bound_input,
         slow_collate,
+        rows_fetched_one_by_one,
         workers_respawned_each_epoch,
         workers_collecting_garbage,
         loader_rebuilt,
@@ -138,6 +139,11 @@ rules! {
         host_swapping,
     }
     parallel {
+        slow_rank,
+        unequal_shards,
+        stalled,
+        exposed_communication,
+        synchronized_accumulation,
         gpu_unused,
         gpus_unbalanced,
         data_parallel,

@@ -11,7 +11,7 @@ use serde::Serialize;
 const MOST_LINES: usize = 8;
 const LEAST_SHARE: f64 = 0.02;
 
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct Seen {
     pub schema: u32,
     pub seconds: f64,
@@ -31,7 +31,7 @@ pub struct Seen {
     pub usable_cpus: Option<usize>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct SeenLine {
     pub place: Place,
     pub function: String,

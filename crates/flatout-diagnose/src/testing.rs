@@ -5,7 +5,7 @@ use crate::candidate::Candidate;
 use flatout_core::cpus::UsableCpus;
 use flatout_core::histogram::Histogram;
 use flatout_core::{Finding, Kind, Place};
-use flatout_telemetry::record::{Blocked, Copy, GpuWindow, KernelKind, KindTime, LaunchStack};
+use flatout_telemetry::record::{Blocked, Copy, GpuWindow, KernelKind, KindTime, LaunchStack, SyncStack};
 use flatout_telemetry::record::{ExitInfo, GpuInfo, HostInfo, PageInfo, RunData};
 use flatout_telemetry::record::{NamedTime, SourceLine, SourceLoop, StackCount};
 use flatout_telemetry::{
@@ -122,6 +122,29 @@ impl Build {
             garbage_ms: None,
             batches,
         })
+    }
+
+    /// Milliseconds per second in collectives: until the last rank came, after that, and how late this one was.
+    pub fn collective(self, wait_ms: f64, transfer_ms: f64, late_ms: f64) -> Self {
+        self.each_second(move || EventKind::Collective {
+            op: "ddp-gradients".into(),
+            place: Some(Place::new("train.py", 80)),
+            count: 100,
+            aligned: 100,
+            ms: wait_ms + transfer_ms,
+            wait_ms: Some(wait_ms),
+            transfer_ms: Some(transfer_ms),
+            last: u64::from(late_ms > 0.0) * 100,
+            late_ms,
+            ranks: 2,
+            world: 2,
+        })
+    }
+
+    /// Another rank of the same run.
+    pub fn rank(mut self, rank: u32, data: RunData) -> Self {
+        self.data.ranks.push((rank, data));
+        self
     }
 
     pub fn each_second(mut self, kind: impl Fn() -> EventKind) -> Self {
@@ -248,6 +271,18 @@ impl Build {
                     ..KindTime::none(kind)
                 }],
                 copies: Vec::new(),
+            });
+        }
+        self
+    }
+
+    /// Waits for a stream in the last window, 10 µs each, and the stack that waited.
+    pub fn waits(mut self, frames: &[&str], count: u64) -> Self {
+        if let Some(window) = self.data.windows.last_mut() {
+            window.sync_stacks.push(SyncStack {
+                frames: frames.iter().map(|frame| (*frame).to_owned()).collect(),
+                count,
+                ms: count as f64 * 0.01,
             });
         }
         self

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 pub const SCHEMA: u32 = 1;
 
 /// Ratios are 0 to 1, as in the record.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Verdict {
     pub schema: u32,
     /// From the first sample to the last, with the time that each stands for.
@@ -39,7 +39,7 @@ pub struct Verdict {
     pub host: HostVerdict,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GpuVerdict {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -70,7 +70,7 @@ pub struct GpuVerdict {
     pub notes: Vec<Note>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Utilisation {
     #[serde(flatten)]
     pub spread: Spread,
@@ -81,7 +81,7 @@ pub struct Utilisation {
     pub dips: Dips,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Power {
     pub mean_w: f64,
     pub max_w: f64,
@@ -92,14 +92,14 @@ pub struct Power {
     pub of_limit: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Memory {
     pub peak_bytes: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Temperature {
     pub mean_c: f64,
     pub max_c: f64,
@@ -108,14 +108,14 @@ pub struct Temperature {
     pub slowdown_c: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Energy {
     pub joules: f64,
     /// By the GPU's own counter; else summed up from power readings.
     pub counted: bool,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HostVerdict {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Spread>,

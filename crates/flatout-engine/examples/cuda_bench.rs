@@ -1,6 +1,6 @@
 //! Steps a second on a card, for the works of benches/peers/torch_best.py: the data on the card, indices drawn by the host.
 //!
-//! `cuda_bench [lstm|mlp|cnn|all|recurrent] [bf16|f16|tf32|f32|all] [seconds] [profile] [streamed]`
+//! `cuda_bench [lstm|tcn|transformer|mlp|cnn|resnet|heatmap|all|recurrent] [bf16|f16|tf32|f32|all] [seconds] [profile] [streamed]`
 //!
 //! `recurrent`: LSTM and GRU of other widths, each way of the recurrence by itself.
 
@@ -8,11 +8,14 @@
 
 use flatout_engine::cuda::{CudaSession, Precision, Way, force_recurrence};
 use flatout_engine::{
-    Activation, DataType, EngineError, Model, Optimizer, Plan, Recurrent, SequenceOutput, Session, Table,
-    Window,
+    Activation, Causal, DataType, EngineError, Model, Optimizer, Plan, Recurrent, SequenceOutput, Session,
+    Table, Tensor, Window,
 };
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Steps of a window.
+const STEPS: usize = 60;
 
 /// 500 stocks of 1,500 days, 20 features; 3 layers; an embedding of 5,000 entries.
 fn recurrent(kind: &str, hidden: usize, batch: usize) -> Result<Plan, EngineError> {
@@ -34,6 +37,167 @@ fn recurrent(kind: &str, hidden: usize, batch: usize) -> Result<Plan, EngineErro
         _ => model.lstm("lstm", window, Some(entity), stack)?,
     };
     let prediction = model.linear("head", state, 1, Activation::None)?;
+    let loss = model.mse(prediction, target)?;
+    model.compile(loss, Optimizer::default())
+}
+
+/// The stocks' windows with an entity's embedding at every step, and the labels to learn from them.
+fn joined_windows(model: &mut Model) -> Result<(Tensor, Tensor), EngineError> {
+    let prices = model.table("rows", DataType::Real, &[20])?;
+    let labels = model.table("labels", DataType::Real, &[1])?;
+    let (start, stock) = (model.index_input("start")?, model.index_input("stock")?);
+    let window = model.gather_windows(prices, start, STEPS)?;
+    let target = model.gather_rows(labels, start)?;
+    let entity = model.embedding("embedding", stock, 5000, 64)?;
+    let entity = model.repeat_steps(entity, STEPS)?;
+    Ok((model.concat(&[window, entity])?, target))
+}
+
+/// `flatout train --model-type tcn`: blocks of two causal convolutions of three taps, the dilation doubling from block to block. Only the
+/// steps that reach the last one are computed.
+fn tcn(blocks: usize, hidden: usize, batch: usize) -> Result<Plan, EngineError> {
+    let mut model = Model::new(batch);
+    let (mut values, target) = joined_windows(&mut model)?;
+    let (taps, mut wanted, mut needed) = (3, 1, Vec::new());
+    for block in (0..blocks).rev() {
+        let there = STEPS.div_ceil(1 << block);
+        let first = (2 * (wanted - 1) + taps).min(there);
+        needed.push((first, wanted));
+        wanted = (first + taps - 1).min(there);
+    }
+    for (block, (first, second)) in needed.into_iter().rev().enumerate() {
+        let causal = |taps, stride, outputs| Causal {
+            taps,
+            dilation: 1,
+            stride,
+            outputs,
+        };
+        let branch = model.conv1d(
+            &format!("{block}.conv1"),
+            values,
+            hidden,
+            causal(taps, 1, first),
+            Activation::Relu,
+        )?;
+        let branch = model.conv1d(
+            &format!("{block}.conv2"),
+            branch,
+            hidden,
+            causal(taps, 2, second),
+            Activation::Relu,
+        )?;
+        let through = match block {
+            0 => model.conv1d("down", values, hidden, causal(1, 2, second), Activation::None)?,
+            _ => model.select_steps(values, 2, second)?,
+        };
+        values = model.residual(branch, through, Activation::Relu)?;
+    }
+    let last = model.last_step(values)?;
+    let prediction = model.linear("head", last, 1, Activation::None)?;
+    let loss = model.mse(prediction, target)?;
+    model.compile(loss, Optimizer::default())
+}
+
+/// `flatout train --model-type transformer`.
+fn transformer(layers: usize, width: usize, heads: usize, batch: usize) -> Result<Plan, EngineError> {
+    let mut model = Model::new(batch);
+    let (window, target) = joined_windows(&mut model)?;
+    let values = model.linear("input", window, width, Activation::None)?;
+    let mut values = model.positions("positions", values)?;
+    for layer in 0..layers {
+        let name = |part: &str| format!("{layer}.{part}");
+        let branch = model.layer_norm(&name("norm1"), values)?;
+        let branch = model.self_attention(&name("attention"), branch, heads)?;
+        values = model.residual(values, branch, Activation::None)?;
+        let branch = model.layer_norm(&name("norm2"), values)?;
+        let branch = model.linear_gelu(&name("linear1"), branch, 4 * width)?;
+        let branch = model.linear(&name("linear2"), branch, width, Activation::None)?;
+        values = model.residual(values, branch, Activation::None)?;
+    }
+    let values = model.layer_norm("norm", values)?;
+    let mean = model.mean_steps(values)?;
+    let prediction = model.linear("head", mean, 1, Activation::None)?;
+    let loss = model.mse(prediction, target)?;
+    model.compile(loss, Optimizer::default())
+}
+
+/// `flatout train --model-type resnet --hidden-size 512`: ResNet-18 over gray images of 128 × 128.
+fn resnet(batch: usize) -> Result<Plan, EngineError> {
+    let mut model = Model::new(batch);
+    let pixels = model.table("rows", DataType::U8, &[128, 128, 1])?;
+    let labels = model.table("labels", DataType::Real, &[1])?;
+    let start = model.index_input("start")?;
+    let images = model.gather_bytes(pixels, start, 1.0 / 255.0, 0.0)?;
+    let target = model.gather_rows(labels, start)?;
+    let window = |size, stride| Window {
+        size,
+        stride,
+        padding: size / 2,
+    };
+    let stem = model.conv2d("conv1", images, 64, window(3, 2), Activation::None)?;
+    let stem = model.max_pool(stem, 2)?;
+    let mut values = model.batch_norm("bn1", stem, Activation::Relu)?;
+    for (stage, filters) in [64, 128, 256, 512].into_iter().enumerate() {
+        for block in 0..2 {
+            let stride = if stage > 0 && block == 0 { 2 } else { 1 };
+            let name = |part: &str| format!("{stage}.{block}.{part}");
+            let branch = model.conv2d_plain(&name("conv1"), values, filters, window(3, stride))?;
+            let branch = model.batch_norm(&name("bn1"), branch, Activation::Relu)?;
+            let branch = model.conv2d_plain(&name("conv2"), branch, filters, window(3, 1))?;
+            let branch = model.batch_norm(&name("bn2"), branch, Activation::None)?;
+            let shortcut = match stride {
+                1 => values,
+                _ => {
+                    let shortcut = model.conv2d_plain(&name("down"), values, filters, window(1, 2))?;
+                    model.batch_norm(&name("bn3"), shortcut, Activation::None)?
+                }
+            };
+            values = model.residual(branch, shortcut, Activation::Relu)?;
+        }
+    }
+    let pooled = model.global_average_pool(values)?;
+    let prediction = model.linear("head", pooled, 1, Activation::None)?;
+    let loss = model.mse(prediction, target)?;
+    model.compile(loss, Optimizer::default())
+}
+
+/// `flatout train --model-type heatmap --hidden-size 128` over gray images of 256 × 512.
+fn heatmap(batch: usize) -> Result<Plan, EngineError> {
+    let mut model = Model::new(batch);
+    let pixels = model.table("rows", DataType::U8, &[256, 512, 1])?;
+    let labels = model.table("labels", DataType::Real, &[1])?;
+    let start = model.index_input("start")?;
+    let mut values = model.gather_bytes(pixels, start, 1.0 / 255.0, 0.0)?;
+    let target = model.gather_rows(labels, start)?;
+    let window = |size| Window {
+        size,
+        stride: 1,
+        padding: size / 2,
+    };
+    let mut levels = Vec::new();
+    for (level, filters) in [16, 32, 64, 128].into_iter().enumerate() {
+        values = model.conv2d(
+            &format!("conv{level}"),
+            values,
+            filters,
+            window(3),
+            Activation::None,
+        )?;
+        values = model.max_pool(values, 2)?;
+        values = model.batch_norm(&format!("norm{level}"), values, Activation::Relu)?;
+        levels.push((values, filters));
+    }
+    levels.pop();
+    for (level, (across, filters)) in levels.into_iter().enumerate().rev() {
+        let size = (128 >> level, 256 >> level);
+        let larger = model.upsample(values, size)?;
+        let joined = model.concat(&[larger, across])?;
+        let joined = model.conv2d_plain(&format!("up{level}"), joined, filters, window(3))?;
+        values = model.batch_norm(&format!("up_norm{level}"), joined, Activation::Relu)?;
+    }
+    let maps = model.conv2d("maps", values, 16, window(1), Activation::None)?;
+    let positions = model.soft_argmax(maps)?;
+    let prediction = model.linear("head", positions, 1, Activation::None)?;
     let loss = model.mse(prediction, target)?;
     model.compile(loss, Optimizer::default())
 }
@@ -108,7 +272,11 @@ fn measure(name: &str, plan: Plan, width: usize, windows: bool, how: &How) {
     }
     // Images are many values each: fewer of them.
     let (images, mut state) = (width > 1000, 1);
-    let rows = if images { 4096 } else { 750_000usize };
+    let rows = match width {
+        100_000.. => 512,
+        1001.. => 4096,
+        _ => 750_000usize,
+    };
     let table: Vec<f32> = (0..rows * width)
         .map(|_| (random(&mut state) as f32 / 1e9) - 1.0)
         .collect();
@@ -228,6 +396,22 @@ fn main() {
                     &how,
                 );
             }
+        }
+        if wanted("tcn") {
+            let plan = tcn(6, 128, 1024).unwrap();
+            measure("tcn 6×128 batch 1024", plan, 20, true, &how);
+        }
+        if wanted("transformer") {
+            let plan = transformer(4, 256, 4, 1024).unwrap();
+            measure("transformer 4×256 batch 1024", plan, 20, true, &how);
+        }
+        if wanted("resnet") {
+            let name = "resnet 18 batch 512";
+            measure(name, resnet(512).unwrap(), 128 * 128, false, &how);
+        }
+        if wanted("heatmap") {
+            let name = "heatmap 256×512 batch 64";
+            measure(name, heatmap(64).unwrap(), 256 * 512, false, &how);
         }
         for batch in [128, 512] {
             if wanted("cnn") {

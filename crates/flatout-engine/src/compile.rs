@@ -42,6 +42,10 @@ impl Model {
         }
         let drafts = std::mem::take(&mut self.drafts);
         let mut nodes: Vec<Node> = drafts.into_iter().map(forward_node).collect();
+        let mut readers = vec![0usize; needed.len()];
+        for input in nodes.iter().flat_map(|node| &node.inputs) {
+            readers[input.0] += 1;
+        }
         let mut backward = Vec::new();
         let mut written = vec![false; needed.len()];
         for index in (0..nodes.len()).rev() {
@@ -50,7 +54,7 @@ impl Model {
                 .iter()
                 .any(|output| Some(*output) == loss || written[output.0]);
             if reached && nodes[index].outputs.iter().any(|output| needed[output.0]) {
-                self.wire(&mut nodes[index], &needed, &mut gradients, &mut written);
+                self.wire(&mut nodes[index], &needed, &readers, &mut gradients, &mut written);
                 backward.push(index);
             }
         }
@@ -121,6 +125,7 @@ impl Model {
         &mut self,
         node: &mut Node,
         needed: &[bool],
+        readers: &[usize],
         gradients: &mut [Option<BufferId>],
         written: &mut [bool],
     ) {
@@ -129,8 +134,15 @@ impl Model {
             if !needed[input.0] {
                 continue;
             }
-            let buffer = *gradients[input.0].get_or_insert_with(|| self.gradient_of(*input));
             let is_parameter = self.buffers[input.0].role == Role::Parameter;
+            let passed = node.output_gradients.first().copied().flatten();
+            if node.op.passes_gradient() && readers[input.0] == 1 && !is_parameter && passed.is_some() {
+                // Nobody else adds to it, so the output's gradient is the input's, and stays what it is.
+                gradients[input.0] = passed;
+                written[input.0] = true;
+                continue;
+            }
+            let buffer = *gradients[input.0].get_or_insert_with(|| self.gradient_of(*input));
             node.input_gradients[position] = Some(GradientSlot {
                 buffer,
                 accumulate: is_parameter || written[input.0],

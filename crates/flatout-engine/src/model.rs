@@ -1,5 +1,5 @@
 //! Describes a model: each method adds one operation, checks the shapes, makes its parameters under PyTorch's names.
-//! [`Model::compile`] turns the description into a [`Plan`].
+//! [`Model::compile`] turns the description into a [`Plan`](crate::plan::Plan).
 
 use crate::EngineError;
 use crate::initialise::Initialiser;

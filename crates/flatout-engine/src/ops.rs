@@ -22,6 +22,11 @@ pub trait Operation {
     fn forward_flops(&self) -> f64 {
         0.0
     }
+
+    /// Whether the gradient of each input is that of the output as it is. Nothing is copied then where an input has no other reader.
+    fn passes_gradient(&self) -> bool {
+        false
+    }
 }
 
 macro_rules! operations {
@@ -50,6 +55,12 @@ macro_rules! operations {
             pub fn forward_flops(&self) -> f64 {
                 match self {
                     $(Self::$operation(operation) => operation.forward_flops()),*
+                }
+            }
+
+            pub(crate) fn passes_gradient(&self) -> bool {
+                match self {
+                    $(Self::$operation(operation) => operation.passes_gradient()),*
                 }
             }
 
@@ -99,20 +110,31 @@ macro_rules! operations {
 
 operations!(
     activate::Activate,
+    attention::Attention,
     average_pool::AveragePool,
     batch_norm::BatchNorm,
     bce::Bce,
     concat::Concat,
+    conv1d::Conv1d,
     conv2d::Conv2d,
     cross_entropy::CrossEntropy,
     dropout::Dropout,
     embedding::Embedding,
     flatten::Flatten,
     gather::Gather,
+    gelu::Gelu,
     gru::Gru,
     huber::Huber,
+    layer_norm::LayerNorm,
     linear::Linear,
     lstm::Lstm,
     max_pool::MaxPool,
     mse::Mse,
+    positions::Positions,
+    residual::Residual,
+    select_steps::SelectSteps,
+    soft_argmax::SoftArgmax,
+    steps::Steps,
+    terms::Terms,
+    upsample::Upsample,
 );

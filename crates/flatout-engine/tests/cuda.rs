@@ -10,6 +10,8 @@ use models::tabular;
 
 #[path = "cuda/cases.rs"]
 mod cases;
+#[path = "support/every_loss.rs"]
+mod every_loss;
 #[path = "cuda/models.rs"]
 mod models;
 #[path = "cuda/parity.rs"]

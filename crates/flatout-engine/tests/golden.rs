@@ -5,8 +5,8 @@
 
 mod support;
 
-use flatout_engine::{Activation, Optimizer, Recurrent, Rule, SequenceOutput, Tensor, Window};
-use support::{Case, golden};
+use flatout_engine::{Activation, Causal, Optimizer, Recurrent, Rule, SequenceOutput, Tensor, Window};
+use support::{Case, every_loss, golden};
 
 #[test]
 fn linear_with_activations_clip_and_adamw() {
@@ -102,6 +102,17 @@ fn losses() {
 }
 
 #[test]
+fn terms_with_weights() {
+    golden("terms", 4, &Optimizer::default(), 0.01, |case| {
+        let x = case.real("x", &[4, 3]);
+        let y = case.model.linear("one", x, 13, Activation::None).unwrap();
+        case.model.name(y, "prediction").unwrap();
+        let words = case.model.index_rows_input("words", 16).unwrap();
+        case.model.terms(y, words, every_loss()).unwrap()
+    });
+}
+
+#[test]
 fn convolutions_batch_norm_and_poolings() {
     golden("cnn", 3, &Optimizer::default(), 0.01, |case| {
         let (x, target) = (case.real("x", &[3, 8, 11, 2]), case.target("target", 2));
@@ -134,6 +145,153 @@ fn convolutions_batch_norm_and_poolings() {
 }
 
 #[test]
+fn causal_convolutions_and_residuals() {
+    golden("conv1d", 3, &Optimizer::default(), 0.01, |case| {
+        let (x, target) = (case.real("x", &[7, 3, 4]), case.target("target", 2));
+        let model = &mut case.model;
+        let causal = |taps, dilation, stride, outputs| Causal {
+            taps,
+            dilation,
+            stride,
+            outputs,
+        };
+        let one = model
+            .conv1d("one", x, 5, causal(3, 2, 1, 7), Activation::Tanh)
+            .unwrap();
+        // Only every second step is read again: the others are not computed.
+        let two = model
+            .conv1d("two", one, 5, causal(2, 1, 2, 4), Activation::None)
+            .unwrap();
+        let down = model
+            .conv1d("down", x, 5, causal(1, 1, 2, 4), Activation::None)
+            .unwrap();
+        let y = model.residual(two, down, Activation::Relu).unwrap();
+        let three = model
+            .conv1d("three", y, 5, causal(3, 1, 4, 1), Activation::None)
+            .unwrap();
+        let last = model.select_steps(y, 1, 1).unwrap();
+        let y = model.residual(three, last, Activation::Relu).unwrap();
+        let y = model.last_step(y).unwrap();
+        let y = model.linear("head", y, 2, Activation::None).unwrap();
+        model.name(y, "prediction").unwrap();
+        model.mse(y, target).unwrap()
+    });
+}
+
+#[test]
+fn bidirectional_lstm_and_gru() {
+    for (name, is_gru) in [("bidirectional_lstm", false), ("bidirectional_gru", true)] {
+        golden(name, 4, &Optimizer::default(), 0.01, |case| {
+            let (x, target) = (case.real("x", &[6, 4, 3]), case.target("target", 1));
+            let model = &mut case.model;
+            let entity = model.index_input("entity").unwrap();
+            let beside = model.embedding("embedding", entity, 4, 2).unwrap();
+            let stack = Recurrent {
+                hidden: 5,
+                layers: 2,
+                dropout: 0.0,
+                output: SequenceOutput::Last,
+            };
+            let state = match is_gru {
+                true => model.bidirectional_gru("rnn", x, Some(beside), stack).unwrap(),
+                false => model.bidirectional_lstm("rnn", x, Some(beside), stack).unwrap(),
+            };
+            let y = model.linear("head", state, 1, Activation::None).unwrap();
+            model.name(y, "prediction").unwrap();
+            model.mse(y, target).unwrap()
+        });
+    }
+}
+
+#[test]
+fn residual_blocks_of_images() {
+    golden("resnet", 3, &Optimizer::default(), 0.01, |case| {
+        let (x, target) = (case.real("x", &[3, 7, 6, 2]), case.target("target", 2));
+        let model = &mut case.model;
+        let window = |size, stride| Window {
+            size,
+            stride,
+            padding: size / 2,
+        };
+        let y = model.conv2d_plain("conv1", x, 4, window(3, 2)).unwrap();
+        let y = model.batch_norm("bn1", y, Activation::Relu).unwrap();
+        let y = model.conv2d_plain("conv2", y, 4, window(3, 1)).unwrap();
+        let y = model.batch_norm("bn2", y, Activation::None).unwrap();
+        let down = model.conv2d_plain("down", x, 4, window(1, 2)).unwrap();
+        let down = model.batch_norm("bn3", down, Activation::None).unwrap();
+        let x = model.residual(y, down, Activation::Relu).unwrap();
+        let y = model.conv2d_plain("conv3", x, 4, window(3, 1)).unwrap();
+        let y = model.batch_norm("bn4", y, Activation::None).unwrap();
+        let y = model.residual(y, x, Activation::Relu).unwrap();
+        let y = model.global_average_pool(y).unwrap();
+        let y = model.linear("head", y, 2, Activation::None).unwrap();
+        model.name(y, "prediction").unwrap();
+        model.mse(y, target).unwrap()
+    });
+}
+
+#[test]
+fn upsampling_and_positions_of_peaks() {
+    let optimizer = Optimizer {
+        rule: Rule::Sgd,
+        weight_decay: 0.0,
+        ..Optimizer::default()
+    };
+    golden("heatmap", 3, &optimizer, 0.05, |case| {
+        let (x, target) = (case.real("x", &[3, 7, 9, 2]), case.target("target", 2));
+        let model = &mut case.model;
+        let window = Window {
+            size: 3,
+            stride: 1,
+            padding: 1,
+        };
+        let small = model.conv2d("one", x, 4, window, Activation::Tanh).unwrap();
+        let small = model.max_pool(small, 2).unwrap();
+        let large = model.upsample(small, (7, 9)).unwrap();
+        let joined = model.concat(&[large, x]).unwrap();
+        let maps = model.conv2d("two", joined, 3, window, Activation::None).unwrap();
+        let positions = model.soft_argmax(maps).unwrap();
+        let y = model.linear("head", positions, 2, Activation::None).unwrap();
+        model.name(y, "prediction").unwrap();
+        model.mse(y, target).unwrap()
+    });
+}
+
+#[test]
+fn transformer_encoder() {
+    let optimizer = Optimizer {
+        rule: Rule::Sgd,
+        weight_decay: 0.0,
+        ..Optimizer::default()
+    };
+    golden("transformer", 4, &optimizer, 0.02, |case| {
+        let (x, target) = (case.real("x", &[5, 4, 3]), case.target("target", 1));
+        let model = &mut case.model;
+        let entity = model.index_input("entity").unwrap();
+        let beside = model.embedding("embedding", entity, 4, 2).unwrap();
+        let beside = model.repeat_steps(beside, 5).unwrap();
+        let x = model.concat(&[x, beside]).unwrap();
+        let x = model.linear("input", x, 8, Activation::None).unwrap();
+        let mut x = model.positions("positions", x).unwrap();
+        for layer in 0..2 {
+            let name = |part: &str| format!("encoder.layers.{layer}.{part}");
+            let y = model.layer_norm(&name("norm1"), x).unwrap();
+            let y = model.self_attention(&name("self_attn"), y, 2).unwrap();
+            x = model.residual(x, y, Activation::None).unwrap();
+            let y = model.layer_norm(&name("norm2"), x).unwrap();
+            let y = model.linear_gelu(&name("linear1"), y, 32).unwrap();
+            let y = model.linear(&name("linear2"), y, 8, Activation::None).unwrap();
+            x = model.residual(x, y, Activation::None).unwrap();
+        }
+        let x = model.layer_norm("encoder.norm", x).unwrap();
+        let x = model.mean_steps(x).unwrap();
+        let x = model.linear("head", x, 1, Activation::None).unwrap();
+        model.name(x, "prediction").unwrap();
+        model.mse(x, target).unwrap()
+    });
+}
+
+#[test]
 #[ignore = "needs a GPU"]
 fn the_card_agrees_with_pytorch() {
     support::on_card(|| {
@@ -142,5 +300,10 @@ fn the_card_agrees_with_pytorch() {
         lstm_and_gru_with_embedding();
         losses();
         convolutions_batch_norm_and_poolings();
+        causal_convolutions_and_residuals();
+        bidirectional_lstm_and_gru();
+        residual_blocks_of_images();
+        upsampling_and_positions_of_peaks();
+        transformer_encoder();
     });
 }

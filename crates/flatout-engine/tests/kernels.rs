@@ -1,29 +1,20 @@
-//! Every kernel compiles for the cards it may meet, with the NVRTC that PyTorch brings: a typing error never reaches a GPU.
+//! Every kernel compiles for every GPU generation it may run on, with the NVRTC of the test environment: no GPU is needed.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use flatout_engine::cuda;
-use std::path::PathBuf;
-
-/// The environment that `cargo xtask test` keeps; its python's folder tells where pip put the libraries.
-fn environment() -> Option<PathBuf> {
-    let given = std::env::var_os("FLATOUT_TEST_PYTHON").map(PathBuf::from);
-    let home =
-        std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache/flatout/venv/bin/python"));
-    let python = given.or(home).filter(|python| python.exists())?;
-    Some(python.parent()?.parent()?.to_owned())
-}
 
 #[test]
 fn every_kernel_compiles_for_ampere_and_hopper() {
-    if let Some(folder) = environment() {
-        // SAFETY: no other thread of this test reads the environment.
-        unsafe { std::env::set_var("VIRTUAL_ENV", folder) };
-    }
-    if !cuda::open_compiler() {
-        eprintln!("skipped: no NVRTC here (pip's nvidia packages bring it)");
+    let Some(environment) = flatout_testing::nvrtc_environment() else {
         return;
-    }
+    };
+    // SAFETY: no other thread of this test reads the environment.
+    unsafe { std::env::set_var("VIRTUAL_ENV", environment) };
+    assert!(
+        cuda::open_compiler(),
+        "the NVRTC of the test environment cannot be opened"
+    );
     let kernels = cuda::kernels();
     assert!(kernels.len() >= 10, "only {} compilations", kernels.len());
     for kernel in kernels {

@@ -2,6 +2,11 @@
 //! files, and finite differences.
 #![allow(dead_code, clippy::unwrap_used)]
 
+#[path = "support/every_loss.rs"]
+mod every_loss;
+
+pub use every_loss::every_loss;
+
 use flatout_engine::cpu::Real;
 use flatout_engine::cuda::{CudaSession, Precision};
 use flatout_engine::{CpuSession, Initialiser, Model, Optimizer, Role, Session, Tensor};
@@ -72,16 +77,26 @@ fn f64s<T: Real>(values: Vec<T>) -> Vec<f64> {
 }
 
 /// PyTorch's numbers; part of the program, which may run on a machine without the sources.
-const GOLDEN: [(&str, &str); 9] = [
+const GOLDEN: [(&str, &str); 16] = [
     ("adam", include_str!("golden/adam.json")),
     ("bce", include_str!("golden/bce.json")),
+    ("bidirectional_gru", include_str!("golden/bidirectional_gru.json")),
+    (
+        "bidirectional_lstm",
+        include_str!("golden/bidirectional_lstm.json"),
+    ),
     ("cnn", include_str!("golden/cnn.json")),
+    ("conv1d", include_str!("golden/conv1d.json")),
     ("cross_entropy", include_str!("golden/cross_entropy.json")),
     ("gru", include_str!("golden/gru.json")),
+    ("heatmap", include_str!("golden/heatmap.json")),
     ("huber", include_str!("golden/huber.json")),
+    ("terms", include_str!("golden/terms.json")),
     ("linear", include_str!("golden/linear.json")),
     ("lstm", include_str!("golden/lstm.json")),
+    ("resnet", include_str!("golden/resnet.json")),
     ("sgd", include_str!("golden/sgd.json")),
+    ("transformer", include_str!("golden/transformer.json")),
 ];
 
 thread_local! {

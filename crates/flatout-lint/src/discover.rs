@@ -107,7 +107,10 @@ fn is_skipped(path: &Path) -> bool {
 
 fn file(path: &Path, files: &mut Files) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if path.extension().is_some_and(|extension| extension == "py") {
+    if path
+        .extension()
+        .is_some_and(|extension| extension == "py" || extension == "ipynb")
+    {
         files.python.push(path.to_path_buf());
     } else if let Some(format) = Format::of(path) {
         let small = fs::metadata(path).is_ok_and(|data| data.len() <= LARGEST_CONFIG_BYTES);

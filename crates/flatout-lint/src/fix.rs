@@ -25,7 +25,7 @@ pub struct Plan {
     /// For each file its edits, in order, none overlapping.
     pub edits: BTreeMap<PathBuf, Vec<Edit>>,
     /// Findings that these edits mend.
-    pub mended: usize,
+    pub fixed: usize,
     /// Findings whose edits would overlap with others: the next round mends them.
     pub postponed: usize,
     /// Files that are not changed, and why.
@@ -58,7 +58,7 @@ pub fn plan(found: &[Reported], left: impl Fn(&Path) -> Option<Left>, with_unsaf
             plan.postponed += 1;
             continue;
         }
-        plan.mended += 1;
+        plan.fixed += 1;
         for edit in edits {
             let list = plan.edits.entry(edit.file.clone()).or_default();
             if !list.contains(edit) {
@@ -99,9 +99,9 @@ pub fn apply(text: &str, edits: &[Edit]) -> String {
     result
 }
 
-/// What was mended, or would be.
+/// What was fixed, or would be.
 #[derive(Debug, Default)]
-pub struct Mended {
+pub struct Fixed {
     pub diff: String,
     pub files: BTreeSet<PathBuf>,
     pub findings: usize,
@@ -115,11 +115,11 @@ pub struct Mended {
 const MOST_ROUNDS: usize = 8;
 
 /// What a first round would change. Nothing is written.
-pub fn preview(outcome: &Outcome, with_unsafe: bool) -> Mended {
-    let mut mended = Mended::default();
+pub fn preview(outcome: &Outcome, with_unsafe: bool) -> Fixed {
+    let mut fixed = Fixed::default();
     let plan = plan(&outcome.found, |path| outcome.left(path), with_unsafe);
-    mended.take(outcome, &plan);
-    mended
+    fixed.take(outcome, &plan);
+    fixed
 }
 
 /// Mends until nothing is left to mend: one edit makes room for the next (a loader that pins, then copies that need not block), and
@@ -128,16 +128,16 @@ pub fn mend<E: From<FileError>>(
     first: Outcome,
     with_unsafe: bool,
     mut again: impl FnMut() -> Result<Outcome, E>,
-) -> Result<Mended, E> {
-    let mut mended = Mended {
+) -> Result<Fixed, E> {
+    let mut fixed = Fixed {
         written: true,
-        ..Mended::default()
+        ..Fixed::default()
     };
     let mut outcome = first;
     for _ in 0..MOST_ROUNDS {
         let plan = plan(&outcome.found, |path| outcome.left(path), with_unsafe);
-        let kept = mended.files.clone();
-        let texts = mended.take(&outcome, &plan);
+        let kept = fixed.files.clone();
+        let texts = fixed.take(&outcome, &plan);
         if texts.is_empty() {
             break;
         }
@@ -149,13 +149,13 @@ pub fn mend<E: From<FileError>>(
         }
         outcome = again()?;
     }
-    Ok(mended)
+    Ok(fixed)
 }
 
-impl Mended {
+impl Fixed {
     /// Counts a round in, with its diff; gives the files of it with their new texts.
     fn take<'o>(&mut self, outcome: &'o Outcome, plan: &Plan) -> Vec<(&'o Source, String)> {
-        self.findings += plan.mended;
+        self.findings += plan.fixed;
         self.postponed = plan.postponed;
         self.left
             .extend(plan.left.iter().map(|(path, why)| (path.clone(), *why)));
@@ -176,13 +176,13 @@ impl Mended {
         use flatout_core::message;
         let (findings, files, postponed) = (self.findings, self.files.len(), self.postponed);
         let mut say = match (findings, self.written) {
-            (0, _) => message!(en: "Nothing to mend by itself.", zh: "没有可以自动修复的问题。"),
+            (0, _) => message!(en: "Nothing can be fixed automatically.", zh: "没有可以自动修复的问题。"),
             (_, true) => message!(
-                en: "Mended {findings} findings in {files} files; the old files are kept as *.flatout-backup.",
+                en: "Fixed {findings} findings in {files} files; the old files are kept as *.flatout-backup.",
                 zh: "已在 {files} 个文件中修复 {findings} 处；原文件保存为 *.flatout-backup。"
             ),
             (_, false) => message!(
-                en: "{findings} findings in {files} files would be mended.",
+                en: "{findings} findings in {files} files would be fixed.",
                 zh: "将在 {files} 个文件中修复 {findings} 处。"
             ),
         };

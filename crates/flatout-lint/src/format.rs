@@ -8,6 +8,6 @@ mod text;
 
 pub use diff::unified;
 pub use github::github;
-pub use json::json;
+pub use json::{json, schema as json_schema};
 pub use sarif::sarif;
 pub use text::{Paint, text};

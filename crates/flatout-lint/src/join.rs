@@ -4,6 +4,7 @@
 use crate::lint::Outcome;
 use crate::report::Reported;
 use flatout_core::{Finding, Fix, Kind, Linted, Place};
+use flatout_vocabulary::canonical_id;
 use std::collections::BTreeMap;
 
 /// What a run showed.
@@ -24,7 +25,8 @@ pub struct Joined {
     pub dropped: usize,
 }
 
-/// A lint rule, the diagnosis rules that prove it, and the facts (key, value) that disprove it.
+/// A problem of the source, the other problems of a run that prove it (the same problem proves itself), and the facts (key, value) that
+/// disprove it.
 type Link = (
     &'static str,
     &'static [&'static str],
@@ -33,35 +35,25 @@ type Link = (
 
 const LINKS: &[Link] = &[
     (
-        "loader-in-main-process",
-        &["loader-without-workers", "loader-starved", "too-few-workers"],
+        "loader-without-workers",
+        &["loader-starved", "too-few-workers"],
         &[],
     ),
-    (
-        "loader-with-too-many-workers",
-        &["workers-beyond-usable-cpus", "input-cpus-exhausted"],
-        &[],
-    ),
-    (
-        "loader-without-pinned-memory",
-        &["pageable-copies"],
-        &[("loader.pin_memory", "true")],
-    ),
+    ("workers-beyond-usable-cpus", &["input-cpus-exhausted"], &[]),
+    ("pageable-copies", &[], &[("loader.pin_memory", "true")]),
     (
         "non-blocking-without-pinning",
         &["pageable-copies"],
         &[("loader.pin_memory", "true")],
     ),
     (
-        "workers-not-persistent",
-        &["workers-respawned-each-epoch"],
+        "workers-respawned-each-epoch",
+        &[],
         &[("loader.persistent_workers", "true")],
     ),
-    ("loader-built-in-epoch-loop", &["loader-rebuilt"], &[]),
     (
-        "dataframe-row-in-getitem",
+        "dataframe-row-per-sample",
         &[
-            "dataframe-row-per-sample",
             "slow-batch-code",
             "loader-starved",
             "too-few-workers",
@@ -86,8 +78,8 @@ const LINKS: &[Link] = &[
         &[],
     ),
     (
-        "training-without-autocast",
-        &["mixed-precision-off", "tensor-cores-idle"],
+        "mixed-precision-off",
+        &["tensor-cores-idle"],
         &[("amp.dtype", "bf16"), ("amp.dtype", "fp16")],
     ),
     (
@@ -104,30 +96,18 @@ const LINKS: &[Link] = &[
         &["compile-not-applied", "mixed-precision-inactive"],
         &[],
     ),
-    (
-        "tf32-not-enabled",
-        &["tf32-off", "tensor-cores-idle"],
-        &[("tf32.matmul", "true")],
-    ),
+    ("tf32-off", &["tensor-cores-idle"], &[("tf32.matmul", "true")]),
     (
         "compile-never-used",
         &["host-bound-dispatch"],
         &[("compile.applied", "true")],
     ),
     ("cudnn-benchmark-off", &[], &[("cudnn.benchmark", "true")]),
+    ("optimizer-unfused", &[], &[("optimizer.fused", "true")]),
+    ("gradients-zeroed", &[], &[("zero_grad.set_to_none", "true")]),
     (
-        "optimizer-not-fused",
-        &["optimizer-unfused"],
-        &[("optimizer.fused", "true")],
-    ),
-    (
-        "gradients-zeroed-in-place",
-        &["gradients-zeroed"],
-        &[("zero_grad.set_to_none", "true")],
-    ),
-    (
-        "data-parallel-used",
-        &["data-parallel"],
+        "data-parallel",
+        &[],
         &[("parallel.class", "DistributedDataParallel")],
     ),
     ("checkpoint-every-step", &["checkpoint-too-often"], &[]),
@@ -191,10 +171,12 @@ pub fn annotate(findings: &mut [Finding], costly: &[(Place, Vec<String>)]) {
         for (place, rules) in costly {
             for rule in rules {
                 let linted = Linted {
-                    rule: rule.clone(),
+                    rule: canonical_id(rule),
                     place: place.clone(),
                 };
-                if is_about(rule, place, finding) && !finding.lint.contains(&linted) {
+                // The same problem is reported already, with its line.
+                let news = linted.rule != finding.rule && !finding.lint.contains(&linted);
+                if news && is_about(&linted.rule, place, finding) {
                     finding.lint.push(linted);
                 }
             }
@@ -223,17 +205,22 @@ fn is_about(rule: &str, place: &Place, finding: &Finding) -> bool {
     if domain(rule) == SYNC_DOMAIN {
         return SYNC_PROOFS.contains(&finding.rule.as_str()) && here();
     }
-    let Some((_, proofs, _)) = link(rule) else {
-        return false;
-    };
     // What is wrong with a loader as a whole may be wrong in the code of one sample.
-    let of_sample = rule.ends_with("-in-getitem") || rule.ends_with("-in-collate");
+    let of_sample = ["-in-getitem", "-in-collate", "-per-sample"]
+        .iter()
+        .any(|end| rule.ends_with(end));
     let whole = of_sample && (finding.rule.contains("worker") || finding.rule == "loader-starved");
-    proofs.contains(&finding.rule.as_str()) && (whole || here())
+    proves(finding, rule) && (whole || here())
 }
 
 fn link(rule: &str) -> Option<&'static Link> {
     LINKS.iter().find(|(id, ..)| *id == rule)
+}
+
+/// Whether a run's finding shows what a lint rule expects.
+fn proves(finding: &Finding, rule: &str) -> bool {
+    let proofs = link(rule).map_or(&[][..], |(_, proofs, _)| proofs);
+    finding.rule == rule || proofs.contains(&finding.rule.as_str())
 }
 
 fn domain(rule: &str) -> &'static str {
@@ -247,10 +234,9 @@ fn proof<'r>(one: &Reported, run: &'r Run) -> Option<&'r Finding> {
                 && finding.places.iter().any(|place| same_line(place, one.place()))
         });
     }
-    let (_, proofs, _) = link(&one.finding.rule)?;
     run.findings
         .iter()
-        .find(|finding| proofs.contains(&finding.rule.as_str()))
+        .find(|finding| proves(finding, &one.finding.rule))
 }
 
 fn is_disproved(one: &Reported, run: &Run) -> bool {
@@ -347,7 +333,7 @@ mod tests {
             ),
             (
                 Place::new("/home/me/train.py", 60),
-                vec!["loader-in-main-process".to_owned()],
+                vec!["loader-without-workers".to_owned()],
             ),
             (
                 Place::new("/home/me/train.py", 71),
@@ -360,7 +346,11 @@ mod tests {
             lint.map(|linted| linted.rule.as_str()).collect()
         };
         assert_eq!(rules(0), ["file-reopened-in-getitem"]);
-        assert_eq!(rules(1), ["file-reopened-in-getitem", "loader-in-main-process"]);
+        assert_eq!(
+            rules(1),
+            ["file-reopened-in-getitem"],
+            "its own problem is not news"
+        );
         assert!(rules(2).is_empty() && rules(3).is_empty());
         assert!(matches!(&findings[0].fixes[0], Fix::Code { say, .. } if !say.zh.is_empty()));
     }

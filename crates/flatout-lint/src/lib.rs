@@ -20,6 +20,7 @@ mod hot;
 pub mod join;
 mod lint;
 mod loaders;
+mod notebook;
 pub mod parallel;
 pub mod patch;
 pub mod project;

@@ -3,14 +3,15 @@
 use crate::config::{self, Document};
 use crate::discover::{self, Files, LARGEST_PYTHON_BYTES};
 use crate::fix::Left;
+use crate::notebook;
 use crate::project::{ModuleId, Project, Unreadable};
-use crate::python::{self, Parsed};
+use crate::python::{self, Parsed, Span};
 use crate::report::{Report, Reported};
 use crate::rules::{Check, RULES, Rule};
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::suppress::Silences;
-use flatout_core::{Explain, Message, explained, message};
+use flatout_core::{Explain, Fix, Message, Place, explained, message};
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +41,7 @@ impl Explain for LintError {
 
     fn hint(&self) -> Option<Message> {
         Some(message!(
-            en: "name the folder that the training code lies in: flatout lint path/to/project",
+            en: "name the folder that contains the training code: flatout lint path/to/project",
             zh: "请给出训练代码所在的目录：flatout lint path/to/project"
         ))
     }
@@ -102,10 +103,14 @@ pub fn lint(paths: &[PathBuf], settings: &Settings) -> Result<Outcome, LintError
 }
 
 fn load(files: Files, roots: &[PathBuf], settings: &Settings) -> Project {
-    let read = crate::parallel::map(&files.python, |path| read_python(path, roots));
+    let read = crate::parallel::map(&files.python, |path| {
+        let mut unread = Vec::new();
+        (read_python(path, roots, &mut unread), unread)
+    });
     let mut unreadable = files.unreadable;
     let mut modules = Vec::new();
-    for one in read {
+    for (one, mut unread) in read {
+        unreadable.append(&mut unread);
         match one {
             Ok(module) => modules.push(module),
             Err(error) => unreadable.push(error),
@@ -121,7 +126,12 @@ fn load(files: Files, roots: &[PathBuf], settings: &Settings) -> Project {
     Project::new(modules, documents, unreadable, settings.facts)
 }
 
-fn read_python(path: &Path, roots: &[PathBuf]) -> Result<(Source, Parsed), Unreadable> {
+/// `unread` gets the parts of a file that are left out.
+fn read_python(
+    path: &Path,
+    roots: &[PathBuf],
+    unread: &mut Vec<Unreadable>,
+) -> Result<(Source, Parsed), Unreadable> {
     let size = std::fs::metadata(path).map_or(0, |data| data.len());
     if size > LARGEST_PYTHON_BYTES {
         let size = size >> 20;
@@ -131,7 +141,21 @@ fn read_python(path: &Path, roots: &[PathBuf]) -> Result<(Source, Parsed), Unrea
             why,
         });
     }
-    let text = read_text(path)?;
+    let mut text = read_text(path)?;
+    let mut cells = Vec::new();
+    if path.extension().is_some_and(|ending| ending == "ipynb") {
+        let notebook = notebook::read(&text).map_err(|why| Unreadable {
+            path: path.to_path_buf(),
+            why,
+        })?;
+        let broken = notebook.broken.into_iter().map(|why| Unreadable {
+            path: path.to_path_buf(),
+            why,
+        });
+        unread.extend(broken);
+        text = notebook.text;
+        cells = notebook.cells;
+    }
     let parsed = python::parse(&text);
     if parsed.too_deep {
         let deepest = python::DEEPEST;
@@ -146,6 +170,7 @@ fn read_python(path: &Path, roots: &[PathBuf]) -> Result<(Source, Parsed), Unrea
     }
     let mut source = Source::new(path.to_path_buf(), text);
     source.is_test = discover::is_test(path, roots);
+    source.cells = cells;
     Ok((source, parsed))
 }
 
@@ -212,6 +237,47 @@ fn check(project: &Project, settings: &Settings) -> Vec<Reported> {
     found
 }
 
+/// Places in notebooks become those of their cells. Edits are of the module that the cells make up together, so they become advice.
+fn place_in_cells(project: &Project, found: &mut [Reported]) {
+    let sources = project.modules.iter().map(|module| &module.source);
+    let notebooks: FxHashMap<&Path, &Source> = sources
+        .filter(|source| !source.cells.is_empty())
+        .map(|source| (source.path.as_path(), source))
+        .collect();
+    let locate = |place: &mut Place| {
+        let source = notebooks.get(place.file.as_path())?;
+        let (cell, line) = notebook::locate(&source.cells, place.line)?;
+        (place.cell, place.line) = (Some(cell), line);
+        Some(())
+    };
+    for one in found {
+        // A finding about a file as a whole has no line to translate.
+        let whole = one.span == Span::default();
+        let skipped = usize::from(whole);
+        for place in one.finding.places.iter_mut().skip(skipped) {
+            locate(place);
+        }
+        for fix in &mut one.finding.fixes {
+            match fix {
+                Fix::Edits { edits, say, .. }
+                    if edits
+                        .iter()
+                        .any(|edit| notebooks.contains_key(edit.file.as_path())) =>
+                {
+                    let say = std::mem::take(say);
+                    *fix = Fix::Code { place: None, say };
+                }
+                Fix::Code {
+                    place: Some(place), ..
+                } => {
+                    locate(place);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
 fn finish(project: Project, mut found: Vec<Reported>) -> Outcome {
     let mut silences: FxHashMap<&Path, Silences> = FxHashMap::default();
     for module in &project.modules {
@@ -236,6 +302,7 @@ fn finish(project: Project, mut found: Vec<Reported>) -> Outcome {
         .map(|module| module.source.line_count())
         .sum();
     drop(silences);
+    place_in_cells(&project, &mut found);
     Outcome {
         found,
         project,

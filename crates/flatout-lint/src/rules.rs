@@ -38,17 +38,17 @@ macro_rules! rules {
 }
 
 rules! {
-    loader: loader_in_main_process, loader_with_too_many_workers, loader_without_pinned_memory, transfer_without_non_blocking,
-        non_blocking_without_pinning, workers_not_persistent, prefetch_left_at_default, loader_built_in_epoch_loop, cuda_in_getitem, dataframe_row_in_getitem,
+    loader: loader_without_workers, workers_beyond_usable_cpus, pageable_copies, transfer_without_non_blocking,
+        non_blocking_without_pinning, workers_respawned_each_epoch, prefetch_left_at_default, loader_rebuilt, cuda_in_getitem, dataframe_row_per_sample,
         file_reopened_in_getitem, dataset_of_tensor_list, element_loop_in_collate;
     sync: item_in_step, host_copy_in_step, scalar_of_tensor_in_step, tensor_printed_in_step, tensor_tested_in_step, sync_in_evaluation,
-        loss_kept_with_graph, synchronize_in_step, cache_emptied_in_step, cpu_metric_in_step;
-    precision: training_without_autocast, tf32_not_enabled, autocast_around_backward, fp16_without_scaler, scaler_with_bf16,
+        loss_kept_with_graph, synchronize_in_step, memory_released_every_step, cpu_metric_in_step;
+    precision: mixed_precision_off, tf32_off, autocast_around_backward, fp16_without_scaler, scaler_with_bf16,
         old_amp_spelling;
     compile: compile_never_used, compile_in_loop, rnn_compiled, convolutions_without_channels_last, cudnn_benchmark_off;
-    optimizer: optimizer_not_fused, gradients_zeroed_in_place;
+    optimizer: optimizer_unfused, gradients_zeroed;
     training: evaluation_without_no_grad, evaluation_every_step, evaluation_every_epoch, checkpoint_every_step,
-        checkpoint_every_epoch, data_parallel_used,
+        checkpoint_every_epoch, data_parallel,
         accumulation_without_scaling;
     configuration: config_value_never_matches, config_key_never_read, option_never_used, optimization_never_called,
         config_key_twice, batch_small_for_gpu, learning_rate_not_scaled;
@@ -73,7 +73,9 @@ pub(crate) mod prelude {
     pub use flatout_core::{Confidence, Severity, message};
 }
 
+/// The rule with this id, or that had it before.
 pub fn find(id: &str) -> Option<&'static Rule> {
+    let id = flatout_vocabulary::canonical_id(id);
     RULES.iter().find(|rule| rule.info.id == id)
 }
 

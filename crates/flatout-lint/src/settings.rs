@@ -4,6 +4,7 @@ use crate::project::Facts;
 use crate::rules::RULES;
 use flatout_core::error::FileError;
 use flatout_core::{Explain, Message, RuleInfo, explained, message};
+use flatout_vocabulary::canonical_id;
 use std::path::{Path, PathBuf};
 use toml_edit::{Document, Item};
 
@@ -158,15 +159,17 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Every rule named must exist: a typing error must not silently switch nothing off.
-    pub fn check(&self) -> Result<(), SettingsError> {
-        for name in self.select.iter().chain(&self.ignore) {
+    /// Every rule named must exist: a typing error must not silently switch nothing off. Former ids become the present ones.
+    pub fn check(&mut self) -> Result<(), SettingsError> {
+        for name in self.select.iter_mut().chain(&mut self.ignore) {
+            let id = canonical_id(name);
             let known = RULES
                 .iter()
-                .any(|rule| rule.info.id == name || rule.info.domain == name);
+                .any(|rule| rule.info.id == id || rule.info.domain == id);
             if !known {
                 return Err(SettingsError::UnknownRule { name: name.clone() });
             }
+            *name = id;
         }
         Ok(())
     }
@@ -226,6 +229,13 @@ mod tests {
                 .unwrap()
                 .is_none()
         );
+    }
+
+    #[test]
+    fn former_ids_and_other_spellings_select_rules() {
+        let text = "[lint]\nselect = [\"tf32-not-enabled\", \"Item_In_Step\"]\n";
+        let settings = read("flatout.toml", text).unwrap().unwrap();
+        assert_eq!(settings.select, ["tf32-off", "item-in-step"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One file's text and its lines. Columns count characters, as editors do.
 
+use crate::notebook::Cell;
 use crate::python::Span;
 use flatout_core::Place;
 use std::path::PathBuf;
@@ -12,6 +13,8 @@ pub struct Source {
     pub text: String,
     /// A test of the project: it says nothing about how the training runs.
     pub is_test: bool,
+    /// Of a notebook: where its cells are. Empty for every other file.
+    pub cells: Vec<Cell>,
     line_starts: OnceLock<Vec<u32>>,
 }
 
@@ -21,13 +24,15 @@ impl Source {
             path,
             text,
             is_test: false,
+            cells: Vec::new(),
             line_starts: OnceLock::new(),
         }
     }
 
     /// Code, as against a configuration file.
     pub fn is_python(&self) -> bool {
-        self.path.extension().is_some_and(|ending| ending == "py")
+        let ending = self.path.extension();
+        ending.is_some_and(|ending| ending == "py" || ending == "ipynb")
     }
 
     fn line_starts(&self) -> &[u32] {
@@ -58,6 +63,7 @@ impl Source {
         let (line, column) = self.position(span.start);
         Place {
             file: self.path.clone(),
+            cell: None,
             line,
             column: Some(column),
         }

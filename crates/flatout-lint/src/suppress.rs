@@ -57,7 +57,7 @@ impl Silences {
         let rules: Vec<String> = named.map_or_else(Vec::new, |named| {
             named
                 .split(',')
-                .map(|name| name.trim().to_owned())
+                .map(flatout_vocabulary::canonical_id)
                 .filter(|name| !name.is_empty())
                 .collect()
         });

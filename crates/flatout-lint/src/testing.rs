@@ -6,6 +6,7 @@ use crate::report::{Report, Reported};
 use crate::rules::{Check, Rule};
 use crate::source::Source;
 use crate::{fix, python, rules};
+use flatout_core::Fix;
 use std::path::{Path, PathBuf};
 
 /// The files of a little project: path and text.
@@ -32,6 +33,14 @@ pub fn project(files: Files<'_>) -> Project {
 pub fn findings_of(id: &str, files: Files<'_>) -> Vec<Reported> {
     let rule = rules::find(id).unwrap_or_else(|| panic!("no rule {id}"));
     let found = run(rule, &project(files));
+    for one in &found {
+        assert_eq!(one.finding.rule, id);
+        assert!(one.finding.severity <= rule.info.severity, "{:?}", one.finding);
+        // A file that does not parse has nothing to fix but its syntax.
+        let advised = !one.finding.fixes.is_empty() || rule.info.domain == "source";
+        assert!(advised, "no advice: {:?}", one.finding);
+    }
+    expect_as_recorded(id, &found);
     let with_fix = found
         .iter()
         .filter(|one| !fix::edits_of(&one.finding, true).is_empty())
@@ -63,6 +72,51 @@ pub fn findings_of(id: &str, files: Files<'_>) -> Vec<Reported> {
         );
     }
     found
+}
+
+/// In a test named `fires…`: what is found, line by line, against `tests/fires/<rule>.<test>.txt`. `FLATOUT_BLESS=1` writes the file, to be
+/// read before it is kept.
+#[track_caller]
+fn expect_as_recorded(id: &str, found: &[Reported]) {
+    thread_local!(static CALLS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) });
+    let thread = std::thread::current();
+    let test = thread.name().and_then(|name| name.rsplit("::").next());
+    let Some(test) = test.filter(|test| test.starts_with("fires")) else {
+        return;
+    };
+    let call = CALLS.replace(CALLS.get() + 1);
+    let shown: String = found.iter().map(described).collect();
+    let path = format!("{}/tests/fires/{id}.{test}.txt", env!("CARGO_MANIFEST_DIR"));
+    let recorded = std::fs::read_to_string(&path).unwrap_or_default();
+    // One part for each call of the test, after a line of its own.
+    let mut parts: Vec<&str> = recorded.split("---\n").collect();
+    if std::env::var_os("FLATOUT_BLESS").is_some() {
+        parts.truncate(call);
+        parts.push(&shown);
+        std::fs::write(&path, parts.join("---\n")).unwrap();
+        return;
+    }
+    let expected = parts.get(call).copied().unwrap_or_default();
+    assert_eq!(shown, expected, "left: what {id} finds; right: {path}");
+}
+
+/// Location, severity, title and fixes.
+fn described(one: &Reported) -> String {
+    let finding = &one.finding;
+    let place = one.place();
+    let fixes = finding.fixes.iter().map(|fix| match fix {
+        Fix::Setting { setting, to, .. } => format!("  set {setting} to {to}\n"),
+        Fix::Code { say, .. } => format!("  do: {}\n", say.en),
+        Fix::Edits { edits, safe, say } => {
+            let safe = if *safe { "safe" } else { "unsafe" };
+            format!("  {safe} edits of {} places: {}\n", edits.len(), say.en)
+        }
+        Fix::Command { command, .. } => format!("  run {command}\n"),
+        Fix::Refused { setting, .. } => format!("  not {setting}\n"),
+    });
+    let severity = serde_json::to_string(&finding.severity).unwrap();
+    let severity = severity.trim_matches('"');
+    format!("{place} {severity}: {}\n", finding.title.en) + &fixes.collect::<String>()
 }
 
 /// What a rule reports when something is stated about the machine.

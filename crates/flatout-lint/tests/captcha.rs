@@ -25,11 +25,11 @@ fn the_faults_of_the_seed_are_found() {
         ("config-value-never-matches", yaml, 5),
         ("config-key-never-read", yaml, 10),
         ("config-key-never-read", yaml, 11),
-        ("loader-with-too-many-workers", yaml, 7),
+        ("workers-beyond-usable-cpus", yaml, 7),
         ("optimization-never-called", "src/config_manager.py", 14),
         ("item-in-step", engine, 36),
         ("item-in-step", engine, 35),
-        ("optimizer-not-fused", engine, 16),
+        ("optimizer-unfused", engine, 16),
     ] {
         let expected = (expected.0.to_owned(), expected.1.to_owned(), expected.2);
         assert!(found.contains(&expected), "{expected:?} is not in {found:#?}");

@@ -4,7 +4,9 @@
 //! - [`findings`]: each finding, before and after
 //! - [`loss`]: the loss at equal samples
 //! - [`text`], [`markdown`], [`html`]: the forms it is shown in
+//! - [`annotations`]: what a pull request shows next to its lines
 
+pub mod annotations;
 pub mod change;
 pub mod findings;
 pub mod html;
@@ -257,7 +259,7 @@ fn notes(digests: &[Digest]) -> Vec<Message> {
         .any(|digest| !same_batch(digests.first(), Some(digest)))
     {
         notes.push(message!(
-            en: "The batches are of different sizes: iterations and the time of a batch are not comparable, samples a second are.",
+            en: "The batch sizes differ: compare samples per second, not iterations or time per batch.",
             zh: "batch 大小不同：迭代数和每个 batch 的时间不可比，请比较每秒样本数。"
         ));
     }
@@ -272,11 +274,40 @@ fn notes(digests: &[Digest]) -> Vec<Message> {
             zh: "这些运行来自不同机器；各自按自己的时钟测量"
         ));
     }
+    notes.extend(hardware(digests));
     notes.push(message!(
         en: "Intervals come from within each run. A machine also differs from run to run: repeat both to be sure of small changes.",
         zh: "区间来自每次运行内部。机器在不同运行之间也有差异：小的变化请重复运行以确认。"
     ));
     notes
+}
+
+/// Different GPUs or CPUs: the runs differ by more than what was changed.
+fn hardware(digests: &[Digest]) -> Option<Message> {
+    let described = |digest: &Digest| -> Option<String> {
+        let cpus = digest.info.host.as_ref()?.cpus.count();
+        let mut gpus: Vec<&str> = digest
+            .info
+            .gpus
+            .values()
+            .filter_map(|gpu| gpu.name.as_deref())
+            .collect();
+        gpus.sort_unstable();
+        let gpus = if gpus.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", gpus.join(", "))
+        };
+        Some(format!("{cpus} CPUs{gpus}"))
+    };
+    let kinds: BTreeSet<String> = digests.iter().filter_map(described).collect();
+    (kinds.len() > 1).then(|| {
+        let kinds = kinds.into_iter().collect::<Vec<_>>().join("; ");
+        message!(
+            en: "The runs used different hardware ({kinds}): a difference in speed may come from it.",
+            zh: "这些运行使用了不同的硬件（{kinds}）：速度差异可能由此而来。"
+        )
+    })
 }
 
 #[cfg(test)]

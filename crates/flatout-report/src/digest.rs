@@ -56,6 +56,8 @@ pub struct Digest {
     pub timeline: Option<StepTimeline>,
     /// The other ranks of its job beside it.
     pub ranks: Ranks,
+    /// The run is known to go on; a record alone does not tell that from a kill.
+    pub is_running: bool,
 }
 
 /// The loss after so many samples.
@@ -96,8 +98,10 @@ impl Digest {
         data.stacks = record.stacks().collect();
         data.lines = record.lines().collect();
         data.windows = record.windows().collect();
+        data.timelines = record.timelines().collect();
+        data.ranks = record.load_ranks();
         let mut digest = Self::from_parts(data, samples.0, steps.0);
-        digest.ranks = Ranks::beside(record);
+        digest.ranks = Ranks::beside(record).as_diagnosed(digest.diagnosis.ranks.as_ref());
         digest.timeline = record.timelines().filter(|timeline| timeline.us > 0.0).last();
         digest
     }
@@ -143,8 +147,15 @@ impl Digest {
             diagnosis,
             defects,
             ranks: Ranks::default(),
+            is_running: false,
             info: data.info,
         }
+    }
+
+    /// Takes back what was said about the missing end.
+    pub fn mark_running(&mut self) {
+        self.is_running = true;
+        self.defects.retain(|defect| !defect.is_missing_end);
     }
 
     pub fn figure(&self, key: &str) -> Option<&Figure> {

@@ -9,6 +9,8 @@
 //! - [`compare`]: digests of several runs against the first.
 //! - [`ranks`]: the ranks of one job side by side.
 //! - [`page`]: a digest as one HTML file; [`markdown`]: as Markdown; [`json`]: for programs; [`words`]: what these share.
+//! - [`serve`]: all runs of a folder in a browser, live.
+//! - [`tracking`]: a run for experiment trackers.
 //! - [`picture`]: charts as a PNG file; [`trace`]: a run for trace viewers.
 
 pub mod analyze;
@@ -21,9 +23,11 @@ pub mod page;
 pub mod picture;
 pub mod ranks;
 pub mod screen;
+pub mod serve;
 #[cfg(test)]
 mod testing;
 pub mod text;
 pub mod trace;
+pub mod tracking;
 pub mod watch;
 pub mod words;

@@ -96,8 +96,8 @@ impl Page {
             return String::new();
         }
         let head = message!(
-            en: "| rank | host | steps | a step | own work | data | |\n| ---: | --- | ---: | ---: | ---: | ---: | --- |\n",
-            zh: "| rank | 主机 | 步数 | 每步 | 自身耗时 | 取数据 | |\n| ---: | --- | ---: | ---: | ---: | ---: | --- |\n"
+            en: "| rank | host | steps | per step | own work | waiting for ranks | transferring | data | |\n| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n",
+            zh: "| rank | 主机 | 步数 | 每步 | 自身耗时 | 等待其他 rank | 传输 | 取数据 | |\n| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n"
         );
         let mut text = self.heading(&message!(en: "Ranks", zh: "各 rank")) + "\n" + head.get(self.language);
         let straggler = message!(en: "**holds the others up**", zh: "**拖慢其他 rank**");
@@ -110,8 +110,9 @@ impl Page {
             };
             let host = escape(row.host.as_deref().unwrap_or("?"));
             let (step, own, data) = (time(row.step_ms), time(row.own_ms), time(row.data_ms));
+            let (wait, transfer) = (time(row.wait_ms), time(row.transfer_ms));
             text += &format!(
-                "| {} | {host} | {} | {step} | {own} | {data} | {mark} |\n",
+                "| {} | {host} | {} | {step} | {own} | {wait} | {transfer} | {data} | {mark} |\n",
                 row.rank, row.steps
             );
         }
@@ -308,7 +309,7 @@ mod tests {
     fn tables_and_findings_are_there() {
         let text = report(&Digest::of(testing::training(40, 0.6)), Language::English);
         assert!(
-            text.contains("| samples a second | **320** | 320 – 320 |"),
+            text.contains("| samples per second | **320** | 320 – 320 |"),
             "{text}"
         );
         assert!(text.contains("## Findings") && text.contains("loader-"), "{text}");

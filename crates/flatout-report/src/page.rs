@@ -1,10 +1,10 @@
-//! A digest as one HTML file: no network, no library, below a megabyte. [`markup`] escapes everything that comes from a record,
+//! A digest as one HTML file: no network, no library, below a megabyte. [`mod@markup`] escapes everything that comes from a record,
 //! and the content security policy allows this file's own style and script only.
 
 mod account;
 pub(crate) mod data;
 mod drawings;
-mod escape;
+pub(crate) mod escape;
 mod findings;
 pub(crate) mod frame;
 mod head;
@@ -18,6 +18,7 @@ mod verdict;
 mod workers;
 
 use crate::digest::Digest;
+use escape::ScriptData;
 use flatout_core::{Language, Message, message};
 use frame::Frame;
 pub(crate) use markup::{Markup, markup};
@@ -90,6 +91,40 @@ impl Writer {
 
 /// The whole page of one run.
 pub fn html(digest: &Digest, options: Options) -> String {
+    let frame = Frame {
+        title: format!("{} – flatout", digest.info.name),
+        body: body(digest, options),
+        data: script_data(digest, options.language),
+        language: options.language,
+        pdf_ready: options.pdf_ready,
+        served: None,
+    };
+    frame.html()
+}
+
+/// The findings and the account as a part of another page: the output of a notebook's cell.
+pub fn fragment(digest: &Digest, language: Language) -> String {
+    let writer = Writer {
+        language,
+        // Without buttons, and nothing that a script would have to draw.
+        pdf_ready: true,
+    };
+    let mut body = writer.headline(&digest.figures);
+    body += writer.time_bar(digest);
+    body += writer.findings(&digest.diagnosis);
+    body += writer.account(digest.diagnosis.account.as_ref());
+    let style = Markup::style(&frame::fragment_style());
+    markup!(
+        "<div class=\"flatout\" lang=\"{}\">\n{}{}</div>\n",
+        language.tag(),
+        style,
+        body
+    )
+    .into_string()
+}
+
+/// What the page of one run shows.
+pub(crate) fn body(digest: &Digest, options: Options) -> Markup {
     let writer = Writer {
         language: options.language,
         pdf_ready: options.pdf_ready,
@@ -111,20 +146,18 @@ pub fn html(digest: &Digest, options: Options) -> String {
     body += writer.gpus(&digest.verdict);
     body += writer.checklist(&digest.checklist);
     body += writer.settings(digest);
-    let frame = Frame {
-        title: format!("{} – flatout", digest.info.name),
-        body,
-        data: data::with_drawings(
-            &digest.charts,
-            &digest.marks,
-            digest.length_s.unwrap_or(0.0),
-            options.language,
-            drawings::of(digest, options.language),
-        ),
-        language: options.language,
-        pdf_ready: options.pdf_ready,
-    };
-    frame.html()
+    body
+}
+
+/// What its script draws.
+pub(crate) fn script_data(digest: &Digest, language: Language) -> ScriptData {
+    data::with_drawings(
+        &digest.charts,
+        &digest.marks,
+        digest.length_s.unwrap_or(0.0),
+        language,
+        drawings::of(digest, language),
+    )
 }
 
 pub(crate) fn made_by() -> Message {

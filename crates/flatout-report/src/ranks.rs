@@ -1,13 +1,14 @@
 //! The ranks of one job side by side: who holds the others up.
 
 use flatout_core::{Message, message, units};
+use flatout_diagnose::analysis::collectives::Collectives;
 use flatout_telemetry::record::{self, JobInfo, Phase, Record, RunData};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A rank whose own work takes so much longer than the median's holds the others up.
-pub const STRAGGLER: f64 = 1.10;
+/// A rank whose own work exceeds the median's by this share of a step holds the others up.
+pub const STRAGGLER: f64 = 0.10;
 /// Ranks of one job begin within a minute; records further apart come from clocks that differ, or from a late start.
 const APART_S: f64 = 60.0;
 
@@ -28,10 +29,15 @@ pub struct RankRow {
     pub steps: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_ms: Option<f64>,
-    /// A step's time without waiting for the device: what this rank itself needs. In step with the others, a slow rank shows
-    /// here, not in the step.
+    /// A step's time without waiting for the device and without collectives: what this rank itself needs. In step with the others, a
+    /// slow rank shows here, not in the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_ms: Option<f64>,
+    /// In collectives: until the last rank arrived, and after that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transfer_ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,13 +62,19 @@ pub fn row(rank: u32, data: &RunData) -> RankRow {
         .iter()
         .flat_map(|sample| sample.gpus.values().filter_map(|gpu| gpu.util))
         .collect();
+    let collectives = Collectives::new(data, (0.0, f64::INFINITY));
+    let (wait_s, transfer_s) = collectives.map_or((None, None), |all| (all.wait_s(), all.transfer_s()));
+    let own_ms = sum(Phase::Data) + sum(Phase::Transfer) + sum(Phase::Compute) + sum(Phase::Other);
+    let within_s = wait_s.unwrap_or(0.0) + transfer_s.unwrap_or(0.0);
     RankRow {
         rank,
         run: data.info.id.clone(),
         host: data.info.host.as_ref().map(|host| host.name.clone()),
         steps,
         step_ms: a_step(seconds * 1e3),
-        own_ms: a_step(sum(Phase::Data) + sum(Phase::Transfer) + sum(Phase::Compute) + sum(Phase::Other)),
+        own_ms: a_step((own_ms - within_s * 1e3).max(0.0)),
+        wait_ms: wait_s.and_then(|seconds| a_step(seconds * 1e3)),
+        transfer_ms: transfer_s.and_then(|seconds| a_step(seconds * 1e3)),
         data_ms: a_step(sum(Phase::Data)),
         utilisation: (!utilisation.is_empty()).then(|| flatout_core::stats::mean(&utilisation)),
         straggler: false,
@@ -95,6 +107,25 @@ impl Ranks {
         mark(&mut rows);
         let notes = apart(&rows).into_iter().collect();
         Self { rows, notes }
+    }
+
+    /// With the times of the steady part, where the diagnosis has compared the ranks: a page has one number for one fact.
+    #[must_use]
+    pub fn as_diagnosed(mut self, compared: Option<&flatout_diagnose::ranks::Ranks>) -> Self {
+        for row in &mut self.rows {
+            let rows = compared.iter().flat_map(|ranks| &ranks.rows);
+            if let Some(steady) = rows.clone().find(|steady| steady.rank == row.rank) {
+                row.steps = steady.steps;
+                row.step_ms = Some(steady.step_ms);
+                (row.wait_ms, row.transfer_ms) = (steady.wait_ms, steady.transfer_ms);
+                row.own_ms = steady.own_ms.or(row.own_ms);
+                row.data_ms = Some(steady.data_ms);
+                row.straggler = steady.slow;
+            }
+        }
+        self.notes
+            .extend(compared.into_iter().flat_map(|ranks| ranks.notes.clone()));
+        self
     }
 
     /// The ranks of the job that a record is of: the records beside it with the same job, and those inside it.
@@ -157,7 +188,8 @@ pub fn mark(rows: &mut [RankRow]) {
     for row in rows {
         row.straggler = row
             .own_ms
-            .is_some_and(|own| measure > 0.0 && own > measure * STRAGGLER);
+            .zip(row.step_ms)
+            .is_some_and(|(own, step)| measure > 0.0 && own - measure > step * STRAGGLER);
     }
 }
 

@@ -54,8 +54,8 @@ pub fn certainty(finding: &Finding) -> Message {
         Confidence::Low => message!(en: "low", zh: "低"),
     };
     let kind = match finding.kind {
-        Kind::Cause => message!(en: " · a cause", zh: " · 原因"),
-        Kind::Symptom => message!(en: " · a symptom, the cause is another", zh: " · 只是现象，另有原因"),
+        Kind::Cause => message!(en: " · cause", zh: " · 原因"),
+        Kind::Symptom => message!(en: " · symptom of another finding", zh: " · 只是现象，另有原因"),
         Kind::Verdict => Message::default(),
     };
     Message {
@@ -85,7 +85,7 @@ pub fn edits(count: usize, safe: bool) -> Message {
 pub fn linted(linted: &Linted, finding: &Finding) -> Message {
     let (rule, place) = (&linted.rule, &linted.place);
     if finding.places.first() == Some(place) {
-        return message!(en: "{rule} reports this line, too", zh: "{rule} 也指出了这一行");
+        return message!(en: "{rule} also reports this line", zh: "{rule} 也指出了这一行");
     }
     message!(en: "{rule} reports {place}", zh: "{rule} 指出了 {place}")
 }
@@ -135,6 +135,15 @@ pub fn ending(info: &RunInfo) -> (Message, bool) {
 
 /// When, where, on what, how long, how it ended: one line under the name.
 pub fn about_run(info: &RunInfo, length_s: Option<f64>) -> Message {
+    about(info, length_s, ending(info).0)
+}
+
+/// The same of a run that is known to go on.
+pub fn about_running(info: &RunInfo, length_s: Option<f64>) -> Message {
+    about(info, length_s, message!(en: "running", zh: "运行中"))
+}
+
+fn about(info: &RunInfo, length_s: Option<f64>, ending: Message) -> Message {
     let mut parts = Vec::new();
     if info.started_unix_ms > 0 {
         parts.push(Message::verbatim(flatout_telemetry::record::utc(
@@ -147,7 +156,7 @@ pub fn about_run(info: &RunInfo, length_s: Option<f64>) -> Message {
     }
     // A log of another tool does not tell how the program ended.
     if info.kind != "import" {
-        parts.push(ending(info).0);
+        parts.push(ending);
     }
     if let Some(host) = &info.host {
         let (name, cpus) = (&host.name, host.cpus.count());
@@ -201,4 +210,25 @@ pub fn window(window: &WindowSummary) -> Message {
         add(message!(en: " {rate} samples/s.", zh: "每秒 {rate} 个样本。"));
     }
     line
+}
+
+/// The title of an account; with several ranks it is of one of them.
+pub fn account_title(rank: Option<u32>, step: &str, steps: u64) -> Message {
+    match rank {
+        Some(rank) => {
+            message!(en: "Where a step of rank {rank} goes ({step} per step, {steps} steady steps)", zh: "rank {rank} 一步的时间去向（每步 {step}，共 {steps} 个稳定步）")
+        }
+        None => {
+            message!(en: "Where a step goes ({step} per step, {steps} steady steps)", zh: "一步的时间去向（每步 {step}，共 {steps} 个稳定步）")
+        }
+    }
+}
+
+/// A run's name, or its id where it has none.
+pub fn run_name(info: &RunInfo) -> &str {
+    if info.name.is_empty() {
+        &info.id
+    } else {
+        &info.name
+    }
 }

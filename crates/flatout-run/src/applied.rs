@@ -41,6 +41,15 @@ pub fn reason(code: Option<&str>) -> Message {
         Some("no-gain") => {
             message!(en: "its gain is within the noise", zh: "它带来的提升在误差范围内")
         }
+        Some("no-gain-expected") => {
+            message!(en: "no gain is expected from what was measured", zh: "根据测量结果，预计没有提升")
+        }
+        Some("cpus-busy") => {
+            message!(en: "the CPUs are busy: more workers would not be faster", zh: "CPU 已经繁忙，增加 worker 不会更快")
+        }
+        Some("too-short") => {
+            message!(en: "the run was too short for a trial to pay", zh: "运行时间太短，不值得试用")
+        }
         Some("excluded") => message!(en: "excluded by --without", zh: "已用 --without 排除"),
         Some("not-measured") => {
             message!(en: "the program ended before it was measured", zh: "程序在测量之前就结束了")
@@ -122,9 +131,6 @@ pub fn reason(code: Option<&str>) -> Message {
             message!(en: "workers make the batches; use --apply padding.trim=on", zh: "batch 由 worker 生成；请使用 --apply padding.trim=on")
         }
         Some("compiled-already") => message!(en: "the model is compiled already", zh: "模型已经编译过"),
-        Some("needs-tune") => {
-            message!(en: "only whole runs can compare batch sizes: flatout tune", zh: "batch 大小要用完整的运行来比较：flatout tune")
-        }
         Some("hurts-loss") => {
             message!(en: "the loss got worse", zh: "loss 变差了")
         }
@@ -178,7 +184,7 @@ pub fn reason(code: Option<&str>) -> Message {
             message!(en: "CUDA graphs need a GPU; compiled in the default mode instead", zh: "CUDA graph 需要 GPU；已改用默认模式编译")
         }
         Some("no-mallopt") => {
-            message!(en: "the C library cannot be told to keep memory", zh: "C 库不支持保留内存的设置")
+            message!(en: "the C library cannot keep freed memory", zh: "C 库不支持保留内存的设置")
         }
         Some("no-convolution") => {
             message!(en: "the model has no convolutions", zh: "模型中没有卷积")

@@ -3,13 +3,15 @@
 //! A process that trains has a lane: rank N's folder, else the record itself for the first, further folders for others that train
 //! at the same time. Loader workers have none: what they did is added up and told with the process that feeds on them.
 
+mod collectives;
 mod growth;
 mod lane;
 mod loaders;
 
 use crate::ring::{Message, Ring, WindowMessage};
 use crate::stacks::Watch;
-use flatout_telemetry::record::{GpuWindow, StepTimeline};
+use collectives::Collectives;
+use flatout_telemetry::record::{GpuWindow, InsideCollective, StalledRank, StepTimeline};
 use flatout_telemetry::{Event, EventKind, Fact, RecordWriter, StackTick, StepTick};
 use growth::Growth;
 use lane::Lanes;
@@ -35,11 +37,19 @@ pub struct Collector {
     known: HashSet<PathBuf>,
     processes: BTreeMap<PathBuf, Process>,
     loaders: Loaders,
+    collectives: Collectives,
+    /// When collectives are told again.
+    collectives_due_s: f64,
     lanes: Lanes,
     progress: Progress,
     /// GPU windows that closed, by process.
     closed: Vec<(u32, WindowMessage)>,
     last_tick_s: f64,
+    /// All counters that only grow while a program gets on, and when they last did.
+    pulse: u64,
+    pulse_s: f64,
+    /// Every rank that ever trained or joined the process group, with the last that is known of it.
+    ranks: BTreeMap<u32, StalledRank>,
 }
 
 struct Process {
@@ -47,6 +57,8 @@ struct Process {
     growth: Growth,
     parent: u32,
     rank: Option<u32>,
+    /// Ranks on this machine, where the launcher tells.
+    local: Option<u32>,
     worker: bool,
     /// Spoken before it was clear which lane it belongs to.
     waiting: Vec<Message>,
@@ -103,10 +115,15 @@ impl Collector {
             known: HashSet::new(),
             processes: BTreeMap::new(),
             loaders: Loaders::default(),
+            collectives: Collectives::default(),
+            collectives_due_s: 0.0,
             lanes: Lanes::of_task(task_rank()),
             progress: Progress::default(),
             closed: Vec::new(),
             last_tick_s: 0.0,
+            pulse: 0,
+            pulse_s: 0.0,
+            ranks: BTreeMap::new(),
         }
     }
 
@@ -129,7 +146,16 @@ impl Collector {
                     self.closed.push((process.ring.pid(), window));
                 } else if let Some(hello) = &message.hello {
                     (process.parent, process.rank) = (hello.parent, hello.rank);
-                    process.worker = hello.worker;
+                    (process.local, process.worker) = (hello.local, hello.worker);
+                } else if let Some(group) = message.group {
+                    // Where no launcher told it, the program itself does.
+                    process.rank = process.rank.or(Some(group.rank));
+                    let pid = process.ring.pid();
+                    self.collectives.join(pid, group.world, process.local);
+                    // What came before, imports for the most part, is no stall.
+                    self.pulse_s = self.clock.elapsed_s();
+                } else if let Some(site) = message.collective {
+                    self.collectives.learn(process.ring.pid(), site);
                 } else {
                     process.waiting.push(message);
                 }
@@ -142,7 +168,12 @@ impl Collector {
                     write_message(self.lanes.writer(lane, writer), &self.clock, message);
                 }
             }
+            let pid = process.ring.pid();
+            if let Some(next) = self.collectives.next_of(pid) {
+                self.collectives.add(pid, process.ring.stamps(next));
+            }
         }
+        self.collectives.align();
     }
 
     /// Ends a tick: what the counters grew by becomes a line a lane.
@@ -152,8 +183,10 @@ impl Collector {
         let dt = t - std::mem::replace(&mut self.last_tick_s, t);
         let now_ns = monotonic_ns();
         let mut grown_of = Vec::new();
+        let mut pulse = self.processes.len() as u64;
         for (path, process) in &mut self.processes {
             let counters = process.ring.counters();
+            pulse = pulse.wrapping_add(counters.progress());
             let alive = !counters.closed && !process.gone;
             let grown = process.growth.take(&counters, alive.then_some(now_ns));
             // A loader's worker never trains: what it prepared belongs to the process that made it.
@@ -173,8 +206,14 @@ impl Collector {
                 grown_of.push((process.ring.pid(), lane, grown));
             }
         }
+        // Two ticks far apart: everything was suspended.
+        if std::mem::replace(&mut self.pulse, pulse) != pulse || dt > LONGEST_TICK_S {
+            self.pulse_s = t;
+        }
+        self.remember_ranks(now_ns);
         // What waited for a lane comes before what this tick tells.
         self.poll(writer);
+        let tell_collectives = self.collectives_are_due(t);
         for (pid, lane, grown) in grown_of {
             if grown.steps > 0 && self.progress.first_step_s.is_none() {
                 self.progress.first_step_s = Some(t);
@@ -188,12 +227,17 @@ impl Collector {
             }
             let events = self.loaders.events_of(pid).into_iter().chain(grown.collections());
             events.for_each(|kind| line.event(&Event { t, kind }));
+            if tell_collectives {
+                let events = self.collectives.events_of(pid).into_iter();
+                events.for_each(|kind| line.event(&Event { t, kind }));
+            }
         }
         self.forget_the_dead(writer);
     }
 
     /// The end: the last growth, and what was said by processes that never trained.
     pub fn finish(&mut self, writer: &mut RecordWriter) {
+        self.collectives_due_s = 0.0;
         self.tick(writer);
         for process in self.processes.values_mut() {
             for message in process.waiting.drain(..) {
@@ -209,6 +253,50 @@ impl Collector {
             writer.event(&Event { t, kind });
         }
         self.lanes.finish();
+    }
+
+    /// Seconds without a step, a batch or a collective; `None` before the first step, unless a rank waits in a collective.
+    pub fn quiet_s(&self) -> Option<f64> {
+        let waits = self.ranks.values().any(|rank| rank.inside.is_some());
+        let begun = self.progress.first_step_s.is_some() || waits;
+        begun.then(|| self.clock.elapsed_s() - self.pulse_s)
+    }
+
+    /// Where the ranks are, without their stacks. Without ranks, the process that trains.
+    pub fn ranks(&self) -> Vec<StalledRank> {
+        self.ranks.values().cloned().collect()
+    }
+
+    fn remember_ranks(&mut self, now_ns: u64) {
+        for rank in self.ranks.values_mut() {
+            rank.ended = true;
+        }
+        for (path, process) in &self.processes {
+            let pid = process.ring.pid();
+            let lane = self.lanes.known(path);
+            let member = self.collectives.next_of(pid).is_some();
+            if process.gone || process.worker || lane.is_none() && !member {
+                continue;
+            }
+            let inside = process.ring.in_collective().and_then(|(number, since_ns)| {
+                let site = self.collectives.site(pid, number)?;
+                Some(InsideCollective {
+                    op: site.op.clone(),
+                    place: site.place.clone(),
+                    seconds: now_ns.saturating_sub(since_ns) as f64 / 1e9,
+                })
+            });
+            let rank = process.rank.or(lane).unwrap_or(0);
+            let now = StalledRank {
+                rank,
+                pid,
+                steps: process.ring.steps(),
+                collectives: process.ring.collectives(),
+                inside,
+                ..StalledRank::default()
+            };
+            self.ranks.insert(rank, now);
+        }
     }
 
     /// The processes whose stacks tell something: all that speak, but of a loader's workers one.
@@ -298,6 +386,7 @@ impl Collector {
                     growth: Growth::default(),
                     parent: 0,
                     rank: None,
+                    local: None,
                     worker: false,
                     waiting: Vec::new(),
                     gone: false,
@@ -324,10 +413,28 @@ impl Collector {
         for path in forgotten {
             let _ = std::fs::remove_file(&path);
             self.lanes.leave(&path);
-            self.processes.remove(&path);
+            if let Some(process) = self.processes.remove(&path) {
+                self.collectives.leave(process.ring.pid());
+            }
         }
     }
+
+    /// Whether the collectives since the last time are written down now: each second at first, then every ten.
+    fn collectives_are_due(&mut self, t: f64) -> bool {
+        let since_s = t - self.progress.first_step_s.unwrap_or(t);
+        let due = t >= self.collectives_due_s;
+        if due {
+            self.collectives_due_s = t + if since_s < SOON_S { 0.0 } else { LATER_S };
+        }
+        due
+    }
 }
+
+/// A longer tick than this is a suspension's.
+const LONGEST_TICK_S: f64 = 15.0;
+/// How long after the first step collectives are told each second, and how often after that.
+const SOON_S: f64 = 60.0;
+const LATER_S: f64 = 10.0;
 
 /// What a process without a lane may say before it is written anyway.
 const MOST_WAITING: usize = 2000;

@@ -35,6 +35,7 @@ pub fn join(trace: &Trace, samples: &[TimedStack], steps: u64, t: f64) -> GpuWin
     describe_kernels(trace, &mut window);
     window.copies = copies(trace);
     window.syncs = syncs(trace);
+    window.sync_stacks = launches::waits_by_stack(trace, samples);
     window.stacks = stacks(samples, &states, start, stop);
     window.launches = launches::by_stack(trace, samples);
     window

@@ -95,6 +95,14 @@ pub fn stop_too(guard: Option<&Guard>) {
     unsafe { libc::raise(libc::SIGSTOP) };
 }
 
+/// Kills every process of the run that has this folder.
+pub fn kill_marked(folder: &std::path::Path) {
+    for process in tree::marked(folder) {
+        // SAFETY: sends a signal to a process whose environment names our run's own folder.
+        unsafe { libc::kill(process as libc::pid_t, libc::SIGKILL) };
+    }
+}
+
 /// How a program ended, as the record keeps it.
 pub fn exit_info(status: ExitStatus, t: f64) -> ExitInfo {
     ExitInfo {

@@ -7,8 +7,8 @@ pub mod layout;
 mod map;
 mod messages;
 
-pub use layout::Counters;
-pub use messages::{FactMessage, Hello, Message, WindowMessage};
+pub use layout::{Counters, Stamp};
+pub use messages::{CollectiveMessage, FactMessage, GroupMessage, Hello, Message, WindowMessage};
 
 use flatout_telemetry::Phase;
 use map::Map;
@@ -72,6 +72,25 @@ impl Ring {
     /// Optimizer steps so far.
     pub fn steps(&self) -> u64 {
         self.map.load(layout::STEPS_AT)
+    }
+
+    /// Collectives of the default process group that ended so far.
+    pub fn collectives(&self) -> u64 {
+        layout::collectives(&self.map)
+    }
+
+    /// The collectives from this number on that are still there.
+    pub fn stamps(&self, from: u64) -> Vec<Stamp> {
+        let last = self.collectives();
+        let first = from.max(last.saturating_sub(layout::SLOTS) + 1).max(1);
+        (first..=last)
+            .filter_map(|number| layout::stamp(&self.map, number))
+            .collect()
+    }
+
+    /// The line of the collective under way, by its number in this process, and since when.
+    pub fn in_collective(&self) -> Option<(u64, u64)> {
+        layout::in_collective(&self.map)
     }
 
     /// The messages since the last call.

@@ -2,9 +2,11 @@
 //! signals on, and say how it ended.
 
 mod attach;
+pub mod cell;
 mod early;
 mod peaks;
 mod recording;
+mod stall;
 
 use crate::RunError;
 use crate::auto::Auto;
@@ -12,13 +14,15 @@ use crate::collect::Progress;
 use crate::probe::{Runtime, without_site};
 use crate::profile;
 use crate::program::{self, Charge, Environment, Guard, Program, Signals, Woken, exit_info};
-pub use attach::{Access, access, attach};
+pub use attach::{Access, Attach, access, attach};
 use early::EarlyFinding;
 pub use early::Live;
 use flatout_telemetry::record::{self, ExitInfo, JobInfo, SCHEMA};
 use flatout_telemetry::sampler::job_from_environment;
 use flatout_telemetry::{RecordWriter, RunInfo};
 pub use recording::Recording;
+pub use stall::OnHang;
+use stall::Stall;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -49,9 +53,15 @@ pub struct Options {
     pub windows: bool,
     /// Let the program go on when flatout is killed.
     pub keep_running: bool,
+    /// Report where every rank is after so long without progress; `None` for never.
+    pub patience: Option<Duration>,
+    pub on_hang: OnHang,
     /// Where records lie.
     pub runs: PathBuf,
 }
+
+/// How long a program may make no progress before that is reported.
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 impl Options {
     pub fn new(command: Vec<OsString>) -> Self {
@@ -67,6 +77,8 @@ impl Options {
             profile: false,
             live: false,
             keep_running: false,
+            patience: Some(PATIENCE),
+            on_hang: OnHang::Leave,
             runs: record::runs_folder(),
         }
     }
@@ -136,12 +148,14 @@ pub fn run(options: &Options, live: &mut dyn FnMut(Live)) -> Result<Outcome, Run
     };
     let mut recording = Recording::start(&runtime, program.pid(), options, &mut writer);
     let mut early = EarlyFinding::new(&folder, options.live);
+    let mut stall = Stall::new(options, runtime.folder());
     let status = loop {
         if let Some(status) = wait.turn(&mut program)? {
             break status;
         }
         recording.poll(&mut writer);
         early.look(recording.progress(), recording.elapsed_s(), live);
+        stall.look(&recording, &mut writer, &program, live);
     };
     drop(guard);
     let exit = exit_info(status, recording.elapsed_s());

@@ -22,7 +22,7 @@ const LEAST_CLASS_SHARE: f64 = 0.05;
 /// Settings lines a file may have.
 const MOST_SETTINGS: usize = 60;
 /// What the lines that set something up mention.
-const SETTINGS: [&str; 26] = [
+const SETTINGS: [&str; 34] = [
     "set_num_threads",
     "OMP_NUM_THREADS",
     "set_detect_anomaly",
@@ -34,6 +34,9 @@ const SETTINGS: [&str; 26] = [
     "set_default_dtype",
     "TrainingArguments(",
     "Trainer(",
+    "Accelerator(",
+    "deepspeed.initialize(",
+    "create_loader(",
     "ModelCheckpoint(",
     "DataLoader(",
     "gradient_checkpointing",
@@ -47,6 +50,11 @@ const SETTINGS: [&str; 26] = [
     "logging_steps",
     "log_every_n_steps",
     "padding",
+    "bf16",
+    "fp16",
+    "tf32",
+    "precision",
+    "optim=",
     "batch_size",
     "empty_cache",
 ];

@@ -15,7 +15,7 @@ use flatout_telemetry::record::StackCount;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-pub use watcher::{Key, TimedStack};
+pub use watcher::{Key, TimedStack, all_threads};
 use watcher::{Seen, Watcher};
 pub use windows::Windows;
 

@@ -101,14 +101,16 @@ fn works_from_python() {
     )
     .unwrap();
     let cupti = folder.path().join("libcupti.so");
-    let status = Command::new("gcc")
+    let (Some(gcc), Some(python)) = (flatout_testing::gcc(), flatout_testing::python()) else {
+        return;
+    };
+    let status = Command::new(gcc)
         .args(["-shared", "-fPIC", "-pthread", "-o"])
         .arg(&cupti)
         .arg(root.join("crates/flatout-tracer/tests/fake_cupti.c"))
         .status()
-        .expect("this test needs gcc");
+        .unwrap();
     assert!(status.success());
-    let python = std::env::var_os("FLATOUT_TEST_PYTHON").unwrap_or_else(|| "python3".into());
     let output = Command::new(python)
         .args(["-c", SCRIPT])
         .arg(folder.path())

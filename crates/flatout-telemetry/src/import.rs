@@ -152,7 +152,7 @@ impl Explain for ImportError {
                 zh: "flatout 支持 nvidia-smi --query-gpu=… --format=csv、nvidia-smi dmon、gpustat --json 以及自身的 CSV"
             ),
             Self::NoHeader { .. } => message!(
-                en: "say what they are, as given to nvidia-smi: --columns timestamp,index,utilization.gpu,…",
+                en: "name them, as for nvidia-smi: --columns timestamp,index,utilization.gpu,…",
                 zh: "请按 nvidia-smi 的写法说明各列：--columns timestamp,index,utilization.gpu,…"
             ),
             Self::BadColumns { .. } => message!(

@@ -27,7 +27,7 @@ pub extern "C" fn flatout_tracer_version() -> u32 {
 }
 
 /// Opens a window that records into a new file at `path`, `max_records` at most (0: one million). `kinds` is a set of
-/// [`kinds`](crate::abi::kinds) bits, 0 for the default. Returns 0, or a positive reason: 1 no libcupti in this process,
+/// [`kinds`] bits, 0 for the default. Returns 0, or a positive reason: 1 no libcupti in this process,
 /// 2 another tool holds CUPTI, 3 libcupti too old, 4 the file cannot be created, 5 a window is open, 6 another CUPTI error,
 /// 8 forked child, 9 internal error.
 ///

@@ -8,7 +8,7 @@
 //! - `session`: starts and stops windows, finalizes CUPTI.
 //! - `cupti`, `layout`: the CUPTI functions and the record fields that the tracer reads.
 //! - `pool`, `window`: activity buffers, and the file of the current window.
-//! - [`format`]: the file format, shared by writer and reader.
+//! - [`mod@format`]: the file format, shared by writer and reader.
 
 pub mod abi;
 mod cupti;

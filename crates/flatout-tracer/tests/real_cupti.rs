@@ -5,34 +5,16 @@
 use flatout_tracer::abi;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::process::Command;
-
-/// The libcupti of PyTorch's wheels in the tests' Python environment.
-fn library() -> PathBuf {
-    let kept = std::env::var_os("HOME")
-        .map(|home| PathBuf::from(home).join(".cache/flatout/venv/bin/python"))
-        .filter(|python| python.exists());
-    let python = std::env::var_os("FLATOUT_TEST_PYTHON")
-        .map(PathBuf::from)
-        .or(kept);
-    let python = python.expect("this test needs the Python environment of `cargo xtask venv`");
-    let print = "import glob, sysconfig; \
-                 print(glob.glob(sysconfig.get_path('purelib') + '/nvidia/*/lib/libcupti.so.*')[0])";
-    let output = Command::new(python).args(["-c", print]).output().unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
-}
 
 #[test]
 fn answers_with_a_reason_without_a_driver() {
     if std::env::var_os("FLATOUT_CUPTI").is_none() {
+        let Some(library) = flatout_testing::cupti() else {
+            return;
+        };
         let status = Command::new(std::env::current_exe().unwrap())
-            .env("FLATOUT_CUPTI", library())
+            .env("FLATOUT_CUPTI", library)
             .env_remove("CUDA_INJECTION64_PATH")
             .status()
             .unwrap();

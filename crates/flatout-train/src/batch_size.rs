@@ -91,7 +91,7 @@ fn given(size: usize, parts: usize, samples: usize) -> (Batch, Vec<Message>) {
     };
     let note = (effective < wanted).then(|| {
         message!(
-            en: "a batch of {wanted} is more than the {samples} training samples: one step an epoch with all of them",
+            en: "a batch of {wanted} is more than the {samples} training samples: one step per epoch with all of them",
             zh: "batch {wanted} 超过训练样本数 {samples}：每轮只有一步，使用全部样本"
         )
     });
@@ -119,7 +119,7 @@ fn rate_factor(settings: &Settings, effective: usize) -> f64 {
     }
 }
 
-/// As large as leaves enough steps an epoch; of few samples no less than what a batch's own mean makes sense of.
+/// As large as leaves enough steps per epoch; of few samples no less than what a batch's own mean makes sense of.
 fn largest(samples: usize, parts: usize) -> usize {
     let by_steps = samples / (FEWEST_STEPS_AN_EPOCH * parts);
     largest_power_of_two(by_steps.max(probe::SMALLEST).min(samples))
@@ -140,7 +140,7 @@ fn told(chosen: &Measured, measured: &probe::Measurements, largest: usize, steps
     let tried: Vec<String> = measured.sizes.iter().map(|one| one.size.to_string()).collect();
     let tried = tried.join(", ");
     message!(
-        en: "batch {size} chosen: {rate} samples/s, the smallest within 3% of the best ({best_rate} at {best_size}); tried {tried} in {time}; at most {largest}, for {steps} steps an epoch",
+        en: "batch {size} chosen: {rate} samples/s, the smallest within 3% of the best ({best_rate} at {best_size}); tried {tried} in {time}; at most {largest}, for {steps} steps per epoch",
         zh: "自动选择 batch {size}：{rate} 样本/秒，是与最快（{best_size} 时 {best_rate}）相差 3% 以内的最小值；试了 {tried}，用时 {time}；上限 {largest}，以保证每轮 {steps} 步"
     )
 }

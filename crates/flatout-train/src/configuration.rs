@@ -70,6 +70,16 @@ pub struct KnownKeys {
     pub known: usize,
     pub all: usize,
     pub names_data: bool,
+    /// Values whose key is spelled nearly as a setting.
+    pub misspelled: usize,
+}
+
+impl KnownKeys {
+    /// Whether the file is one of `flatout train`: it names data and most of its keys are settings, or all of them are, some misspelled.
+    pub fn are_settings(&self) -> bool {
+        let most = self.names_data && self.known * 3 >= self.all * 2;
+        most || (self.known > 0 && self.known + self.misspelled == self.all)
+    }
 }
 
 /// Epochs that nobody waits for.
@@ -103,6 +113,7 @@ impl Configuration {
     pub fn mistakes(path: &Path, flags: &Values) -> Vec<Message> {
         let said = |error: &TrainError| mistakes::in_words(error);
         match Self::read(Some(path), flags) {
+            Ok(configuration) if !configuration.given.contains("data") => Vec::new(),
             Ok(configuration) => configuration.missing_data().iter().map(said).collect(),
             Err(TrainError::Mistakes { list, .. }) => list,
             Err(error) => vec![said(&error)],
@@ -129,6 +140,8 @@ impl Configuration {
             let placed = place(path, &entry, &mut values, &mut Vec::new()).is_ok();
             keys.all += 1;
             keys.known += usize::from(made || placed);
+            let near = |key: &String| settings::nearest(key).is_some();
+            keys.misspelled += usize::from(!made && !placed && entry.path.last().is_some_and(near));
             keys.names_data |= made || values.contains_key("data");
         }
         Some(keys)

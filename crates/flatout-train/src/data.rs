@@ -7,6 +7,7 @@ mod overlap;
 pub mod panel;
 pub mod pictures;
 pub mod rows;
+mod weights;
 
 pub use codes::Codes;
 pub use kind::Kind;
@@ -85,6 +86,8 @@ pub struct TrainingData {
     pub tables: Vec<(String, Table)>,
     pub train: Arc<[u32]>,
     pub validation: Arc<[u32]>,
+    /// Scored once, at the end.
+    pub test: Arc<[u32]>,
     /// What metrics compare with, of every row.
     labels: Labels,
     entity_of_row: Arc<Vec<i32>>,
@@ -127,7 +130,7 @@ impl TrainingData {
         }?;
         if let (true, Some(_)) = (data.train.is_empty(), settings.validation_from_us) {
             return Err(TrainError::Data(DataError::Setting(message!(
-                en: "validation_from lies before all data: nothing is left to train on",
+                en: "validation_from is before all data: nothing is left to train on",
                 zh: "validation_from 早于全部数据：没有可用于训练的样本"
             ))));
         }
@@ -143,12 +146,12 @@ impl TrainingData {
         data.notes.splice(0..0, made);
         let changed = settings.flip || settings.crop_padding > 0;
         if changed && !matches!(data.shape(), Shape::Pictures { .. }) {
-            data.notes.push(message!(en: "flip, crop_padding: only pictures can be changed at random; these data are none", zh: "flip、crop_padding：只有图像可以随机变换；这些数据不是图像"));
+            data.notes.push(message!(en: "flip, crop_padding: only images can be augmented, and this data has none", zh: "flip、crop_padding：只有图像可以随机变换；这些数据不是图像"));
         }
         if let (Some(_), Shape::Sequence { features, .. } | Shape::Rows { features, .. }) =
             (settings.input_size, data.shape())
         {
-            data.notes.push(message!(en: "input_size: the data tell it themselves: {features} features", zh: "input_size：由数据本身决定：{features} 个特征"));
+            data.notes.push(message!(en: "input_size ignored: inferred from the data: {features} features", zh: "input_size：由数据本身决定：{features} 个特征"));
         }
         Ok(data)
     }
@@ -162,6 +165,7 @@ impl TrainingData {
                 (settings.limit, settings.limit_rows),
                 settings.validation_ratio.to_bits(),
                 settings.validation_from_us,
+                (settings.test_ratio.to_bits(), settings.test_from_us),
             )
         };
         let columns = |settings: &Settings| {
@@ -179,12 +183,25 @@ impl TrainingData {
                 settings.past_labels,
             )
         };
-        let read_as = |settings: &Settings| (settings.task.clone(), settings.input_size, settings.channels);
+        let read_as = |settings: &Settings| (settings.tasks.clone(), settings.input_size, settings.channels);
+        let learned = |settings: &Settings| {
+            (
+                settings.losses.clone(),
+                (settings.quantiles.clone(), settings.label_weight.clone()),
+                (settings.class_weight.clone(), settings.sample_weight.clone()),
+                [
+                    settings.huber_delta,
+                    settings.focal_gamma,
+                    settings.label_smoothing,
+                ],
+            )
+        };
         let changed = |settings: &Settings| (settings.flip, settings.crop_padding);
         source(one) == source(other)
             && columns(one) == columns(other)
             && coded(one) == coded(other)
             && read_as(one) == read_as(other)
+            && learned(one) == learned(other)
             && changed(one) == changed(other)
     }
 
@@ -255,8 +272,9 @@ impl TrainingData {
 }
 
 /// Labels as the plan sees them.
-fn label_table(target: &Target, labels: &Labels) -> Table {
+fn label_table(target: &Target, labels: &Labels, weights: Option<&[f32]>) -> Table {
     match labels {
+        _ if target.has_terms() => Table::I32(Arc::new(weights::words(target, labels, weights))),
         Labels::Class(classes) => Table::I32(classes.clone()),
         Labels::Real { values, columns } if target.task == Task::Regression => {
             let inverse = 1.0 / target.scale;
@@ -276,12 +294,12 @@ fn split_rule(settings: &Settings) -> SplitRule {
     if let Some(validation_from_us) = settings.validation_from_us {
         return SplitRule::Time {
             validation_from_us,
-            test_from_us: None,
+            test_from_us: settings.test_from_us,
         };
     }
     let validation = settings.validation_ratio;
     SplitRule::Ratio {
-        train: 1.0 - validation,
+        train: 1.0 - validation - settings.test_ratio,
         validation,
         shuffle_seed: Some(0),
     }

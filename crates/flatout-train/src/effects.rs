@@ -28,9 +28,13 @@ const RULES: &[Rule] = &[
     ("infinite", only_tables),
     ("column_type", only_tables),
     ("validation_ratio", validation_ratio),
+    ("test_ratio", test_ratio),
     ("channels", channels),
     ("label", label),
     ("dropout", dropout),
+    ("bidirectional", bidirectional),
+    ("num_heads", num_heads),
+    ("kernel_size", kernel_size),
     ("amp", amp),
     ("threads", threads),
     ("keep_lr", keep_lr),
@@ -74,18 +78,24 @@ fn only_rows(facts: &Facts) -> Option<Message> {
 
 fn only_tables(facts: &Facts) -> Option<Message> {
     let pictures = matches!(facts.data.shape(), Shape::Pictures { .. });
-    pictures.then(|| message!(en: "pictures have no columns", zh: "图像没有列"))
+    pictures.then(|| message!(en: "images have no columns", zh: "图像没有列"))
 }
 
 fn validation_ratio(facts: &Facts) -> Option<Message> {
     facts.settings.validation_from_us.map(
-        |_| message!(en: "validation_from tells where the samples to validate on begin", zh: "验证样本的起点已由 validation_from 决定"),
+        |_| message!(en: "validation_from sets where the validation samples begin", zh: "验证样本的起点已由 validation_from 决定"),
+    )
+}
+
+fn test_ratio(facts: &Facts) -> Option<Message> {
+    facts.settings.validation_from_us.map(
+        |_| message!(en: "with validation_from the test part begins at test_from", zh: "设定 validation_from 时，测试部分由 test_from 决定"),
     )
 }
 
 fn channels(facts: &Facts) -> Option<Message> {
     let pictures = matches!(facts.data.shape(), Shape::Pictures { .. });
-    (!pictures).then(|| message!(en: "these data are no pictures", zh: "这些数据不是图像"))
+    (!pictures).then(|| message!(en: "this data has no images", zh: "这些数据不是图像"))
 }
 
 fn label(facts: &Facts) -> Option<Message> {
@@ -93,7 +103,7 @@ fn label(facts: &Facts) -> Option<Message> {
     let path = facts.settings.data.as_deref();
     let table = path.is_some_and(|path| path.join("labels.csv").is_file());
     (pictures && !table)
-        .then(|| message!(en: "these pictures have no table of labels: the folder, or labels.npy, tells the class", zh: "这些图像没有标签表：类别由文件夹或 labels.npy 决定"))
+        .then(|| message!(en: "these images have no table of labels: the folder, or labels.npy, gives the class", zh: "这些图像没有标签表：类别由文件夹或 labels.npy 决定"))
 }
 
 fn dropout(facts: &Facts) -> Option<Message> {
@@ -102,6 +112,26 @@ fn dropout(facts: &Facts) -> Option<Message> {
     let between = models::layers(facts.settings, model) > 1;
     (recurrent && !between && facts.settings.dropout > 0.0)
         .then(|| message!(en: "it acts between layers, and this model has one", zh: "只作用于层与层之间，而此模型只有一层"))
+}
+
+/// A setting that only some models have.
+fn only_models(facts: &Facts, models: &[&str]) -> Option<Message> {
+    let model = models::chosen(facts.settings, facts.data.shape());
+    let list = models.join(", ");
+    (!models.contains(&model))
+        .then(|| message!(en: "only {list} has it, and this model is {model}", zh: "只有 {list} 使用，而此模型是 {model}"))
+}
+
+fn bidirectional(facts: &Facts) -> Option<Message> {
+    only_models(facts, &["lstm", "gru"]).filter(|_| facts.settings.bidirectional)
+}
+
+fn num_heads(facts: &Facts) -> Option<Message> {
+    only_models(facts, &["transformer"])
+}
+
+fn kernel_size(facts: &Facts) -> Option<Message> {
+    only_models(facts, &["tcn"])
 }
 
 fn amp(facts: &Facts) -> Option<Message> {

@@ -81,6 +81,10 @@ pub enum TrainError {
         /// What differs: the setting, its value then, its value now.
         differences: Vec<(String, String, String)>,
     },
+    /// A model that cannot be written for other programs.
+    Export {
+        reason: Message,
+    },
     Data(DataError),
     Engine(EngineError),
     File(FileError),
@@ -143,8 +147,12 @@ impl Explain for TrainError {
                     zh: format!("模型无法用于 `{path}`：{}", reason.zh),
                 }
             }
+            Self::Export { reason } => Message {
+                en: format!("the model cannot be exported: {}", reason.en),
+                zh: format!("模型无法导出：{}", reason.zh),
+            },
             Self::OneClass { class } => {
-                message!(en: "the label has one class only, `{class}`: there is nothing to tell apart", zh: "标签只有一个类别 `{class}`：没有可区分的内容")
+                message!(en: "the label has one class only, `{class}`: there is nothing to classify", zh: "标签只有一个类别 `{class}`：没有可区分的内容")
             }
             Self::NoLists { place } => {
                 message!(en: "{place}: no setting has more than one value", zh: "{place}：没有任何设置给出多个值")
@@ -205,13 +213,13 @@ impl Explain for TrainError {
                 zh: "输出文件夹中有 best.safetensors 和 last.safetensors；模型设置必须与训练时相同"
             )),
             Self::OneClass { .. } => Some(message!(
-                en: "two classes or more are needed: another column is named with `--label COLUMN`; pictures lie in a folder for each class",
+                en: "two classes or more are needed: another column is named with `--label COLUMN`; images are in one folder per class",
                 zh: "至少需要两个类别：用 `--label 列名` 指定另一列；图片应按类别放在各自的文件夹中"
             )),
             Self::OtherData { path, .. } => {
                 let path = path.display();
                 Some(
-                    message!(en: "see what lies there: flatout data inspect {path}", zh: "查看其中的数据：flatout data inspect {path}"),
+                    message!(en: "see what is there: flatout data inspect {path}", zh: "查看其中的数据：flatout data inspect {path}"),
                 )
             }
             Self::NotFinite { kept: Some(path), .. } => {

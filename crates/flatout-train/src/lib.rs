@@ -26,6 +26,7 @@ pub mod data;
 pub mod device;
 mod effects;
 mod error;
+pub mod export;
 pub mod folder;
 pub mod grid;
 mod indices;

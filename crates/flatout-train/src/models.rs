@@ -2,12 +2,19 @@
 
 mod cnn;
 mod gru;
+mod heatmap;
 mod lstm;
 mod mlp;
+mod resnet;
 mod sequence;
+mod tcn;
+mod terms;
+mod transformer;
+mod wide_deep;
+mod windows;
 
 use crate::data::{Preparation, Shape};
-use crate::target::{Target, Task};
+use crate::target::{Objective, Target, Task};
 use crate::{Settings, TrainError};
 use flatout_core::message;
 use flatout_engine::{DataType, EngineError, Model, Optimizer, Plan, Rule, Tensor};
@@ -42,12 +49,31 @@ type Build = fn(&Inputs, &mut Model) -> Result<Option<Tensor>, EngineError>;
 const MODELS: &[(&str, usize, Build)] = &[
     ("lstm", 2, lstm::build),
     ("gru", 2, gru::build),
+    ("tcn", 4, tcn::build),
+    ("transformer", 2, transformer::build),
     ("mlp", 2, mlp::build),
+    ("wide-deep", 2, wide_deep::build),
     ("cnn", 4, cnn::build),
+    ("resnet", 18, resnet::build),
+    ("heatmap", 4, heatmap::build),
 ];
 
 /// For `--model-type`; `auto` is what suits the data.
-pub const NAMES: &[&str] = &["auto", "lstm", "gru", "mlp", "cnn"];
+pub const NAMES: &[&str] = &[
+    "auto",
+    "lstm",
+    "gru",
+    "tcn",
+    "transformer",
+    "mlp",
+    "wide-deep",
+    "cnn",
+    "resnet",
+    "heatmap",
+];
+
+/// Models of sequences.
+pub const SEQUENCES: &[&str] = &["lstm", "gru", "tcn", "transformer"];
 
 /// The model that the settings name, or the one that suits the data.
 pub fn chosen<'a>(settings: &'a Settings, shape: &Shape) -> &'a str {
@@ -71,6 +97,35 @@ pub fn plan(settings: &Settings, preparation: &Preparation, batch: usize) -> Res
     let (shape, target) = (&preparation.shape, &preparation.target);
     let mut model = Model::new(batch);
     let name = chosen(settings, shape);
+    let depth = layers(settings, name);
+    if name == "resnet" && !resnet::has_depth(depth) {
+        return Err(TrainError::Value {
+            setting: "num_layers".to_owned(),
+            value: depth.to_string(),
+            expected: message!(en: "10, 18 or 34 for a resnet", zh: "resnet 的层数：10、18 或 34"),
+        });
+    }
+    if name == "heatmap" && matches!(shape, Shape::Pictures { .. }) && target.task != Task::Regression {
+        return Err(TrainError::Value {
+            setting: "model_type".to_owned(),
+            value: name.to_owned(),
+            expected: message!(
+                en: "cnn or resnet for classes; a heatmap predicts positions, from labels.csv with columns of numbers",
+                zh: "分类用 cnn 或 resnet；heatmap 预测位置，需要含数值列的 labels.csv"
+            ),
+        });
+    }
+    if name == "transformer" && !settings.hidden_size.is_multiple_of(settings.num_heads) {
+        let width = settings.hidden_size;
+        return Err(TrainError::Value {
+            setting: "num_heads".to_owned(),
+            value: settings.num_heads.to_string(),
+            expected: message!(
+                en: "a number that divides hidden_size ({width})",
+                zh: "能整除 hidden_size（{width}）的数"
+            ),
+        });
+    }
     let build = MODELS.iter().find(|(known, ..)| *known == name);
     let build = build.map(|(_, _, build)| {
         let inputs = Inputs {
@@ -88,34 +143,31 @@ pub fn plan(settings: &Settings, preparation: &Preparation, batch: usize) -> Res
             setting: "model_type".to_owned(),
             value: settings.model_type.clone(),
             expected: message!(
-                en: "a model for this kind of data: mlp for rows, lstm or gru for sequences, cnn for pictures",
-                zh: "适合此类数据的模型：表格用 mlp，序列用 lstm 或 gru，图像用 cnn"
+                en: "a model for this kind of data: mlp or wide-deep for rows; lstm, gru, tcn or transformer for sequences; cnn, resnet or heatmap for images",
+                zh: "适合此类数据的模型：表格用 mlp 或 wide-deep，序列用 lstm、gru、tcn 或 transformer，图像用 cnn、resnet 或 heatmap"
             ),
         });
     };
     model.name(prediction, "prediction")?;
-    let loss = loss(&mut model, settings, target, prediction)?;
+    let loss = loss(&mut model, target, prediction)?;
     Ok(model.compile(loss, optimizer(settings))?)
 }
 
-fn loss(
-    model: &mut Model,
-    settings: &Settings,
-    target: &Target,
-    prediction: Tensor,
-) -> Result<Tensor, EngineError> {
+fn loss(model: &mut Model, target: &Target, prediction: Tensor) -> Result<Tensor, EngineError> {
     let (data_type, width) = match target.task {
+        _ if target.has_terms() => (DataType::I32, 2 * target.columns()),
         Task::Classes => (DataType::I32, 1),
-        Task::Regression | Task::Binary | Task::Labels => (DataType::Real, target.outputs()),
+        _ => (DataType::Real, target.outputs()),
     };
     let labels = model.table("labels", data_type, &[width])?;
     let row = model.index_input("label_row")?;
     let wanted = model.gather_rows(labels, row)?;
-    match target.task {
-        Task::Regression if settings.loss == "huber" => model.huber(prediction, wanted, settings.huber_delta),
-        Task::Regression => model.mse(prediction, wanted),
-        Task::Binary | Task::Labels => model.bce_with_logits(prediction, wanted),
-        Task::Classes => model.cross_entropy(prediction, wanted),
+    match (target.task, target.objective) {
+        _ if target.has_terms() => model.terms(prediction, wanted, terms::of(target)),
+        (_, Objective::Huber { delta }) => model.huber(prediction, wanted, delta),
+        (Task::Regression, _) => model.mse(prediction, wanted),
+        (Task::Binary | Task::Labels, _) => model.bce_with_logits(prediction, wanted),
+        (Task::Classes | Task::Several, _) => model.cross_entropy(prediction, wanted),
     }
 }
 

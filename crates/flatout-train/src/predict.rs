@@ -41,8 +41,10 @@ pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predict
     // The plan gathers labels for a loss that nobody reads.
     session.attach("labels", no_labels(&preparation.target))?;
     let outputs = run(&mut *session, &samples, batch)?;
+    let (scores, targets) = scores(&preparation, &samples, &outputs);
     let mut predictions = Predictions {
-        scores: scores(&preparation, &samples, &outputs),
+        scores,
+        targets,
         columns: samples.columns,
         notes: samples.notes,
     };
@@ -51,8 +53,15 @@ pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predict
 }
 
 /// What the predictions are worth, where the data have labels.
-fn scores(preparation: &Preparation, samples: &Samples, outputs: &[f32]) -> Option<Scores> {
-    let (labels, target) = (samples.labels.as_ref()?, &preparation.target);
+fn scores(
+    preparation: &Preparation,
+    samples: &Samples,
+    outputs: &[f32],
+) -> (Option<Scores>, Vec<(String, Scores)>) {
+    let target = &preparation.target;
+    let Some(labels) = &samples.labels else {
+        return (None, Vec::new());
+    };
     let sequence = matches!(preparation.shape, Shape::Sequence { .. });
     let mut meter = Meter::new(target, sequence);
     for (number, prediction) in outputs.chunks_exact(target.outputs().max(1)).enumerate() {
@@ -66,17 +75,19 @@ fn scores(preparation: &Preparation, samples: &Samples, outputs: &[f32]) -> Opti
                 let label = values
                     .get(number * columns..(number + 1) * columns)
                     .unwrap_or_default();
-                if label.iter().all(|value| value.is_finite()) {
+                // Several labels of different kinds are scored one by one.
+                if target.task == Task::Several || label.iter().all(|value| value.is_finite()) {
                     meter.add(prediction, Label::Real(label), time);
                 }
             }
         }
     }
-    meter.scores()
+    (meter.scores(), meter.targets())
 }
 
 fn no_labels(target: &Target) -> Table {
     match target.task {
+        _ if target.has_terms() => Table::I32(Arc::new(vec![0; 2 * target.columns()])),
         Task::Classes => Table::I32(Arc::new(vec![0])),
         _ => Table::F32(Arc::new(vec![0.0; target.outputs()])),
     }
@@ -113,13 +124,38 @@ fn run(session: &mut dyn Session, samples: &Samples, batch: usize) -> Result<Vec
 
 /// From the plan's outputs to what was asked for.
 fn columns(target: &Target, outputs: &[f32]) -> Vec<(String, Column)> {
+    if target.task != Task::Several {
+        return columns_of(target, outputs, None);
+    }
+    let (width, mut first, mut all) = (target.outputs().max(1), 0, Vec::new());
+    for (head, label) in target.heads.iter().zip(&target.names) {
+        let own = outputs.chunks_exact(width);
+        let own: Vec<f32> = own
+            .flat_map(|row| &row[first..first + head.outputs()])
+            .copied()
+            .collect();
+        all.extend(columns_of(head, &own, Some(label)));
+        first += head.outputs();
+    }
+    all
+}
+
+/// Of one target; `label` is its name where there are several.
+fn columns_of(target: &Target, outputs: &[f32], label: Option<&str>) -> Vec<(String, Column)> {
     let width = target.outputs().max(1);
     let column = |place: usize| outputs.iter().skip(place).step_by(width).copied();
     match target.task {
         Task::Regression => {
-            let name = |place: usize| match width {
-                1 => "prediction".to_owned(),
-                _ => target.names[place].clone(),
+            let count = target.quantiles.len().max(1);
+            let name = |place: usize| {
+                let name = match (target.names.len(), label) {
+                    (1, None) => "prediction",
+                    _ => target.names[place / count].as_str(),
+                };
+                match target.quantiles.get(place % count) {
+                    Some(quantile) => format!("{name}_q{quantile}"),
+                    None => name.to_owned(),
+                }
             };
             let values = |place: usize| {
                 column(place)
@@ -139,9 +175,23 @@ fn columns(target: &Target, outputs: &[f32]) -> Vec<(String, Column)> {
         }
         Task::Binary => {
             let values = column(0).map(|logit| 1.0 / (1.0 + (-logit).exp())).collect();
-            vec![(of_second(&target.names), Column::Real(values))]
+            let name = match (of_second(&target.names), label) {
+                (name, None) => name,
+                (name, Some(label)) if name == "probability" => share_of(label),
+                (name, Some(label)) => format!("{label}_{name}"),
+            };
+            vec![(name, Column::Real(values))]
         }
-        Task::Classes => classes(target, outputs, width),
+        Task::Classes => {
+            let columns = classes(target, outputs, width).into_iter();
+            let named = columns.map(|(name, column)| match label {
+                Some(label) => (format!("{label}_{name}"), column),
+                None => (name, column),
+            });
+            named.collect()
+        }
+        // Its heads have been asked one by one.
+        Task::Several => Vec::new(),
     }
 }
 

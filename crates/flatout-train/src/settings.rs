@@ -4,7 +4,7 @@
 mod read;
 mod typed;
 
-pub use typed::{Amp, PerColumn, Settings};
+pub use typed::{Amp, ClassWeight, PerColumn, Settings};
 
 use flatout_core::spelling::distance;
 use flatout_core::{Message, message};
@@ -55,8 +55,10 @@ macro_rules! settings {
 
 settings! {
     data [data_dir, path, dataset_path]: Kind::Text, "", "folder or file to train on", "训练数据所在的文件夹或文件";
-    label [target]: Kind::Text, "", "column to predict, or several with commas between them (rows and images) [default: the generated data's own]", "要预测的列；可用逗号给出多列（表格与图像） [默认：生成数据自带的标签]";
+    label [target]: Kind::Text, "", "column to predict, or several with commas between them [default: the generated data's own]", "要预测的列；可用逗号给出多列 [默认：生成数据自带的标签]";
     validation_ratio [validation_split, val_ratio]: Kind::Real, "0.2", "share of the samples that are kept to validate on", "留作验证的样本比例";
+    test_ratio [test_split]: Kind::Real, "0", "share of the samples, the newest where there are times, that are scored once at the end with the best checkpoint", "训练结束后用最佳检查点评估一次的样本比例（有时间列时取最新的样本）";
+    test_from: Kind::Text, "", "date or time from which on samples are the test part; needs validation_from", "从哪个日期或时间起的样本作为测试部分；需同时设定 validation_from";
     entity [entity_column]: Kind::Text, "", "column that names the entity (stock) of a row, for one table of many; each Parquet file is one when absent", "一张表含多个实体（股票）时，标明每行所属实体的列；不设时每个 Parquet 文件为一个实体";
     time [time_column]: Kind::Text, "", "column of time; a table is then split by it, the newest rows to validate on [panels: found by its type or name]", "时间列；设定后表格按时间划分，最新的行用于验证 [面板数据：按类型或列名自动识别]";
     validation_from [val_from]: Kind::Text, "", "date or time from which on samples are kept to validate on, instead of a share", "从哪个日期或时间起的样本留作验证，代替按比例划分";
@@ -68,15 +70,24 @@ settings! {
     gap [embargo]: Kind::Count, "0", "rows before the validation part that are not trained on, for labels that look ahead that far", "验证部分之前不用于训练的行数，用于向前看这么多行的标签";
     min_history: Kind::Count, "0", "rows that a validation sample must have before its label, so that windows of different lengths are scored on the same samples; 0: those of the window [grids: the longest window]", "验证样本在其标签之前必须有的行数，使不同长度的窗口在相同样本上评分；0 表示窗口自身的长度 [网格：最长的窗口]";
     layout: Kind::Choice(crate::data::LAYOUTS), "auto", "what the files are: panel (one file per stock, or --entity), rows, or images; auto looks at them", "文件的含义：panel（每只股票一个文件，或用 --entity）、rows（表格行）或 images（图像）；auto 自动判断";
-    task: Kind::Choice(crate::target::TASKS), "auto", "what is predicted: a number, yes or no, or one of several classes; auto asks the label", "预测目标：数值、是/否或多类；auto 由标签决定";
-    loss: Kind::Choice(&["auto", "huber"]), "auto", "what a regression minimizes: auto is the squared error, huber counts large errors less; scores stay in the label's units", "回归最小化的损失：auto 为平方误差，huber 对大误差的惩罚更小；得分仍以标签单位表示";
+    task: Kind::List("[COLUMN=]TASK"), "auto", "what is predicted: regression (a number), binary (yes or no) or classes (one of several); auto looks at the label; for all labels or for one; may be repeated", "预测目标：regression（数值）、binary（是/否）或 classes（多类）；auto 由标签决定；可对所有标签或某一标签设置，可重复";
+    loss: Kind::List("[COLUMN=]LOSS"), "auto", "what is minimized: mse, mae, huber or quantile for numbers, bce or focal for yes or no, cross_entropy or focal for classes; for all labels that it fits or for one; may be repeated [default: mse, bce, cross_entropy]", "最小化的损失：数值用 mse、mae、huber 或 quantile，是/否用 bce 或 focal，多类用 cross_entropy 或 focal；可对所有相符的标签或某一标签设置，可重复 [默认：mse、bce、cross_entropy]";
+    quantiles: Kind::Text, "0.1,0.5,0.9", "loss quantile: the quantiles to predict", "loss quantile：要预测的分位数";
+    focal_gamma: Kind::Real, "2", "loss focal: the exponent of 1 − p", "loss focal：1 − p 的指数";
+    label_smoothing: Kind::Real, "0", "share of a class label that is spread over all classes, as in PyTorch", "分摊到所有类别上的标签份额，与 PyTorch 相同";
+    label_weight: Kind::List("COLUMN=WEIGHT"), "", "how much the loss of one of several labels counts; may be repeated [default: 1]", "多个标签中某一标签的损失权重；可重复 [默认：1]";
+    class_weight [class_weights]: Kind::List("balanced|[LABEL.]CLASS=WEIGHT"), "", "weight of the samples of a class; balanced: samples / (classes · samples of the class), over the training part; may be repeated [default: 1]", "某一类别样本的权重；balanced：训练部分的 样本数 /（类别数 · 该类样本数）；可重复 [默认：1]";
+    sample_weight [weight_column]: Kind::Text, "", "column with the weight of each row in the loss; it is not a feature, and scores do not use it", "存放每行损失权重的列；它不作为特征，得分也不使用它";
     huber_delta: Kind::Real, "1", "loss huber: errors above this many standard deviations of the label count linearly", "loss huber：超过标签这么多个标准差的误差按线性计";
-    model_type [model]: Kind::Choice(crate::models::NAMES), "auto", "model; auto is lstm for sequences, mlp for rows, cnn for pictures", "模型；auto 对序列用 lstm，对表格用 mlp，对图像用 cnn";
+    model_type [model]: Kind::Choice(crate::models::NAMES), "auto", "model: lstm, gru, tcn or transformer for sequences, mlp or wide-deep for rows, cnn, resnet or (positions) heatmap for images; auto is lstm, mlp or cnn", "模型：序列用 lstm、gru、tcn 或 transformer，表格用 mlp 或 wide-deep，图像用 cnn、resnet 或 heatmap（位置）；auto 即 lstm、mlp 或 cnn";
     epochs: Kind::Count, "10", "passes over the training data", "训练轮数";
     batch_size: Kind::Text, "auto", "samples that go through the model at once; auto measures and chooses", "一次通过模型的样本数；auto 表示实测后自动选择";
     keep_lr: Kind::Flag, "false", "do not scale the learning rate to a batch size that was chosen", "不随自动选择的 batch 大小缩放学习率";
     hidden_size: Kind::Count, "256", "width of the hidden layers", "隐藏层宽度";
-    num_layers: Kind::Count, "", "hidden layers [default: 2; cnn: 4]", "隐藏层数 [默认：2；cnn：4]";
+    num_layers: Kind::Count, "", "hidden layers; residual blocks of a tcn; depth of a resnet: 10, 18 or 34 [default: 2; tcn, cnn, heatmap: 4; resnet: 18]", "隐藏层数；tcn 为残差块数；resnet 为深度：10、18 或 34 [默认：2；tcn、cnn、heatmap：4；resnet：18]";
+    bidirectional: Kind::Flag, "false", "lstm and gru: read each window in both directions", "lstm 与 gru：沿两个方向读取每个窗口";
+    num_heads [heads, nhead]: Kind::Count, "4", "transformer: attention heads per layer; must divide hidden_size", "transformer：每层的注意力头数；须整除 hidden_size";
+    kernel_size: Kind::Count, "3", "tcn: steps that one convolution reads; block i reads steps 2^i apart", "tcn：一次卷积读取的步数；第 i 个块读取的步之间相隔 2^i 步";
     entity_embedding_dim [stock_embedding_dim, embedding_dim]: Kind::Count, "16", "width of an entity's embedding; 0 for none", "实体（股票）嵌入的维度；0 表示不用";
     entity_dropout: Kind::Real, "0.05", "share of the training samples whose entity is hidden from the model, so that it learns an embedding for entities it has not seen; 0: unknown entities are refused", "训练样本中隐去实体的比例，使模型学到未知实体的嵌入；0 表示拒绝未知实体";
     past_labels: Kind::Flag, "false", "give the label's own past to the model as one more input column; needs a horizon of 1 or more", "把标签自身的历史值作为一列输入；需要 horizon 不小于 1";
@@ -115,7 +126,7 @@ settings! {
     init [init_from]: Kind::Text, "", "checkpoint, or output folder (its best), whose weights a new training begins with; tensors of other shapes are left out", "新训练以哪个检查点或输出文件夹（取最佳）的权重开始；形状不同的张量不使用";
     resume: Kind::Text, "", "checkpoint, or output folder, to go on from", "从哪个检查点或输出文件夹继续";
     pipeline: Kind::Choice(&["auto", "naive"]), "auto", "naive trains as a first script would: one thread, the loss read back each step", "naive 按初版脚本的方式训练：单线程、每步读回损失";
-    channels [image_channels]: Kind::Count, "1", "channels of pictures: 1 (grey) or 3 (RGB)", "图像通道数：1（灰度）或 3（RGB）";
+    channels [image_channels]: Kind::Count, "", "channels of images: 1 (grey) or 3 (RGB) [default: those of the files]", "图像通道数：1（灰度）或 3（RGB） [默认：与文件相同]";
     input_size: Kind::Text, "", "pictures are resized to WIDTH,HEIGHT; tables tell their own size", "图像缩放到的 宽,高；表格由数据本身决定";
     flip: Kind::Flag, "false", "turn training pictures round at random, left to right", "随机左右翻转训练图像";
     crop_padding: Kind::Count, "0", "shift training pictures at random by up to so many pixels", "随机平移训练图像的最大像素数";

@@ -24,7 +24,7 @@ use crate::folder::FolderLock;
 use crate::metric_files::MetricFiles;
 use crate::metrics::Scores;
 use crate::recorder::Recorder;
-use crate::target::Task;
+use crate::target::{Objective, Target, Task};
 use crate::{Settings, TrainError, models, threads};
 use epochs::PhaseRun;
 use flatout_core::{Message, message, units};
@@ -66,6 +66,7 @@ pub struct Trainer<'a> {
     stopping: bool,
     last_scores: Option<Scores>,
     last_targets: BTreeMap<String, Scores>,
+    test_scores: Option<Scores>,
     /// Notes that were told: a second phase does not repeat them.
     told: Vec<Message>,
     begun: Instant,
@@ -168,6 +169,7 @@ impl<'a> Trainer<'a> {
             stopping: false,
             last_scores: None,
             last_targets: BTreeMap::new(),
+            test_scores: None,
             told: Vec::new(),
             begun,
             opener: fitting::open_once,
@@ -191,6 +193,7 @@ impl<'a> Trainer<'a> {
             best: self.progress.best,
             best_loss: self.progress.best_scores.map(|scores| scores.loss),
             best_scores: self.progress.best_scores,
+            test_scores: self.test_scores,
             samples_s: (self.trained_s > 0.0).then(|| self.trained_samples as f64 / self.trained_s),
             seconds: self.begun.elapsed().as_secs_f64(),
             output_dir: self.configuration.settings.output_dir.clone(),
@@ -386,15 +389,36 @@ fn check_select(settings: &Settings, data: &TrainingData) -> Result<(), TrainErr
         .train
         .first()
         .is_some_and(|sample| data.time_us(*sample).is_some());
-    let of_task: &[&str] = match (data.target().task, data.is_sequence(), dated) {
-        (Task::Binary | Task::Labels, ..) => &["loss", "accuracy", "auc"],
-        (Task::Classes, ..) => &["loss", "accuracy"],
-        (Task::Regression, false, _) => &["loss", "mae"],
-        (Task::Regression, true, false) => &["loss", "mae", "directional_accuracy", "ic"],
-        (Task::Regression, true, true) => {
-            &["loss", "mae", "directional_accuracy", "ic", "daily_ic", "rank_ic"]
+    let target = data.target();
+    let of_head = |head: &Target| {
+        let several = target.task == Task::Several;
+        let mut names: Vec<&str> = match head.task {
+            Task::Binary if several => vec!["accuracy", "auc", "f1"],
+            Task::Binary => vec!["accuracy", "auc", "precision", "recall", "f1"],
+            Task::Labels => vec!["accuracy", "auc", "f1"],
+            Task::Classes => vec!["accuracy", "f1"],
+            Task::Regression | Task::Several => Vec::new(),
+        };
+        if head.task == Task::Classes && head.names.len() > 5 && !several {
+            names.push("top5_accuracy");
         }
+        if head.task == Task::Regression && !several {
+            names.push("mae");
+            names.extend((head.objective != Objective::Plain).then_some("mse"));
+            names.extend(data.is_sequence().then_some("directional_accuracy"));
+        }
+        if head.task == Task::Regression && data.is_sequence() {
+            names.push("ic");
+            names.extend(["daily_ic", "rank_ic"].iter().filter(|_| dated));
+        }
+        names
     };
+    let mut of_task = vec!["loss"];
+    for name in target.heads().iter().flat_map(of_head) {
+        if !of_task.contains(&name) {
+            of_task.push(name);
+        }
+    }
     if of_task.contains(&settings.select.name()) {
         return Ok(());
     }
@@ -429,13 +453,13 @@ fn where_data_lie(session: &dyn Session, data_bytes: usize) -> Option<Message> {
     let data = units::bytes(data_bytes as f64);
     if session.is_streaming() {
         return Some(message!(
-            en: "the data ({data}) do not fit on the GPU beside the model: each batch is carried over while the one before is computed",
+            en: "the data ({data}) do not fit on the GPU next to the model: each batch is copied while the previous one is computed",
             zh: "数据（{data}）与模型无法同时放入显存：在计算上一个 batch 的同时传输下一个"
         ));
     }
     let (free, total) = (units::bytes(free as f64), units::bytes(total as f64));
     Some(message!(
-        en: "the data ({data}) lie on the GPU; {free} of its {total} are left",
+        en: "the data ({data}) are on the GPU; {free} of its {total} are left",
         zh: "数据（{data}）已放入显存；显存 {total} 中还剩 {free}"
     ))
 }

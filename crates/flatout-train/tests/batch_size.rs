@@ -9,7 +9,7 @@ use flatout_train::{Report, checkpoint};
 use std::path::Path;
 use support::{stocks, tensors, train, values};
 
-/// Batch, micro-batch, steps an epoch, learning rate, bytes.
+/// Batch, micro-batch, steps per epoch, learning rate, bytes.
 fn start(reports: &[Report]) -> (usize, usize, u64, f64, u64) {
     let found = reports.iter().rev().find_map(|report| match report {
         Report::Start {

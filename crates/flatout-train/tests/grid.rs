@@ -52,7 +52,7 @@ fn every_combination_is_trained_once_and_an_interrupted_grid_goes_on() {
     let (data, output) = (folder.path().join("data"), folder.path().join("out"));
     stocks(&data);
     let grid = grid(&data, &output, &[]);
-    // Some twenty steps an epoch: into the second combination.
+    // Some twenty steps per epoch: into the second combination.
     let (_, results) = run(&grid, 1, Some(60)).unwrap();
     assert!(results.len() < 4, "{}", results.len());
     let (said, results) = run(&grid, 1, None).unwrap();

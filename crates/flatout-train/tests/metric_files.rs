@@ -4,27 +4,9 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use support::{stocks, train, values};
-
-/// The Python of the tests; `None`, with a line that says so, where it has no TensorBoard.
-fn python_with_tensorboard() -> Option<PathBuf> {
-    let python = std::env::var_os("FLATOUT_TEST_PYTHON").map_or_else(
-        || {
-            let home = std::env::var_os("HOME").unwrap_or_default();
-            Path::new(&home).join(".cache/flatout/venv/bin/python")
-        },
-        PathBuf::from,
-    );
-    let look = "import importlib.util as u, sys; sys.exit(u.find_spec('tensorboard') is None)";
-    let there = Command::new(&python).args(["-c", look]).status();
-    let there = there.is_ok_and(|status| status.success());
-    if !there {
-        eprintln!("skipped: no tensorboard in {}", python.display());
-    }
-    there.then_some(python)
-}
 
 const READ: &str = "
 import json, sys
@@ -78,7 +60,7 @@ fn tensorboard_csv_and_json_lines_agree_also_after_a_resume() {
     );
     assert!(lines[0].contains("validation_loss"));
 
-    let Some(python) = python_with_tensorboard() else {
+    let Some(python) = flatout_testing::tensorboard_python() else {
         return;
     };
     let scalars = scalars(&python, &output.join("tensorboard"));

@@ -1,5 +1,5 @@
 //! Real PyTorch beside the engine: a checkpoint loaded by `examples/load_in_pytorch.py` predicts the same, and from one file of initial
-//! weights and one of batch indices both train along the same curve. Skipped, with a word, where there is no PyTorch.
+//! weights and one of batch indices both train along the same curve.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -7,25 +7,13 @@ mod support;
 
 use flatout_data::generate::{Recipe, captcha, images, interactions};
 use flatout_engine::{Session, Table};
+use flatout_testing::safetensors_python as python;
 use flatout_train::checkpoint::{self, Extra, Progress};
 use flatout_train::data::{Preparation, TrainingData};
 use flatout_train::target::Task;
 use flatout_train::{Configuration, Settings, device, models, predict};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-fn python() -> Option<PathBuf> {
-    let home = std::env::var_os("HOME").unwrap_or_default();
-    let kept = Path::new(&home).join(".cache/flatout/venv/bin/python");
-    let python = std::env::var_os("FLATOUT_TEST_PYTHON").map_or(kept, PathBuf::from);
-    let look = "import torch, safetensors, numpy";
-    let there = Command::new(&python).args(["-c", look]).status();
-    let there = there.is_ok_and(|status| status.success());
-    if !there {
-        eprintln!("skipped: no torch and safetensors in {}", python.display());
-    }
-    there.then_some(python)
-}
 
 /// One kind of data with a model for it.
 struct Case {
@@ -60,14 +48,87 @@ fn cases() -> Vec<Case> {
             more: &[("model_type", "gru"), ("num_layers", "2")],
         },
         Case {
+            name: "bidirectional lstm",
+            recipe: stocks(),
+            more: &[("num_layers", "2"), ("bidirectional", "true")],
+        },
+        Case {
+            name: "bidirectional gru",
+            recipe: stocks(),
+            more: &[
+                ("model_type", "gru"),
+                ("num_layers", "1"),
+                ("bidirectional", "true"),
+            ],
+        },
+        Case {
+            name: "tcn",
+            recipe: stocks(),
+            more: &[
+                ("model_type", "tcn"),
+                ("num_layers", "3"),
+                ("sequence_length", "13"),
+            ],
+        },
+        Case {
+            name: "tcn-wide",
+            recipe: stocks(),
+            // As wide as the inputs: the first block has no projection.
+            more: &[
+                ("model_type", "tcn"),
+                ("num_layers", "2"),
+                ("hidden_size", "24"),
+                ("kernel_size", "5"),
+            ],
+        },
+        Case {
+            name: "transformer",
+            recipe: stocks(),
+            more: &[
+                ("model_type", "transformer"),
+                ("num_layers", "2"),
+                ("num_heads", "2"),
+            ],
+        },
+        Case {
             name: "mlp",
             recipe: Recipe::Interactions(interactions::Interactions::of_size(3000, 3)),
             more: &[("num_layers", "2"), ("betas", "0.8,0.95"), ("eps", "1e-5")],
         },
         Case {
+            name: "wide-deep",
+            recipe: Recipe::Interactions(interactions::Interactions::of_size(3000, 3)),
+            more: &[("model_type", "wide-deep"), ("num_layers", "2")],
+        },
+        Case {
+            name: "resnet",
+            recipe: Recipe::Images(shapes.clone()),
+            more: &[
+                ("model_type", "resnet"),
+                ("num_layers", "10"),
+                ("hidden_size", "64"),
+                ("input_size", "64"),
+                ("batch_size", "32"),
+                // Slow enough that rounding does not decide how few images are learned by heart.
+                ("learning_rate", "0.0003"),
+            ],
+        },
+        Case {
             name: "cnn",
             recipe: Recipe::Images(shapes),
             more: &[("num_layers", "3"), ("input_size", "24"), ("batch_size", "32")],
+        },
+        Case {
+            name: "heatmap",
+            recipe: Recipe::Captcha(captcha::Captcha { images: 96, seed: 1 }),
+            more: &[
+                ("model_type", "heatmap"),
+                ("num_layers", "3"),
+                // Odd sizes on the way: a level is not twice the one below.
+                ("input_size", "44,22"),
+                ("batch_size", "32"),
+                ("learning_rate", "0.0005"),
+            ],
         },
         Case {
             name: "cnn-positions",

@@ -129,6 +129,109 @@ fn folders_are_classes_and_tables_of_labels_positions() {
 }
 
 #[test]
+fn every_model_learns_what_was_planted_in_its_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let (windows, clicks, shapes) = (
+        folder.path().join("stocks"),
+        folder.path().join("clicks"),
+        folder.path().join("shapes"),
+    );
+    let recipe = stocks::Stocks {
+        stocks: 8,
+        days: 260,
+        seed: 7,
+        ..Default::default()
+    };
+    Recipe::Stocks(recipe).generate(&windows, Some(2)).unwrap();
+    let small = [
+        ("hidden_size", "16"),
+        ("entity_embedding_dim", "4"),
+        ("sequence_length", "10"),
+        ("batch_size", "64"),
+        ("epochs", "6"),
+        ("learning_rate", "0.005"),
+    ];
+    for (model, own) in [
+        ("tcn", ("num_layers", "2")),
+        ("transformer", ("num_layers", "1")),
+        ("lstm", ("bidirectional", "true")),
+    ] {
+        let chosen = [("model_type", model), ("dropout", "0.1"), own];
+        let (scores, notes) = train(&windows, &[&small[..], &chosen].concat()).unwrap();
+        assert!(scores.ic.unwrap() > 0.2, "{model}: {scores:?}");
+        assert!(
+            notes.iter().all(|note| !note.contains("this model is")),
+            "{notes:?}"
+        );
+    }
+    let wrong = [("model_type", "transformer"), ("num_heads", "5")];
+    let error = train(&windows, &[&small[..], &wrong].concat()).unwrap_err();
+    assert!(error.to_string().contains("divides hidden_size (16)"), "{error}");
+    let (_, notes) = train(
+        &windows,
+        &[&small[..], &[("epochs", "1"), ("kernel_size", "3")]].concat(),
+    )
+    .unwrap();
+    assert!(
+        notes.iter().any(|note| note.contains("only tcn has it")),
+        "{notes:?}"
+    );
+
+    Recipe::Interactions(interactions::Interactions::of_size(6000, 3))
+        .generate(&clicks, Some(2))
+        .unwrap();
+    let wide = [("model_type", "wide-deep"), ("batch_size", "128")];
+    let (scores, _) = train(&clicks, &[&small[..], &wide].concat()).unwrap();
+    assert!(scores.auc.unwrap() > 0.6, "{scores:?}");
+
+    let recipe = images::ImageClasses {
+        images: 160,
+        ..Default::default()
+    };
+    Recipe::Images(recipe).generate(&shapes, Some(2)).unwrap();
+    let resnet = [
+        ("model_type", "resnet"),
+        ("num_layers", "10"),
+        ("hidden_size", "64"),
+        ("input_size", "32"),
+        ("batch_size", "16"),
+        ("epochs", "6"),
+        ("learning_rate", "0.003"),
+    ];
+    let (scores, _) = train(&shapes, &resnet).unwrap();
+    // Eight classes: guessing is right one time in eight.
+    assert!(scores.accuracy.unwrap() > 0.3, "{scores:?}");
+    let heatmap = [("model_type", "heatmap"), ("batch_size", "16")];
+    let error = train(&shapes, &heatmap).unwrap_err();
+    assert!(
+        error.to_string().contains("heatmap predicts positions"),
+        "{error}"
+    );
+    let captchas = folder.path().join("captchas");
+    let recipe = captcha::Captcha { images: 60, seed: 1 };
+    Recipe::Captcha(recipe).generate(&captchas, Some(2)).unwrap();
+    let heatmap = [
+        ("model_type", "heatmap"),
+        ("num_layers", "3"),
+        ("hidden_size", "16"),
+        ("input_size", "64,32"),
+        ("batch_size", "16"),
+        ("epochs", "10"),
+        ("learning_rate", "0.01"),
+    ];
+    let (scores, _) = train(&captchas, &heatmap).unwrap();
+    // Four columns, in pixels: knowing nothing but the means is off by 18.
+    assert!(scores.mae.unwrap() < 16.0, "{scores:?}");
+    let deep = [
+        ("model_type", "resnet"),
+        ("num_layers", "50"),
+        ("batch_size", "16"),
+    ];
+    let error = train(&shapes, &deep).unwrap_err();
+    assert!(error.to_string().contains("10, 18 or 34"), "{error}");
+}
+
+#[test]
 fn a_gru_learns_sequences_and_input_size_is_explained() {
     let folder = tempfile::tempdir().unwrap();
     let recipe = stocks::Stocks {

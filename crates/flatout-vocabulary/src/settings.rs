@@ -51,10 +51,23 @@ pub struct Setting {
     pub source: Source,
     /// The statement that sets it in a Python program, given the value; `None` where it is an assignment to its name.
     pub statement: Option<fn(&str) -> Option<String>>,
-    /// The argument of Hugging Face's `TrainingArguments`, with `{}` for the value.
-    pub transformers: Option<&'static str>,
-    /// The argument of Lightning's `Trainer`, with `{}` for the value.
-    pub lightning: Option<&'static str>,
+    /// How frameworks spell it, with `{}` for the value.
+    pub spellings: &'static [(Framework, &'static str)],
+}
+
+/// A library that owns the training loop, or a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framework {
+    /// Hugging Face's `TrainingArguments`.
+    Transformers,
+    /// Lightning's `Trainer`.
+    Lightning,
+    /// `Accelerator`.
+    Accelerate,
+    /// DeepSpeed's configuration.
+    DeepSpeed,
+    /// timm's `create_loader`.
+    Timm,
 }
 
 /// No position: by its name only.
@@ -71,8 +84,7 @@ impl Setting {
             is_slow: false,
             source: Source::Unknown,
             statement: None,
-            transformers: None,
-            lightning: None,
+            spellings: &[],
         }
     }
 
@@ -135,18 +147,17 @@ impl Setting {
         self
     }
 
-    /// The argument of `TrainingArguments`.
+    /// How frameworks spell it.
     #[must_use]
-    pub const fn in_transformers(mut self, argument: &'static str) -> Self {
-        self.transformers = Some(argument);
+    pub const fn spelled(mut self, spellings: &'static [(Framework, &'static str)]) -> Self {
+        self.spellings = spellings;
         self
     }
 
-    /// The argument of Lightning's `Trainer`.
-    #[must_use]
-    pub const fn in_lightning(mut self, argument: &'static str) -> Self {
-        self.lightning = Some(argument);
-        self
+    /// How a framework spells it with this value.
+    pub fn in_framework(&self, framework: Framework, value: &str) -> Option<String> {
+        let found = self.spellings.iter().find(|(owner, _)| *owner == framework);
+        found.map(|(_, spelling)| spelling.replace("{}", value))
     }
 
     /// Whether a value can be; otherwise what one looks like.
@@ -187,23 +198,38 @@ pub const SETTINGS: &[Setting] = &[
             "micro_batch_size",
         ])
         .argument(Call::Loader, 1)
-        .in_transformers("per_device_train_batch_size={}"),
+        .spelled(&[
+            (Framework::Transformers, "per_device_train_batch_size={}"),
+            (Framework::DeepSpeed, "\"train_micro_batch_size_per_gpu\": {}"),
+            (Framework::Timm, "batch_size={}"),
+        ]),
     Setting::count("loader.num_workers", "num_workers", 0)
         .or(&["workers", "n_workers", "dataloader_num_workers", "loader_workers"])
         .argument(Call::Loader, 5)
-        .in_transformers("dataloader_num_workers={}"),
+        .spelled(&[
+            (Framework::Transformers, "dataloader_num_workers={}"),
+            (Framework::Timm, "num_workers={}"),
+        ]),
     Setting::count("loader.prefetch_factor", "prefetch_factor", 1)
         .or(&["prefetch", "dataloader_prefetch_factor"])
         .argument(Call::Loader, BY_NAME)
-        .in_transformers("dataloader_prefetch_factor={}"),
+        .spelled(&[
+            (Framework::Transformers, "dataloader_prefetch_factor={}"),
+        ]),
     Setting::switch("loader.pin_memory", "pin_memory")
         .or(&["pin", "dataloader_pin_memory"])
         .argument(Call::Loader, 7)
-        .in_transformers("dataloader_pin_memory=True"),
+        .spelled(&[
+            (Framework::Transformers, "dataloader_pin_memory=True"),
+            (Framework::Timm, "pin_memory=True"),
+        ]),
     Setting::switch("loader.persistent_workers", "persistent_workers")
         .or(&["dataloader_persistent_workers"])
         .argument(Call::Loader, BY_NAME)
-        .in_transformers("dataloader_persistent_workers=True"),
+        .spelled(&[
+            (Framework::Transformers, "dataloader_persistent_workers=True"),
+            (Framework::Timm, "persistent_workers=True"),
+        ]),
     Setting::switch("loader.batched", "batched").by_hand(|_| {
         message!(
             en: "give the data set a __getitems__ that indexes its columns with the whole list of indices",
@@ -250,8 +276,12 @@ pub const SETTINGS: &[Setting] = &[
             ),
             _ => None,
         })
-        .in_transformers("{}=True")
-        .in_lightning("precision=\"{}-mixed\""),
+        .spelled(&[
+            (Framework::Transformers, "{}=True"),
+            (Framework::Lightning, "precision=\"{}-mixed\""),
+            (Framework::Accelerate, "mixed_precision=\"{}\""),
+            (Framework::DeepSpeed, "\"{}\": {\"enabled\": true}"),
+        ]),
     Setting::switch("tf32", "tf32")
         .or(&["allow_tf32"])
         .by_hand(|_| {
@@ -266,7 +296,9 @@ pub const SETTINGS: &[Setting] = &[
                 "torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = {value}"
             ))
         })
-        .in_transformers("tf32=True"),
+        .spelled(&[
+            (Framework::Transformers, "tf32=True"),
+        ]),
     Setting::switch("cudnn.benchmark", "cudnn_benchmark")
         .or(&["benchmark"])
         .by_hand(|_| {
@@ -292,7 +324,9 @@ pub const SETTINGS: &[Setting] = &[
     Setting::switch("optimizer.fused", "fused")
         .or(&["fused_optimizer"])
         .argument(Call::Optimizer, BY_NAME)
-        .in_transformers("optim=\"adamw_torch_fused\""),
+        .spelled(&[
+            (Framework::Transformers, "optim=\"adamw_torch_fused\""),
+        ]),
     Setting::switch("optimizer.foreach", "foreach"),
     Setting::word("optimizer.lr_scale", "lr_scale").by_hand(|value| {
         message!(en: "multiply the learning rate by {value}", zh: "把学习率乘以 {value}")
@@ -307,7 +341,10 @@ pub const SETTINGS: &[Setting] = &[
             )
         })
         .statement(|value| (value != "off").then(|| format!("model = torch.compile(model, mode={value:?})")))
-        .in_transformers("torch_compile=True"),
+        .spelled(&[
+            (Framework::Transformers, "torch_compile=True"),
+            (Framework::Accelerate, "dynamo_backend=\"inductor\""),
+        ]),
     Setting::count("step.accumulation", "gradient_accumulation_steps", 1)
         .or(&[
             "accumulation",
@@ -320,7 +357,13 @@ pub const SETTINGS: &[Setting] = &[
                 en: "(loss / {value}).backward(), and optimizer.step() and zero_grad() after every {value} batches",
                 zh: "用 (loss / {value}).backward()，每 {value} 个 batch 调用一次 optimizer.step() 和 zero_grad()"
             )
-        }),
+        })
+        .spelled(&[
+            (Framework::Transformers, "gradient_accumulation_steps={}"),
+            (Framework::Lightning, "accumulate_grad_batches={}"),
+            (Framework::Accelerate, "gradient_accumulation_steps={}"),
+            (Framework::DeepSpeed, "\"gradient_accumulation_steps\": {}"),
+        ]),
     Setting::switch("zero_grad.set_to_none", "set_to_none").by_hand(|_| {
         message!(
             en: "optimizer.zero_grad() without set_to_none=False",

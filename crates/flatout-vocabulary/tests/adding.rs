@@ -4,7 +4,7 @@
 
 use flatout_core::Message;
 use flatout_vocabulary::settings::find_in;
-use flatout_vocabulary::{Call, SETTINGS, Setting, Source, probe};
+use flatout_vocabulary::{Call, Framework, SETTINGS, Setting, Source, probe};
 use std::path::Path;
 
 /// As somebody would add them.
@@ -12,8 +12,10 @@ const SWITCH: Setting = Setting::switch("step.colorful", "colorful")
     .or(&["colors"])
     .by_hand(|value| Message::verbatim(format!("call colorful({value})")))
     .statement(|value| Some(format!("colorful({value:?})")))
-    .in_transformers("colorful=True")
-    .in_lightning("colors=\"{}\"");
+    .spelled(&[
+        (Framework::Transformers, "colorful=True"),
+        (Framework::Lightning, "colors=\"{}\""),
+    ]);
 const ARGUMENT: Setting = Setting::count("loader.color_count", "color_count", 2).argument(Call::Loader, 9);
 
 fn table() -> Vec<Setting> {
@@ -47,6 +49,9 @@ fn source_and_frameworks_have_their_words() {
     };
     assert_eq!((call, name, position), (Call::Loader, "color_count", 9));
     assert_eq!(SWITCH.statement.unwrap()("on").unwrap(), "colorful(\"on\")");
+    let lightning = SWITCH.in_framework(Framework::Lightning, "red");
+    assert_eq!(lightning.unwrap(), "colors=\"red\"");
+    assert!(SWITCH.in_framework(Framework::Timm, "red").is_none());
 }
 
 /// What the probe is told of, it can do: a function of `apply.py` or `model.py` and the like names the key.

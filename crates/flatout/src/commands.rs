@@ -53,30 +53,36 @@ commands! {
     See: Monitor = monitor;
     See: Replay = replay;
     See: Runs = runs;
+    See: Serve = serve;
     See: Doctor = doctor;
+    Why: Run = run;
     Why: Diagnose = diagnose;
     Why: Lint = lint;
     Why: Explain = explain;
     Why: Trace = trace;
-    See: Run = run;
     See: Attach = attach;
     Change: Tune = tune;
     Change: Advise = advise;
     See: Demo = demo;
     Prove: Compare = compare;
+    Prove: Baseline = baseline;
     Prove: Report = report;
     Prove: Analyze = analyze;
-    Train: Slurm = slurm;
     Change: Check = check;
     Change: Bench = bench;
     Train: Train = train;
     Train: Grid = grid;
     Train: Predict = predict;
     Train: Evaluate = evaluate;
+    Train: Export = export;
     Train: Generate = generate;
     Train: Data = data;
     Train: Cache = cache;
+    Other: Slurm = slurm;
+    Other: Mcp = mcp;
+    Other: Notebook = notebook;
     Other: Completions = completions;
+    Other: Man = man;
 }
 
 /// For `flatout` alone: one command a question.

@@ -3,6 +3,7 @@
 
 mod fixes;
 mod folder;
+mod pytorch;
 mod training;
 
 use crate::context::Context;
@@ -22,7 +23,7 @@ use training::{Settings, Training};
 const BEFORE_S: f64 = 20.0;
 const AFTER_S: f64 = 12.0;
 
-/// Enough samples that a larger batch still makes two hundred steps an epoch; few enough that the slow run ends several epochs.
+/// Enough samples that a larger batch still makes two hundred steps per epoch; few enough that the slow run ends several epochs.
 fn clicks() -> Interactions {
     Interactions::of_size(60_000, 0)
 }
@@ -44,14 +45,18 @@ fn first_settings(folder: &Path) -> Settings {
 /// A fast training shows what the slow one hid: it is diagnosed and mended once more.
 const ROUNDS: [&str; 2] = ["after", "after-2"];
 
-/// Runs it all. `false` when it was interrupted.
-pub fn run(folder: &Path, context: &Context) -> Result<bool> {
+/// Runs it all: on a PyTorch program where PyTorch is installed, else, or when asked, with the built-in trainer. `false` when it was
+/// interrupted.
+pub fn run(folder: &Path, built_in: bool, context: &Context) -> Result<bool> {
     let story = Story { context };
     story.say(message!(
         en: "A slow training, why it is slow, the fixes, and the proof: about a minute.",
         zh: "一次缓慢的训练、慢的原因、改进方法和验证：约一分钟。"
     ));
     folder::prepare(folder)?;
+    if let Some(python) = (!built_in).then(pytorch::python).flatten() {
+        return story.on_pytorch(&python, folder);
+    }
     story.data(folder)?;
     let mut settings = first_settings(folder);
     story.step(
@@ -65,7 +70,7 @@ pub fn run(folder: &Path, context: &Context) -> Result<bool> {
         return Ok(false);
     };
     story.step(3, message!(en: "Why is it slow?", zh: "为什么慢？"));
-    story.findings(&settings, &first);
+    story.findings(&settings.output().display().to_string(), &first);
     let (mut runs, mut digests) = (vec![settings.clone()], vec![first]);
     for (round, name) in ROUNDS.into_iter().enumerate() {
         let Some(digest) = digests.last() else { break };
@@ -84,12 +89,16 @@ pub fn run(folder: &Path, context: &Context) -> Result<bool> {
         let Some(digest) = story.train(&settings, AFTER_S)? else {
             return Ok(false);
         };
-        story.findings(&settings, &digest);
+        story.findings(&settings.output().display().to_string(), &digest);
         runs.push(settings.clone());
         digests.push(digest);
     }
     story.step(5, message!(en: "Did it help?", zh: "有用吗？"));
-    story.compare(folder, &runs, &digests)?;
+    let folders: Vec<String> = runs
+        .iter()
+        .map(|run| run.output().display().to_string())
+        .collect();
+    story.compare(folder, &folders, &digests)?;
     Ok(true)
 }
 
@@ -175,8 +184,8 @@ impl Story<'_> {
     }
 
     /// One line a cause: the page has the evidence.
-    fn findings(&self, settings: &Settings, digest: &Digest) {
-        self.command(&format!("flatout diagnose {}", settings.output().display()));
+    fn findings(&self, run: &str, digest: &Digest) {
+        self.command(&format!("flatout diagnose {run}"));
         let paint = report_text::Paint {
             colour: self.context.colour_on_stdout(),
         };
@@ -232,12 +241,8 @@ impl Story<'_> {
         changed
     }
 
-    fn compare(&self, folder: &Path, runs: &[Settings], digests: &[Digest]) -> Result<()> {
-        let folders: Vec<String> = runs
-            .iter()
-            .map(|run| run.output().display().to_string())
-            .collect();
-        self.command(&format!("flatout compare {}", folders.join(" ")));
+    fn compare(&self, folder: &Path, runs: &[String], digests: &[Digest]) -> Result<()> {
+        self.command(&format!("flatout compare {}", runs.join(" ")));
         let comparison = Comparison::of(digests);
         let width = report_text::readable_width(None);
         let shown = text::text(

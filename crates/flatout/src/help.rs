@@ -2,6 +2,7 @@
 //! text in one table, and a test fails when one is missing there.
 
 mod chinese;
+mod examples;
 
 use clap::{Arg, ArgAction, Command};
 use flatout_core::Language;
@@ -11,28 +12,49 @@ use flatout_train::SETTINGS;
 const EVERYWHERE_EN: &str = "Options of every command";
 const EVERYWHERE_ZH: &str = "所有命令的选项";
 
-/// The heading above the examples of a command.
-const EXAMPLES: &str = "Examples:";
-
 /// The language asked for on the command line, before anything is parsed: `--help` ends the parsing.
 pub fn language(arguments: impl Iterator<Item = String>) -> Language {
-    let arguments: Vec<String> = arguments.take_while(|argument| argument != "--").collect();
-    let given =
-        arguments
-            .iter()
-            .enumerate()
-            .find_map(|(index, argument)| match argument.strip_prefix("--lang") {
-                Some("") => arguments.get(index + 1).map(String::as_str),
-                Some(rest) => rest.strip_prefix('='),
-                None => None,
-            });
-    given
+    value_of("--lang", arguments)
+        .as_deref()
         .and_then(Language::parse)
         .unwrap_or_else(Language::from_environment)
 }
 
+/// The value of a flag of flatout's own, as `--flag value` or `--flag=value`.
+pub fn value_of(flag: &str, arguments: impl Iterator<Item = String>) -> Option<String> {
+    let mut arguments = arguments.take_while(|argument| argument != "--");
+    while let Some(argument) = arguments.next() {
+        match argument.strip_prefix(flag) {
+            Some("") => return arguments.next(),
+            Some(rest) => {
+                if let Some(value) = rest.strip_prefix('=') {
+                    return Some(value.to_owned());
+                }
+            }
+            None => {}
+        }
+    }
+    None
+}
+
+/// The width that clap writes help at: the terminal's, else `COLUMNS`, else 100.
+pub fn columns() -> usize {
+    let terminal = flatout_report::text::terminal_columns(&std::io::stdout()).map(usize::from);
+    let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal
+        .or_else(variable)
+        .filter(|columns| *columns > 0)
+        .unwrap_or(100)
+}
+
 /// The whole tree with its help in a language.
-pub fn localise(command: Command, language: Language) -> Command {
+pub fn localise(command: Command, language: Language, columns: usize) -> Command {
+    let path = command.get_name().to_owned();
+    below(command, language, columns, &path)
+}
+
+/// A command and those below it; `path` is what a person types for it.
+fn below(command: Command, language: Language, columns: usize, path: &str) -> Command {
     let chinese = language == Language::Chinese;
     let names: Vec<String> = command
         .get_subcommands()
@@ -49,21 +71,25 @@ pub fn localise(command: Command, language: Language) -> Command {
         let argument = argument.help_heading(heading);
         if chinese { in_chinese(argument) } else { argument }
     });
+    if let Some(examples) = command.get_after_help().map(ToString::to_string) {
+        command = command.after_help(examples::laid_out(&examples, language, columns));
+    }
     if chinese {
-        command = chinese_page(command);
+        command = chinese_page(command, path);
     }
     for name in names {
-        command = command.mut_subcommand(name, |sub| localise(sub, language));
+        let path = format!("{path} {name}");
+        command = command.mut_subcommand(name, |sub| below(sub, language, columns, &path));
     }
     command
 }
 
-/// About, examples, headings and `--help` itself.
-fn chinese_page(command: Command) -> Command {
+/// About, usage, headings and `--help` itself.
+fn chinese_page(command: Command, path: &str) -> Command {
     let about = command.get_about().map(ToString::to_string);
-    let examples = command.get_after_help().map(ToString::to_string);
     let mut command = command
         .subcommand_help_heading("命令")
+        .subcommand_value_name("命令")
         .disable_help_flag(true)
         .arg(
             Arg::new("help")
@@ -73,14 +99,27 @@ fn chinese_page(command: Command) -> Command {
                 .help("显示帮助")
                 .help_heading("选项"),
         )
-        .help_template("{about-with-newline}\n用法：{usage}\n\n{all-args}{after-help}");
+        .help_template("{about-with-newline}\n用法: {usage}\n\n{all-args}{after-help}");
+    let usage = chinese_usage(&command, path);
+    command = command.override_usage(usage);
     if let Some(about) = about.as_deref().and_then(translate) {
         command = command.about(about);
     }
-    if let Some(examples) = examples {
-        command = command.after_help(chinese_examples(&examples));
-    }
     command
+}
+
+/// clap's own line, with its one English word translated.
+fn chinese_usage(command: &Command, path: &str) -> String {
+    let usage = command.clone().bin_name(path).render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ");
+    // Options of every command are added later.
+    let rest = usage.strip_prefix(path).unwrap_or(usage);
+    let rest = rest.replacen("[OPTIONS]", "[选项]", 1);
+    if rest.contains("[选项]") {
+        format!("{path}{rest}")
+    } else {
+        format!("{path} [选项]{rest}")
+    }
 }
 
 fn in_chinese(argument: Arg) -> Arg {
@@ -138,23 +177,10 @@ fn with_values(argument: Arg, mut text: String) -> Arg {
     }
 }
 
-/// Of an example the command stays, what it is for is translated: the two stand apart by two spaces or more. A line that is not
-/// indented is a sentence.
-fn chinese_examples(examples: &str) -> String {
-    let line = |line: &str| match comment(line) {
-        Some(english) => match translate(english) {
-            Some(text) => line.replace(english, text),
-            None => line.to_owned(),
-        },
-        None => line.replace(EXAMPLES, "示例："),
-    };
-    examples.lines().map(line).collect::<Vec<_>>().join("\n")
-}
-
 /// What a line says beside a command.
 fn comment(line: &str) -> Option<&str> {
     let example = line.trim_start();
-    if example.len() == line.len() && !line.is_empty() && line != EXAMPLES {
+    if example.len() == line.len() && !line.is_empty() && line != "Examples:" {
         return Some(line);
     }
     let at = example.find("  ")?;
@@ -209,7 +235,7 @@ mod tests {
 
     #[test]
     fn help_in_chinese_has_no_english_sentence_left() {
-        let mut command = localise(crate::Cli::command(), Language::Chinese);
+        let mut command = localise(crate::Cli::command(), Language::Chinese, 100);
         let monitor = command
             .find_subcommand_mut("monitor")
             .expect("monitor is a command");
@@ -221,6 +247,7 @@ mod tests {
             "[default:",
             "[possible values:",
             "Examples:",
+            "[OPTIONS]",
         ] {
             assert!(!help.contains(english), "{english} in\n{help}");
         }
@@ -230,7 +257,7 @@ mod tests {
     #[test]
     fn the_tree_is_sound_in_both_languages() {
         for language in [Language::English, Language::Chinese] {
-            localise(crate::Cli::command(), language).debug_assert();
+            localise(crate::Cli::command(), language, 100).debug_assert();
         }
     }
 

@@ -3,6 +3,7 @@
 #[macro_use]
 mod output;
 
+mod color;
 mod commands;
 mod context;
 mod demo;
@@ -10,11 +11,13 @@ mod help;
 mod linted;
 mod logging;
 mod questions;
+mod tracking;
 mod training;
 mod usage;
 mod watching;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
+use color::Color;
 use context::Context;
 use flatout_core::Language;
 use std::path::PathBuf;
@@ -30,12 +33,15 @@ pub struct Cli {
     /// Language of everything shown: en or zh-CN [default: the environment's]
     #[arg(long, global = true, value_name = "LANG", value_parser = parse_language)]
     lang: Option<Language>,
-    /// Say more about what is done; twice for details
+    /// Print more about what is done; twice for details
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// Write what -v would say, and more, to this file
+    /// Write what -v would print, and more, to this file
     #[arg(long, global = true, value_name = "FILE")]
     log_file: Option<PathBuf>,
+    /// When to use color
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
+    color: Color,
     #[command(subcommand)]
     command: Option<commands::Command>,
 }
@@ -51,8 +57,14 @@ fn words() -> impl Iterator<Item = String> {
 
 /// The whole command tree, with the page of questions as its help.
 pub fn command() -> clap::Command {
-    let language = help::language(words());
-    help::localise(Cli::command(), language).override_help(questions::help(language))
+    command_of_width(help::language(words()), help::columns())
+}
+
+/// The same for another reader than this terminal.
+pub fn command_of_width(language: Language, columns: usize) -> clap::Command {
+    help::localise(Cli::command(), language, columns)
+        .color(Color::given(words()).of_clap())
+        .override_help(questions::help(language))
 }
 
 /// A command between two lines of the log: what was started where, and how it ended.
@@ -89,6 +101,7 @@ fn main() -> ExitCode {
     let context = Context {
         language: cli.lang.unwrap_or_else(Language::from_environment),
         verbose: cli.verbose,
+        color: cli.color,
     };
     let result = match logging::start(cli.verbose, cli.log_file.as_deref()) {
         Err(failure) => Err(failure),

@@ -66,9 +66,14 @@ pub fn help(language: Language) -> String {
         }
     }
     let options = message!(
-        en: "Options of every command\n  --lang LANG      en or zh-CN; else the environment's language\n  -v, --verbose    say more; twice for details\n  --log-file FILE  write what is done to a file\n  -h, --help       of flatout, or of a command with its examples\n  -V, --version",
+        en: "Options of every command\n  --lang LANG      en or zh-CN; else the environment's language\n  -v, --verbose    print more; twice for details\n  --log-file FILE  write what is done to a file\n  -h, --help       of flatout, or of a command with its examples\n  -V, --version",
         zh: "所有命令的选项\n  --lang LANG      en 或 zh-CN；默认取环境语言\n  -v, --verbose    输出更多；两次则更详细\n  --log-file FILE  把过程写入文件\n  -h, --help       flatout 的帮助，或某个命令的帮助与示例\n  -V, --version    版本"
     );
     let _ = writeln!(text, "\n{}", options.get(language));
+    let color = message!(
+        en: "  --color WHEN     auto, always or never",
+        zh: "  --color WHEN     auto、always 或 never：何时使用颜色"
+    );
+    let _ = writeln!(text, "{}", color.get(language));
     text
 }

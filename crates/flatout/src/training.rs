@@ -120,7 +120,7 @@ pub fn show(report: &Report, language: Language, moving: bool) {
             };
             let steps = match steps_an_epoch {
                 1 => message!(en: "1 step an epoch", zh: "每轮 1 步"),
-                count => message!(en: "{count} steps an epoch", zh: "每轮 {count} 步"),
+                count => message!(en: "{count} steps per epoch", zh: "每轮 {count} 步"),
             };
             let steps = steps.get(language);
             message!(
@@ -161,13 +161,9 @@ pub fn show(report: &Report, language: Language, moving: bool) {
             let mut scored = scored.unwrap_or_default();
             // Of several targets each has a score of its own.
             for (name, scores) in targets {
-                let (score, value) = match (scores.mae, scores.auc) {
-                    (Some(error), _) => ("MAE", error),
-                    (None, Some(area)) => ("AUC", area),
-                    (None, None) => ("loss", scores.loss),
-                };
-                scored.en += &format!("; {name} {score} {value:.4}");
-                scored.zh += &format!("；{name} {score} {value:.4}");
+                let (score, value) = scores.headline();
+                scored.en += &format!("; {name} {} {value}", score.en);
+                scored.zh += &format!("；{name} {} {value}", score.zh);
             }
             let scores = scored.get(language);
             message!(en: "{phase} {epoch}/{epochs}: loss {loss:.5}, {rate} samples/s{scores}", zh: "{phase} {epoch}/{epochs}：损失 {loss:.5}，{rate} 样本/秒{scores}")
@@ -196,6 +192,16 @@ pub fn show(report: &Report, language: Language, moving: bool) {
                 en: format!("warning: {en}"),
                 zh: format!("警告：{zh}"),
             }
+        }
+        Report::Test { scores, targets } => {
+            let mut text = scores.loss_first();
+            for (name, scores) in targets {
+                let (score, value) = scores.headline();
+                text.en += &format!("; {name} {} {value}", score.en);
+                text.zh += &format!("；{name} {} {value}", score.zh);
+            }
+            let (samples, text) = (scores.samples, text.get(language));
+            message!(en: "test part, {samples} samples, best checkpoint: {text}", zh: "测试部分（{samples} 个样本，最佳检查点）：{text}")
         }
         Report::Stopped { .. } => {
             message!(en: "stopped early: no better score", zh: "提前停止：得分不再提高")

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::logging;
 use crate::output::write_stdout;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use flatout_core::{Failure, Message, Result, message};
 use flatout_diagnose::verdict::{Aspect, Verdict};
 use flatout_report::lines::{self, Lines, Plain};
@@ -128,11 +128,16 @@ fn no_screen(error: std::io::Error) -> Failure {
         .with_hint(message!(en: "go without the screen: --plain", zh: "不使用画面：--plain"))
 }
 
-/// `--fail-on` by the faults' names.
+/// `--fail-on` by the faults' names; `low-utilisation` was the first spelling of one.
 pub fn fault_parser() -> impl TypedValueParser<Value = Aspect> {
     let names = Aspect::ALL.map(Aspect::fault);
-    PossibleValuesParser::new(names).map(move |name| {
+    let values = Aspect::ALL.map(|aspect| match aspect {
+        Aspect::Utilisation => PossibleValue::new(aspect.fault()).alias("low-utilisation"),
+        _ => PossibleValue::new(aspect.fault()),
+    });
+    PossibleValuesParser::new(values).map(move |name| {
         let position = names.iter().position(|known| *known == name);
+        // The parser accepts the names and the alias of utilization only.
         position.map_or(Aspect::Utilisation, |position| Aspect::ALL[position])
     })
 }

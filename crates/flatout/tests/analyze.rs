@@ -94,7 +94,7 @@ fn an_empty_run_and_a_single_sample() {
     record(folder.path(), "one", &json!({}), &[1.0]);
     fs::remove_file(folder.path().join("runs/one/steps.jsonl")).unwrap();
     let text = good(folder.path(), &["report", "one"]);
-    assert!(text.contains("one sample only"), "{text}");
+    assert!(text.contains("only one sample"), "{text}");
     let drawn = flatout(folder.path(), &["analyze", "empty", "--png", "x.png"]);
     assert_eq!(drawn.status.code(), Some(2));
     assert!(words(&drawn.stderr).contains("nothing to draw") && !folder.path().join("x.png").exists());

@@ -141,7 +141,7 @@ fn inspecting_takes_the_same_words() {
     };
     let plain = inspect(&[]);
     assert!(
-        plain.contains("3 rows cannot be read; training stops at the first one unless told --bad-rows skip"),
+        plain.contains("3 rows cannot be read; training stops at the first one without --bad-rows skip"),
         "{plain}"
     );
     assert!(
@@ -257,7 +257,7 @@ fn a_picture_is_shown_with_its_width_first() {
     );
     assert_eq!(generated.status.code(), Some(0));
     let said = text(&flatout(folder.path(), &["data", "inspect", "captcha"]).stdout);
-    assert!(said.contains("pictures: 320 wide × 160 high"), "{said}");
+    assert!(said.contains("images: 320 wide × 160 high"), "{said}");
 }
 
 /// What a file is called, and what its header says, is for the eye, not for the terminal.

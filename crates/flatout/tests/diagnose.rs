@@ -120,7 +120,7 @@ fn a_monitors_record_shows_its_verdict() {
         .unwrap();
     let page = text(&markdown.stdout);
     assert!(
-        page.contains("utilisation | **71.9%**") && !page.contains("exit code"),
+        page.contains("utilization | **71.9%**") && !page.contains("exit code"),
         "{page}"
     );
 }

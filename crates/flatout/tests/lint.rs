@@ -39,9 +39,9 @@ train.py:12:18: item-in-step warning `loss.item()` makes the CPU wait for the GP
   12 |         total += loss.item()
      |                  ^^^^^^^^^^^
   Until the value has arrived the next step cannot be queued, so the GPU idles between steps.
-  fix: add up on the GPU with `.detach()` and read the sum once an epoch [--fix --unsafe]
+  fix: add up on the GPU with `.detach()` and read the sum once per epoch [--fix --unsafe]
 
-1 found in one file (12 lines of Python): critical 0, warnings 1, information 0. 0 can be mended with --fix, 1 with --fix --unsafe.
+1 found in one file (12 lines of Python): critical 0, warnings 1, information 0. 0 can be fixed with --fix, 1 with --fix --unsafe.
 ";
     assert_eq!(stdout(&output), expected);
     let chinese = stdout(&flatout(
@@ -165,6 +165,11 @@ fn rules_are_silenced_by_comment_and_by_settings() {
     let silenced = TRAIN.replace("loss.item()", "loss.item()  # flatout: ignore[item-in-step]");
     fs::write(folder.path().join("train.py"), silenced).unwrap();
     assert!(!stdout(&flatout(folder.path(), &["lint"])).contains("item-in-step"));
+    // Ids in any case, and ids of earlier versions.
+    assert!(stdout(&flatout(folder.path(), &["lint"])).contains("pageable-copies"));
+    let silenced = format!("# flatout: ignore-file[Loader-Without-Pinned-Memory]\n{TRAIN}");
+    fs::write(folder.path().join("train.py"), silenced).unwrap();
+    assert!(!stdout(&flatout(folder.path(), &["lint"])).contains("pageable-copies"));
     fs::write(folder.path().join("train.py"), TRAIN).unwrap();
     fs::write(
         folder.path().join("flatout.toml"),
@@ -216,8 +221,73 @@ fn explain_prints_the_page_and_the_list() {
     let page = stdout(&flatout(folder.path(), &["explain", "item-in-step"]));
     assert!(page.starts_with("# item-in-step\n") && page.contains("## When it is wrong"));
     let list = stdout(&flatout(folder.path(), &["explain", "--list"]));
-    assert!(list.contains("  item-in-step\n") && list.contains("  config-value-never-matches\n"));
+    let line = |id: &str| {
+        let line = list.lines().find(|line| line.starts_with(&format!("  {id} ")));
+        line.unwrap_or_else(|| panic!("{id} is not listed")).to_owned()
+    };
+    assert!(
+        line("item-in-step").contains(" source  "),
+        "{}",
+        line("item-in-step")
+    );
+    assert!(line("tf32-off").contains(" source run  "), "{}", line("tf32-off"));
+    assert!(line("gpu-idle").contains(" run  ") && !line("gpu-idle").contains("source"));
+    let former = stdout(&flatout(folder.path(), &["explain", "TF32-not-enabled"]));
+    assert!(former.starts_with("# tf32-off\n"), "{former}");
     let unknown = flatout(folder.path(), &["explain", "item-in-loop"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("item-in-step"));
+}
+
+#[test]
+fn notebooks_are_linted_with_the_numbers_of_their_cells() {
+    let folder = tempfile::tempdir().unwrap();
+    let (setup, training) = TRAIN.split_at(TRAIN.find("for epoch").unwrap());
+    let cell = |source: &str| serde_json::json!({ "cell_type": "code", "source": source, "outputs": [], "metadata": {}, "execution_count": null });
+    let notebook = serde_json::json!({ "nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
+        { "cell_type": "markdown", "source": "# Training", "metadata": {} },
+        cell(setup),
+        cell("this is (not Python"),
+        cell(&format!("%%flatout\n{training}")),
+    ]});
+    let path = folder.path().join("train.ipynb");
+    fs::write(&path, notebook.to_string()).unwrap();
+    fs::write(folder.path().join("broken.ipynb"), "{\"cells\": [").unwrap();
+    let output = flatout(folder.path(), &["lint"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = stdout(&output);
+    // The magic's own line counts, as in the editor.
+    let item = "train.ipynb:cell 4:8:18: item-in-step warning `loss.item()` makes the CPU wait for the GPU at every step\n  8 |         total += loss.item()\n";
+    assert!(text.contains(item), "{text}");
+    assert!(
+        text.contains("cell 3, line 1") && text.contains("this cell is left out"),
+        "{text}"
+    );
+    assert!(
+        text.contains("broken.ipynb") && text.contains("not a notebook"),
+        "{text}"
+    );
+    assert!(text.contains("train.ipynb:cell 2:5:"), "{text}");
+    // Nothing is edited, and nothing is promised.
+    assert!(!text.contains("[--fix"), "{text}");
+    let before = fs::read(&path).unwrap();
+    flatout(folder.path(), &["lint", "--fix", "--unsafe"]);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    let json: serde_json::Value =
+        serde_json::from_str(&stdout(&flatout(folder.path(), &["lint", "--json"]))).unwrap();
+    let places = json["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| &finding["places"][0]);
+    assert!(
+        places
+            .clone()
+            .any(|place| place["cell"] == 4 && place["line"] == 8)
+    );
+    let github = stdout(&flatout(folder.path(), &["lint", "--format", "github"]));
+    assert!(
+        github.contains("file=train.ipynb,line=1,col=1") && github.contains("::cell 4, line 8: "),
+        "{github}"
+    );
 }

@@ -18,7 +18,7 @@ fn run(folder: &Path, line: &str) -> (i32, String, String) {
     )
 }
 
-const WRONG: &str = "data: data\nepochs: many\nbatch_size: 64\nmodel:\n  hiden_size: 16\n  model_type: resnet\nlr: fast\npretrain:\n  dropout: 7\n";
+const WRONG: &str = "data: data\nepochs: many\nbatch_size: 64\nmodel:\n  hiden_size: 16\n  model_type: resnext\nlr: fast\npretrain:\n  dropout: 7\n";
 
 #[test]
 fn every_mistake_has_its_line() {
@@ -30,7 +30,7 @@ fn every_mistake_has_its_line() {
         "c.yaml has 5 mistakes",
         "c.yaml:2: `epochs` is `many`; expected a whole number, 1 or more",
         "c.yaml:5: there is no setting `model.hiden_size` (did you mean `hidden_size`?)",
-        "c.yaml:6: `model_type` is `resnet`; expected one of auto, lstm",
+        "c.yaml:6: `model_type` is `resnext`; expected one of auto, lstm",
         "c.yaml:7: `learning_rate` is `fast`",
         "c.yaml:9: `dropout` is `7`",
     ];

@@ -134,7 +134,7 @@ fn bad_input_is_named_with_a_hint() {
     fails(home, &monitor(&["--log", "missing/log.csv"]), "missing/log.csv");
     fails(home, &["replay", "nothing-here"], "nothing-here");
     fails(home, &["replay", "."], "not a run record");
-    fails(home, &["runs", "prune"], "was not said");
+    fails(home, &["runs", "prune"], "no age or count");
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = port.local_addr().unwrap().to_string();
     fails(
@@ -301,9 +301,9 @@ fn faults_decide_the_exit_code_only_when_asked_for() {
         code(&["--gpu", "0", "--fail-on", "low-utilisation,hot"]).0,
         Some(0)
     );
-    let (failed, errors) = code(&["--gpu", "1", "--fail-on", "low-utilisation"]);
+    let (failed, errors) = code(&["--gpu", "1", "--fail-on", "low-utilization"]);
     assert_eq!(failed, Some(1));
-    assert!(errors.contains("failed: GPU 1 is low-utilisation"), "{errors}");
+    assert!(errors.contains("failed: GPU 1 is low-utilization"), "{errors}");
     let (wrong, errors) = code(&["--gpu", "9"]);
     assert_eq!(wrong, Some(2));
     assert!(

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+use flatout_testing::chromium;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -49,7 +50,7 @@ fn the_headline_goes_to_stdout_and_the_page_beside_the_record() {
     let output = flatout(&["report", record.to_str().unwrap()]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
-        text.starts_with("train\n") && text.contains("samples a second"),
+        text.starts_with("train\n") && text.contains("samples per second"),
         "{text}"
     );
     assert!(record.join("report.html").exists());
@@ -74,17 +75,6 @@ fn what_is_not_a_record_is_named() {
     let output = flatout(&["report", "no-such-run"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no-such-run"));
-}
-
-/// Debian's package, or what else there is.
-fn chromium() -> Option<&'static str> {
-    let found = ["chromium", "chromium-browser", "google-chrome"]
-        .into_iter()
-        .find(|name| Command::new(name).arg("--version").output().is_ok());
-    if found.is_none() {
-        eprintln!("skipped: chromium is not installed (apt-get install chromium)");
-    }
-    found
 }
 
 /// The document after its scripts ran.

@@ -10,6 +10,8 @@ mod loaders;
 mod processes;
 #[path = "run/programs.rs"]
 mod programs;
+#[path = "run/ranks.rs"]
+mod ranks;
 #[path = "run/settings.rs"]
 mod settings;
 #[path = "run/stacks.rs"]

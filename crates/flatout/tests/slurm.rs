@@ -124,11 +124,10 @@ fn an_unknown_option_is_refused() {
 fn jobs_are_sent_followed_and_analysed() {
     let cluster = match cluster::start() {
         Ok(cluster) => cluster,
-        Err(reason) if std::env::var_os("FLATOUT_TEST_SLURM").is_none_or(|wish| wish != "require") => {
-            eprintln!("skipped: no Slurm for the test: {reason}");
+        Err(reason) => {
+            flatout_testing::require::<()>("slurm", &reason, None);
             return;
         }
-        Err(reason) => panic!("no Slurm: {reason}"),
     };
     let home = Home {
         cluster: &cluster,

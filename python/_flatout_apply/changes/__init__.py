@@ -2,6 +2,9 @@
 
 key       the setting's name
 setting   the name with its value, as `--apply` takes it
+expected  the factor on the steps per second that it may give
+predicted whether that was computed from what was measured
+cost_s    seconds that a trial costs
 worth     the least gain that is worth it
 settle    steps before it is measured
 put()     puts it in force; gives a reason or raises `LeftAlone` where it does not fit

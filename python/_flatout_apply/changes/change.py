@@ -3,6 +3,10 @@ from _flatout_probe.patches import loader as watched
 
 class Change:
     worth, settle, expected = 1.0, 3, 1.0
+    # Seconds that a trial costs even where it gains nothing, and whether `expected` was computed from what was measured.
+    cost_s, predicted = 0.0, False
+    # Batches are so many times as large with it.
+    scale = 1
     # The loss guard looks at it.
     changes_numbers = False
     since = saved_s_per_step = 0

@@ -8,7 +8,7 @@ from ..control import LeftAlone
 from ..feed import Whole
 from ..pool import Pool
 from .change import Change
-from .loader import PREFETCH, unfit
+from .loader import PREFETCH, START_S, unfit
 
 # Below this share of the time there is nothing to gain that could be measured.
 COPYING = 0.02
@@ -38,7 +38,8 @@ class Pinned(Change):
 
     def __init__(self, auto, loader, expected):
         super().__init__("loader.pin_memory", "on", expected)
-        self.auto, self.loader, self.pool = auto, loader, None
+        self.auto, self.loader, self.pool, self.predicted = auto, loader, None, True
+        self.cost_s = START_S if loader.num_workers or isinstance(auto.control.source, Pool) else 0.0
 
     def put(self):
         control = self.auto.control
@@ -81,7 +82,7 @@ class Overlapped(Change):
 
     def __init__(self, auto, expected):
         super().__init__("copy.non_blocking", "on", expected)
-        self.torch, self.copied, self.reason, self.originals = auto.torch, [], None, None
+        self.torch, self.copied, self.reason, self.originals, self.predicted = auto.torch, [], None, None, True
 
     def put(self):
         tensor = self.torch.Tensor

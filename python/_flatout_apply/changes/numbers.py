@@ -1,14 +1,19 @@
-"""Changes that alter the numbers that come out, only with `--allow`: precision, compiling, padding. The loss guard looks at each."""
+"""Changes that alter the numbers that come out, only with `--allow`: precision, larger batches, compiling, padding. The loss guard looks at each."""
 
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader
 
 from _flatout_probe import model, variants
 from _flatout_probe.patches import amp
 
 from .. import padding
-from ..control import LeftAlone
+from ..control import LeftAlone, knows_sampler
+from ..feed import Own
+from ..pool import Pool
 from .change import Change
-from .loader import Refused
+from .loader import PREFETCH, Refused, unfit
+
+# Batches become so many times as large at most, and only while the GPU's memory holds twice what was used.
+MOST_MERGED, ROOM = 8, 0.8
 
 
 def propose(auto):
@@ -20,9 +25,19 @@ def propose(auto):
     if "compile" in auto.allowed:
         found.append(Compile())
     if "batch" in auto.allowed:
-        # Another batch size is another number of steps per epoch: only whole runs tell whether it is as good.
-        found.append(Refused("loader.batch_size", "needs-tune"))
+        found += larger(auto)
     return found
+
+
+def larger(auto):
+    """Twice the samples in a batch, as long as that gives more samples per second."""
+    try:
+        loader = auto.control.find()
+    except LeftAlone as reason:
+        return [Refused("loader.batch_size", str(reason))]
+    if type(loader.batch_sampler) is not BatchSampler or not loader.batch_size:
+        return [Refused("loader.batch_size", "own-batch-sampler")]
+    return [Larger(auto, loader)] if auto.control.merged < MOST_MERGED else []
 
 
 def precision(torch):
@@ -35,9 +50,7 @@ def precision(torch):
     else:
         fits = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
     if fits and not amp.in_use():
-        switch = variants.switch_of(torch, "amp=bf16")
-        if switch is not None:
-            found.append(Numbers("amp", "bf16", switch, 1.3))
+        found.append(Autocast(torch))
     return found
 
 
@@ -54,6 +67,61 @@ class Numbers(Change):
 
     def back(self):
         self.switch(False)
+
+
+class Larger(Change):
+    """Two of the sampler's batches are made into one. The learning rate stays, and an epoch has half as many steps."""
+
+    changes_numbers, worth, scale, settle = True, 1.05, 2, 4
+
+    def __init__(self, auto, loader):
+        self.merged = 2 * auto.control.merged
+        super().__init__("loader.batch_size", loader.batch_size * self.merged, 1.2)
+        self.auto, self.loader, self.pool = auto, loader, None
+
+    def put(self):
+        control, torch = self.auto.control, self.auto.torch
+        if not knows_sampler(self.loader):
+            return "own-sampler"
+        if torch.cuda.is_initialized() and self.scale * torch.cuda.max_memory_allocated() > ROOM * torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory:
+            return "no-memory"
+        self.before, source = control.source, control.source
+        if source is None and self.loader.num_workers:
+            workers = self.loader.num_workers
+            reason = unfit(torch, self.loader, control.info, workers)
+            if reason is not None:
+                return reason
+            pin = bool(getattr(self.auto.iterator_of(self.loader), "_pin_memory", False))
+            source = self.pool = Pool(self.loader, control.info, workers, PREFETCH, pin, True, self.auto.before.step_s())
+        control.merged = self.merged
+        control.use(source or Own())
+        return None
+
+    def back(self):
+        control = self.auto.control
+        control.merged //= self.scale
+        if self.pool is not None:
+            self.pool.retired = True
+        control.use(self.before)
+
+    def failed(self):
+        return self.pool.failed if self.pool is not None else None
+
+    def end(self):
+        if self.pool is not None:
+            self.pool.end()
+
+
+class Autocast(Numbers):
+    """The model is looked for when the trial begins: that walks through all objects of the program."""
+
+    def __init__(self, torch):
+        super().__init__("amp", "bf16", None, 1.3)
+        self.torch = torch
+
+    def put(self):
+        self.switch = variants.switch_of(self.torch, "amp=bf16")
+        return "compiled-already" if self.switch is None else super().put()
 
 
 class Compile(Change):

@@ -6,6 +6,9 @@ from _flatout_probe.patches import optimizer
 from . import zero
 from .change import Change
 
+# Seconds that finding the model and a search for the fastest convolutions take, and any other switch.
+SEARCH_S, SWITCH_S = 0.6, 0.02
+
 
 def propose(auto):
     torch = auto.torch
@@ -14,10 +17,8 @@ def propose(auto):
     if switch is not None:
         found.append(Switch("optimizer.fused", switch, 1.02))
     if torch.cuda.is_initialized() and not torch.backends.cudnn.deterministic and not torch.are_deterministic_algorithms_enabled():
-        if auto.shapes.fixed():
-            switch = variants.switch_of(torch, "cudnn.benchmark=on")
-            if switch is not None:
-                found.append(Switch("cudnn.benchmark", switch, 1.02, settle=8))
+        if auto.shapes.fixed() and not torch.backends.cudnn.benchmark:
+            found.append(Search(torch))
     switch = zero.switch(torch)
     if switch is not None:
         found.append(Switch("zero_grad.set_to_none", switch, 1.01))
@@ -36,9 +37,11 @@ def fused(torch):
 
 
 class Switch(Change):
-    def __init__(self, key, switch, expected, settle=3):
+    cost_s = SWITCH_S
+
+    def __init__(self, key, switch, expected):
         super().__init__(key, "on", expected)
-        self.switch, self.settle = switch, settle
+        self.switch = switch
 
     def put(self):
         self.switch(True)
@@ -46,3 +49,17 @@ class Switch(Change):
 
     def back(self):
         self.switch(False)
+
+
+class Search(Switch):
+    """The model is looked for when the trial begins: that walks through all objects of the program."""
+
+    settle, cost_s = 8, SEARCH_S
+
+    def __init__(self, torch):
+        super().__init__("cudnn.benchmark", None, 1.02)
+        self.torch = torch
+
+    def put(self):
+        self.switch = variants.switch_of(self.torch, "cudnn.benchmark=on")
+        return "no-convolution" if self.switch is None else super().put()

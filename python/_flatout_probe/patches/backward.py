@@ -19,6 +19,9 @@ _calls = 0
 # The user's line that calls it: its code (so that the id stays its own) and the instruction.
 _site = None
 _depth = threading.local()
+_counts = True
+# Called when the outermost `backward()` begins and ends.
+_watchers = None
 
 
 def install(torch):
@@ -33,23 +36,40 @@ def install(torch):
 
 def rest():
     """A torch optimizer steps: it tells the steps."""
-    if _woven is not None:
+    global _counts
+    _counts = False
+    if _woven is not None and _watchers is None:
         _woven.rest()
 
 
+def watch(began, ended):
+    """Calls these when the outermost `backward()` begins and ends."""
+    global _watchers
+    if _woven is not None and _watchers is None:
+        _watchers = began, ended
+        _woven.wake()
+
+
 def entered(outputs):
-    _depth.value = getattr(_depth, "value", 0) + 1
+    _depth.value = depth = getattr(_depth, "value", 0) + 1
+    if _watchers is not None and depth == 1:
+        _watchers[0]()
 
 
 def failed(outputs):
-    _depth.value = getattr(_depth, "value", 1) - 1
+    _depth.value = depth = getattr(_depth, "value", 1) - 1
+    if _watchers is not None and depth <= 0:
+        _watchers[1]()
 
 
 def left(outputs, result):
     _depth.value = depth = getattr(_depth, "value", 1) - 1
     # Inside another one it recomputes a checkpointed part.
-    if depth <= 0 and not guard.off:
-        count(outputs)
+    if depth <= 0:
+        if _watchers is not None:
+            _watchers[1]()
+        if _counts and not guard.off:
+            count(outputs)
     return result
 
 

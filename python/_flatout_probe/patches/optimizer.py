@@ -3,7 +3,7 @@
 import weakref
 from time import perf_counter_ns
 
-from .. import clock, coast, device, guard, places, raw, settings
+from .. import clock, coast, device, guard, late, places, raw, settings
 from ..weave import weave
 from . import evaluation, loader, zeroing
 
@@ -40,7 +40,8 @@ def install(torch):
                 raise
 
     hook = coast.hook_of_step(after)
-    if weave(optimizer.Optimizer.profile_hook_step, leave=hook, inside="wrapper", traced=True) is None:
+    # Classes whose optimizers were made before have the wrapper of then.
+    if late.active or weave(optimizer.Optimizer.profile_hook_step, leave=hook, inside="wrapper", traced=True) is None:
         optimizer.register_optimizer_step_post_hook(_outside(hook, guard.compiling))
     weave(optimizer.Optimizer.__init__, ("self", "defaults"), enter=making, leave=made)
     clock.flushers.append(flush)

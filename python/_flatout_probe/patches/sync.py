@@ -139,7 +139,7 @@ def keeps(code, at):
     if _opcode.opname[operation] != "LOAD_ATTR":
         return True
     height, extended = 1, 0
-    for at in range(at + 2, len(operations), 2):
+    for at in range(at + 2, len(operations), 2):  # noqa: B020
         operation, name = operations[at], _opcode.opname[operations[at]]
         if operation in _opcode.hasjrel or operation in _opcode.hasjabs:
             return False

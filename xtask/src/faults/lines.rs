@@ -183,6 +183,10 @@ fn parse(text: &str) -> Result<Label> {
 
 /// Diagnoses a program's record, if it has one for this device.
 fn judge(program: &Program, device: Device) -> Option<Verdict<'_>> {
+    // A program that is clean on a CPU (FP32, small) need not be so on a GPU.
+    if device == Device::Gpu && program.label.family == "clean" && !program.label.needs_gpu {
+        return None;
+    }
     let record = Record::open(&program.folder.join(device.record())).ok()?;
     let diagnosis = flatout_diagnose::diagnose(&record.load());
     let counts = |finding: &Finding| {
@@ -388,6 +392,6 @@ mod tests {
     #[test]
     fn every_label_of_the_project_is_valid() {
         let programs = find(&crate::root().join("faults/lines")).unwrap();
-        assert_eq!(programs.len(), 168);
+        assert_eq!(programs.len(), 212);
     }
 }

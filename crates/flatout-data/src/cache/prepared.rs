@@ -39,6 +39,11 @@ fn skipped(value: &Value) -> Option<Skipped> {
     })
 }
 
+/// The classes of each of several labels.
+fn class_lists(value: &Value) -> Option<Vec<Vec<String>>> {
+    value.as_array()?.iter().map(strings).collect()
+}
+
 fn category_names(categories: &[Category]) -> Vec<&String> {
     categories.iter().map(|category| &category.name).collect()
 }
@@ -84,6 +89,7 @@ impl Prepared for Panel {
             "features": self.feature_names,
             "categories": category_names(&self.categories),
             "label": self.label_name,
+            "more_labels": self.more_label_names,
             "entities": entities,
             "skipped": self.skipped.count,
             "dropped": self.rows_dropped,
@@ -96,6 +102,7 @@ impl Prepared for Panel {
             ("features".into(), as_bytes(&self.features)),
             ("codes".into(), as_bytes(&self.codes)),
             ("labels".into(), as_bytes(&self.labels)),
+            ("more_labels".into(), as_bytes(&self.more_labels)),
             ("entity_of_row".into(), as_bytes(&self.entity_of_row)),
         ];
         blocks.extend(
@@ -122,6 +129,8 @@ impl Prepared for Panel {
             categories: restored_categories(file)?,
             labels: file.block("labels")?,
             label_name: meta["label"].as_str()?.to_owned(),
+            more_labels: file.block("more_labels")?,
+            more_label_names: strings(&meta["more_labels"])?,
             entity_of_row: file.block("entity_of_row")?,
             entities: entities.collect::<Option<_>>()?,
             timestamps_us: if meta["timed"].as_bool()? {
@@ -136,6 +145,7 @@ impl Prepared for Panel {
         let whole = panel.features.len() == rows * panel.feature_names.len()
             && panel.entity_of_row.len() == rows
             && panel.codes.len() == rows * panel.categories.len()
+            && panel.more_labels.len() == rows * panel.more_label_names.len()
             && panel
                 .timestamps_us
                 .as_ref()
@@ -166,6 +176,7 @@ impl Prepared for Tabular {
             "categories": category_names(&self.categories),
             "label": self.label_name,
             "classes": classes,
+            "label_classes": self.label_classes,
             "dropped": self.rows_dropped,
             "skipped": self.skipped.count,
             "timed": self.timestamps_us.is_some(),
@@ -208,6 +219,7 @@ impl Prepared for Tabular {
             categories: restored_categories(file)?,
             labels,
             label_name: meta["label"].as_str()?.to_owned(),
+            label_classes: class_lists(&meta["label_classes"])?,
             timestamps_us: if meta["timed"].as_bool()? {
                 Some(file.block("times")?)
             } else {
@@ -243,7 +255,9 @@ impl Prepared for Images {
             "shape": [self.count, self.height, self.width, self.channels],
             "targets": kind,
             "names": names,
+            "label_classes": self.label_classes,
             "sizes": self.sizes,
+            "mixed_colors": self.mixed_colors,
             "skipped": self.skipped,
         })
     }
@@ -280,7 +294,9 @@ impl Prepared for Images {
             width: side(2)?,
             channels: side(3)?,
             targets,
+            label_classes: class_lists(&meta["label_classes"])?,
             sizes: serde_json::from_value(meta["sizes"].clone()).ok()?,
+            mixed_colors: meta["mixed_colors"].as_bool()?,
             skipped: number(&meta["skipped"])?,
         };
         (images.pixels.len() == images.count * images.pixels_per_image()).then_some(images)

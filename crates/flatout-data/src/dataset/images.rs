@@ -15,8 +15,12 @@ pub struct Images {
     /// 1 (grey) or 3 (RGB).
     pub channels: usize,
     pub targets: ImageTargets,
+    /// Where several labels are read: the classes of each, none for numbers. Their values are class numbers.
+    pub label_classes: Vec<Vec<String>>,
     /// Where the files are of several sizes: their widths and heights, smallest and largest.
     pub sizes: Option<[usize; 4]>,
+    /// Some of the files are in color, others grey.
+    pub mixed_colors: bool,
     /// Files that could not be read and were left out.
     pub skipped: usize,
 }
@@ -81,7 +85,7 @@ impl ImageTargets {
 pub fn single_pictures(counts: &[(String, u64)]) -> Option<Message> {
     let list = listed(counts, 1)?;
     Some(message!(
-        en: "one picture only in: {list}; it cannot be both learnt from and validated on",
+        en: "only one image in: {list}; it cannot be used for both training and validation",
         zh: "以下类别只有一张图像：{list}；它无法既用于训练又用于验证"
     ))
 }
@@ -90,7 +94,7 @@ pub fn single_pictures(counts: &[(String, u64)]) -> Option<Message> {
 pub fn never_learnt(training: &[(String, u64)]) -> Option<Message> {
     let list = listed(training, 0)?;
     Some(message!(
-        en: "no picture in the training part, so never learnt: {list}",
+        en: "no image in the training split, so never learned: {list}",
         zh: "训练部分中没有以下类别的图像，因此不会被学到：{list}"
     ))
 }

@@ -23,6 +23,9 @@ pub struct Panel {
     /// `[rows]`; NaN where a row has no label.
     pub labels: Block<f32>,
     pub label_name: String,
+    /// Further labels, `[rows, more_label_names.len()]`; a row with one that is missing has no label.
+    pub more_labels: Block<f32>,
+    pub more_label_names: Vec<String>,
     /// `[rows]`, the index into `entities`: gathers the entity of a window without a search.
     pub entity_of_row: Block<i32>,
     pub entities: Vec<Entity>,
@@ -59,6 +62,25 @@ pub struct Windows {
 impl Panel {
     pub fn rows(&self) -> usize {
         self.labels.len()
+    }
+
+    /// All labels, `[rows, names]`, and their names.
+    pub fn all_labels(&self) -> (Vec<f32>, Vec<String>) {
+        let width = self.more_label_names.len();
+        let mut values = Vec::with_capacity(self.rows() * (width + 1));
+        for (row, &label) in self.labels.iter().enumerate() {
+            values.push(label);
+            values.extend_from_slice(&self.more_labels[row * width..(row + 1) * width]);
+        }
+        let names = std::iter::once(&self.label_name).chain(&self.more_label_names);
+        (values, names.cloned().collect())
+    }
+
+    /// Whether a row has all its labels.
+    fn is_labeled(&self, row: usize) -> bool {
+        let width = self.more_label_names.len();
+        let more = self.more_labels.get(row * width..(row + 1) * width);
+        self.labels[row].is_finite() && more.is_none_or(|more| more.iter().all(|value| value.is_finite()))
     }
 
     /// Cuts by time, the same instant for every entity, so that no entity's past tells another's future; without
@@ -146,7 +168,7 @@ impl Panel {
         for range in ranges {
             let count = (range.len() + 1).saturating_sub(span);
             for start in range.start..range.start + count as u32 {
-                if self.labels[start as usize + span - 1].is_finite() {
+                if self.is_labeled(start as usize + span - 1) {
                     starts.push(start);
                 } else {
                     without_label += 1;
@@ -193,7 +215,7 @@ impl Panel {
                 .clone()
                 .filter(|label| (label + 1 - first) as usize >= needed)
             {
-                if self.labels[label as usize].is_finite() {
+                if self.is_labeled(label as usize) {
                     starts.push(label + 1 - (sequence_length + horizon) as u32);
                 } else {
                     without_label += 1;
@@ -263,6 +285,7 @@ impl Panel {
         self.features.size_bytes()
             + self.codes.size_bytes()
             + self.labels.size_bytes()
+            + self.more_labels.size_bytes()
             + self.entity_of_row.size_bytes()
             + self.timestamps_us.as_ref().map_or(0, Block::size_bytes)
     }
@@ -288,6 +311,8 @@ impl Panel {
         let code_width = self.categories.len();
         let mut codes = std::mem::take(&mut self.codes).into_vec();
         let mut labels = std::mem::take(&mut self.labels).into_vec();
+        let more_width = self.more_label_names.len();
+        let mut more = std::mem::take(&mut self.more_labels).into_vec();
         let mut times = self.timestamps_us.take().map(Block::into_vec);
         for entity in &mut self.entities {
             let first_kept = kept;
@@ -302,6 +327,7 @@ impl Panel {
                 features.copy_within(row * width..(row + 1) * width, kept * width);
                 codes.copy_within(row * code_width..(row + 1) * code_width, kept * code_width);
                 labels[kept] = labels[row];
+                more.copy_within(row * more_width..(row + 1) * more_width, kept * more_width);
                 if let Some(times) = &mut times {
                     times[kept] = times[row];
                 }
@@ -312,6 +338,8 @@ impl Panel {
         }
         features.truncate(kept * width);
         labels.truncate(kept);
+        more.truncate(kept * more_width);
+        self.more_labels = more.into();
         codes.truncate(kept * code_width);
         self.codes = codes.into();
         self.features = features.into();

@@ -19,6 +19,8 @@ pub struct Tabular {
     pub categories: Vec<Category>,
     pub labels: Labels,
     pub label_name: String,
+    /// Where several labels are read: the classes of each, none for numbers. Their values are class numbers.
+    pub label_classes: Vec<Vec<String>>,
     /// `[rows]`, microseconds since 1970, when a column of time was named.
     pub timestamps_us: Option<Block<i64>>,
     /// Rows that could not be read and were left out.

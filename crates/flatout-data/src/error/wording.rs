@@ -19,7 +19,7 @@ pub(super) fn not_a_number(column: &str, value: &str) -> Message {
         );
     }
     message!(
-        en: "say what a missing value is to become: `--missing {mean}`, or zero, forward or drop; `--missing mean` for all columns",
+        en: "choose how to fill missing values: `--missing {mean}`, or zero, forward or drop; `--missing mean` for all columns",
         zh: "请指定缺失值的处理方式：`--missing {mean}`，或 zero、forward、drop；`--missing mean` 对所有列生效"
     )
 }

@@ -33,6 +33,15 @@ impl ImageShape {
     }
 }
 
+/// What the head of a file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageHeader {
+    pub width: usize,
+    pub height: usize,
+    /// More than shades of grey.
+    pub color: bool,
+}
+
 /// Decodes pictures, using its memory again.
 #[derive(Default)]
 pub struct ImageDecoder {
@@ -65,21 +74,30 @@ impl ImageDecoder {
         Ok(())
     }
 
-    /// Width and height from the header alone.
-    pub fn size(bytes: &[u8], path: &Path) -> Result<(usize, usize)> {
+    /// From the header alone.
+    pub fn header(bytes: &[u8], path: &Path) -> Result<ImageHeader> {
         let size = catch_unwind(AssertUnwindSafe(|| match bytes {
             [0xFF, 0xD8, ..] => {
                 let mut decoder = JpegDecoder::new(ZCursor::new(bytes));
                 decoder.decode_headers().map_err(|error| error.to_string())?;
                 decoder
                     .info()
-                    .map(|info| (usize::from(info.width), usize::from(info.height)))
+                    .map(|info| ImageHeader {
+                        width: usize::from(info.width),
+                        height: usize::from(info.height),
+                        color: info.components > 1,
+                    })
                     .ok_or_else(String::new)
             }
             _ => {
                 let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
                 let info = decoder.read_header_info().map_err(|error| error.to_string())?;
-                Ok((info.width as usize, info.height as usize))
+                let grey = [png::ColorType::Grayscale, png::ColorType::GrayscaleAlpha];
+                Ok(ImageHeader {
+                    width: info.width as usize,
+                    height: info.height as usize,
+                    color: !grey.contains(&info.color_type),
+                })
             }
         }));
         match size {

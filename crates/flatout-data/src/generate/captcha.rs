@@ -43,7 +43,7 @@ impl Captcha {
     pub(super) fn check(&self) -> Result<()> {
         if self.images == 0 {
             return Err(DataError::Setting(
-                message!(en: "needs at least 1 picture", zh: "至少需要 1 张图像"),
+                message!(en: "needs at least 1 image", zh: "至少需要 1 张图像"),
             ));
         }
         Ok(())

@@ -42,7 +42,7 @@ impl ImageClasses {
     pub(super) fn check(&self) -> Result<()> {
         if self.images < CLASSES.len() || !(0.0..=1.0).contains(&self.wrong_label_share) {
             return Err(DataError::Setting(message!(
-                en: "needs at least 8 pictures and a share of wrong labels between 0 and 1",
+                en: "needs at least 8 images and a share of wrong labels between 0 and 1",
                 zh: "至少需要 8 张图像，错误标签比例须在 0 到 1 之间"
             )));
         }

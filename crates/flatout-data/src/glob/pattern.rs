@@ -97,7 +97,7 @@ fn class_end(pattern: &str, chars: &[char], open: usize) -> Result<usize> {
     close.map(|close| close + 1).ok_or_else(|| {
         refuse(
             pattern,
-            message!(en: "a `[` is not closed; `[[]` stands for the sign itself", zh: "`[` 没有闭合；要表示该字符本身请写 `[[]`"),
+            message!(en: "a `[` is not closed; `[[]` matches the character itself", zh: "`[` 没有闭合；要表示该字符本身请写 `[[]`"),
         )
     })
 }
@@ -160,7 +160,7 @@ fn braces(pattern: &str, text: &[char]) -> Result<Option<Braces>> {
     if depth > 0 {
         return Err(refuse(
             pattern,
-            message!(en: "a `{{` is not closed; `[{{]` stands for the sign itself", zh: "`{{` 没有闭合；要表示该字符本身请写 `[{{]`"),
+            message!(en: "a `{{` is not closed; `[{{]` matches the character itself", zh: "`{{` 没有闭合；要表示该字符本身请写 `[{{]`"),
         ));
     }
     Ok(None)
@@ -174,7 +174,7 @@ pub fn parts(pattern: &str, text: &str) -> Result<Vec<Part>> {
             "**" => Part::AnyFolders,
             part if part.contains("**") => {
                 let reason = message!(
-                    en: "`**` stands for whole folders: `folder/**/*.csv`",
+                    en: "`**` matches whole folders: `folder/**/*.csv`",
                     zh: "`**` 只能单独作为一级目录：`folder/**/*.csv`"
                 );
                 return Err(refuse(pattern, reason));

@@ -2,7 +2,7 @@
 
 use crate::block::zeroed;
 use crate::dataset::{ImageTargets, Images};
-use crate::formats::image::{IMAGE_ENDINGS, ImageDecoder, ImageShape};
+use crate::formats::image::{IMAGE_ENDINGS, ImageDecoder, ImageHeader, ImageShape};
 use crate::formats::npy::{NpyArray, NpyValues};
 use crate::paths::{list_folder, natural_order};
 use crate::table::{Array, ColumnType, Layout};
@@ -17,7 +17,7 @@ pub struct ImageOptions {
     /// The size of the first picture when absent.
     pub height: Option<usize>,
     pub width: Option<usize>,
-    /// 1 (grey, the default) or 3 (RGB).
+    /// 1 (grey) or 3 (RGB); those of the files when absent.
     pub channels: Option<usize>,
     /// The table of labels; `labels.csv` in the folder when absent.
     pub labels: Option<PathBuf>,
@@ -37,9 +37,13 @@ const LOOKED_AT: usize = 256;
 pub struct ImageList {
     pub files: Vec<PathBuf>,
     pub targets: ImageTargets,
+    /// The classes of each of several labels; none for numbers.
+    pub label_classes: Vec<Vec<String>>,
     pub shape: ImageShape,
     /// Where sizes differ: widths and heights, smallest and largest.
     pub sizes: Option<[usize; 4]>,
+    /// Some are in color, others grey.
+    pub mixed_colors: bool,
 }
 
 pub fn load_images(path: &Path, options: &ImageOptions) -> Result<Images> {
@@ -103,7 +107,9 @@ pub fn load_images(path: &Path, options: &ImageOptions) -> Result<Images> {
         width: list.shape.width,
         channels: list.shape.channels,
         targets,
+        label_classes: list.label_classes,
         sizes: list.sizes,
+        mixed_colors: list.mixed_colors,
         skipped: bad.len(),
     })
 }
@@ -114,44 +120,52 @@ pub fn list_images(path: &Path, options: &ImageOptions) -> Result<ImageList> {
         .labels
         .clone()
         .or_else(|| Some(path.join("labels.csv")).filter(|table| table.is_file()));
-    let (files, targets) = match table {
+    let (files, targets, label_classes) = match table {
         Some(table) => by_table(path, &table, options)?,
-        None => by_folder(path, options)?,
+        None => {
+            let (files, targets) = by_folder(path, options)?;
+            (files, targets, Vec::new())
+        }
     };
     if files.is_empty() {
         let list = IMAGE_ENDINGS.join(", ");
         return Err(DataError::NoFiles {
             path: path.to_owned(),
-            wanted: message!(en: "pictures ({list})", zh: "图像（{list}）"),
+            wanted: message!(en: "images ({list})", zh: "图像（{list}）"),
         });
     }
-    let (shape, sizes) = match (options.height, options.width) {
-        (Some(height), Some(width)) => ((height, width), None),
-        (height, width) => {
-            let found = sizes(&files, options)?;
+    let (shape, sizes, colors) = match (options.height, options.width, options.channels) {
+        (Some(height), Some(width), Some(_)) => ((height, width), None, (false, false)),
+        (height, width, _) => {
+            let found = look_at(&files, options)?;
             let (own_width, own_height) = found.usual;
+            let given = height.is_some() && width.is_some();
             (
                 (height.unwrap_or(own_height), width.unwrap_or(own_width)),
-                found.range,
+                found.range.filter(|_| !given),
+                found.colors,
             )
         }
     };
-    let channels = options.channels.unwrap_or(1);
+    let (some_color, some_grey) = colors;
+    let channels = options.channels.unwrap_or(if some_color { 3 } else { 1 });
     if shape.0 == 0 || shape.1 == 0 || ![1, 3].contains(&channels) {
         return Err(DataError::Setting(message!(
-            en: "pictures need a height and width of at least 1 and 1 or 3 channels",
+            en: "images need a height and width of at least 1 and 1 or 3 channels",
             zh: "图像的高和宽至少为 1，通道数须为 1 或 3"
         )));
     }
     Ok(ImageList {
         files,
         targets,
+        label_classes,
         shape: ImageShape {
             height: shape.0,
             width: shape.1,
             channels,
         },
         sizes,
+        mixed_colors: options.channels.is_none() && some_color && some_grey,
     })
 }
 
@@ -159,21 +173,25 @@ struct FoundSizes {
     /// The one all have, or the median width and height.
     usual: (usize, usize),
     range: Option<[usize; 4]>,
+    /// Whether there are images in color, and grey ones.
+    colors: (bool, bool),
 }
 
-/// The sizes of some of the files, evenly spread; only their headers are decoded.
-fn sizes(files: &[PathBuf], options: &ImageOptions) -> Result<FoundSizes> {
+/// The sizes and colors of some of the files, evenly spread; only their headers are decoded.
+fn look_at(files: &[PathBuf], options: &ImageOptions) -> Result<FoundSizes> {
     let step = files.len().div_ceil(LOOKED_AT).max(1);
     let some: Vec<&PathBuf> = files.iter().step_by(step).collect();
     let found = parallel::map(some.len(), parallel::threads(options.threads), |index| {
         let file = some[index];
         let bytes = std::fs::read(file).map_err(|source| DataError::reading(file, source));
-        match bytes.and_then(|bytes| ImageDecoder::size(&bytes, file)) {
+        match bytes.and_then(|bytes| ImageDecoder::header(&bytes, file)) {
             Err(_) if options.skip_bad => Ok(None),
             size => size.map(Some),
         }
     })?;
-    let (mut widths, mut heights): (Vec<usize>, Vec<usize>) = found.into_iter().flatten().unzip();
+    let found: Vec<ImageHeader> = found.into_iter().flatten().collect();
+    let (mut widths, mut heights): (Vec<usize>, Vec<usize>) =
+        found.iter().map(|header| (header.width, header.height)).unzip();
     widths.sort_unstable();
     heights.sort_unstable();
     let (Some((&narrow, &wide)), Some((&low, &high))) = (
@@ -187,6 +205,10 @@ fn sizes(files: &[PathBuf], options: &ImageOptions) -> Result<FoundSizes> {
     Ok(FoundSizes {
         usual: (widths[widths.len() / 2], heights[heights.len() / 2]),
         range: (narrow != wide || low != high).then_some([narrow, low, wide, high]),
+        colors: (
+            found.iter().any(|header| header.color),
+            found.iter().any(|header| !header.color),
+        ),
     })
 }
 
@@ -234,7 +256,10 @@ fn by_folder(path: &Path, options: &ImageOptions) -> Result<(Vec<PathBuf>, Image
 /// Names of the column that holds the file.
 const FILE_NAMES: [&str; 5] = ["file", "filename", "image", "path", "name"];
 
-fn by_table(path: &Path, table: &Path, options: &ImageOptions) -> Result<(Vec<PathBuf>, ImageTargets)> {
+/// Files, targets, and the classes of each where there are several targets and some are text.
+type Listed = (Vec<PathBuf>, ImageTargets, Vec<Vec<String>>);
+
+fn by_table(path: &Path, table: &Path, options: &ImageOptions) -> Result<Listed> {
     let source = TableSource::open(table, None, options.threads)?;
     let file = source
         .names
@@ -252,10 +277,13 @@ fn by_table(path: &Path, table: &Path, options: &ImageOptions) -> Result<(Vec<Pa
             .collect::<Result<_>>()?,
         None => (0..source.names.len()).filter(|&column| column != file).collect(),
     };
+    // Several that were asked for are all learned, text by its class numbers.
+    let several = options.targets.is_some() && columns.len() > 1;
+    let is_text = |column: usize| source.types[column] == ColumnType::Category;
     let numbers: Vec<usize> = columns
         .iter()
         .copied()
-        .filter(|&column| source.types[column] != ColumnType::Category)
+        .filter(|&column| several || !is_text(column))
         .collect();
     let class = columns
         .iter()
@@ -264,9 +292,12 @@ fn by_table(path: &Path, table: &Path, options: &ImageOptions) -> Result<(Vec<Pa
         .filter(|_| numbers.is_empty());
     let mut kinds = vec![None; source.names.len()];
     kinds[file] = Some(ColumnType::Category);
-    numbers
-        .iter()
-        .for_each(|&column| kinds[column] = Some(ColumnType::Real));
+    numbers.iter().for_each(|&column| {
+        kinds[column] = Some(match is_text(column) {
+            true => ColumnType::Category,
+            false => ColumnType::Real,
+        });
+    });
     class
         .iter()
         .for_each(|&column| kinds[column] = Some(ColumnType::Category));
@@ -299,6 +330,7 @@ fn by_table(path: &Path, table: &Path, options: &ImageOptions) -> Result<(Vec<Pa
         .iter()
         .map(|&code| path.join(&*names.get((code - 1) as usize)))
         .collect();
+    let mut label_classes = Vec::new();
     let targets = match class {
         Some(column) => {
             let Some(Array::Code(codes)) = array(column) else {
@@ -321,8 +353,18 @@ fn by_table(path: &Path, table: &Path, options: &ImageOptions) -> Result<(Vec<Pa
         None => {
             let mut values = vec![0f32; rows * numbers.len()];
             for (offset, &column) in numbers.iter().enumerate() {
-                if let Some(Array::Real(column)) = array(column) {
-                    (0..rows).for_each(|row| values[row * numbers.len() + offset] = column[row]);
+                let mut put = |row: usize, value: f32| values[row * numbers.len() + offset] = value;
+                match array(column) {
+                    Some(Array::Real(column)) => (0..rows).for_each(|row| put(row, column[row])),
+                    Some(Array::Code(codes)) => {
+                        let (class_of, names) =
+                            super::tabular::number_classes(&read.arrays.dictionaries[column]);
+                        let class = |row: usize| class_of[(codes[row].max(1) - 1) as usize] as f32;
+                        (0..rows).for_each(|row| put(row, class(row)));
+                        label_classes.resize(numbers.len(), Vec::new());
+                        label_classes[offset] = names;
+                    }
+                    _ => {}
                 }
             }
             ImageTargets::Real {
@@ -334,7 +376,7 @@ fn by_table(path: &Path, table: &Path, options: &ImageOptions) -> Result<(Vec<Pa
             }
         }
     };
-    Ok((files, targets))
+    Ok((files, targets, label_classes))
 }
 
 /// `images.npy` as `u8 [count, height, width]` or `[count, height, width, channels]`, with `labels.npy` beside it: whole numbers are
@@ -395,7 +437,9 @@ fn from_npy(path: &Path) -> Result<Images> {
         width,
         channels,
         targets,
+        label_classes: Vec::new(),
         sizes: None,
+        mixed_colors: false,
         skipped: 0,
     })
 }

@@ -15,6 +15,8 @@ use std::sync::Mutex;
 #[derive(Debug, Clone, Default)]
 pub struct PanelOptions {
     pub label: String,
+    /// Further labels, learned together with the first.
+    pub more_labels: Vec<String>,
     /// Labels are not read, if there are any; all are NaN. For predictions.
     pub without_labels: bool,
     /// The column that names the entity of a row, for tables that hold many; each file is one when absent.
@@ -58,7 +60,7 @@ pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
     // Files of one entity each go straight into the blocks, unless values are to be read otherwise than they lie there.
     let policies = &options.policies;
     let plain = policies.types.is_empty() && policies.bad_rows == BadRows::Error;
-    if options.entity.is_some() || !plain || !is_parquet(path) {
+    if options.entity.is_some() || !options.more_labels.is_empty() || !plain || !is_parquet(path) {
         return super::panel_table::load(path, options);
     }
     let mut files = paths::find_files(path, &["parquet"])?;
@@ -93,6 +95,8 @@ pub fn load_panel(path: &Path, options: &PanelOptions) -> Result<Panel> {
         categories: Vec::new(),
         labels: labels.into(),
         label_name: plan.label.clone(),
+        more_labels: Vec::new().into(),
+        more_label_names: Vec::new(),
         entity_of_row: Vec::new().into(),
         entities: entities(&files, &row_counts),
         timestamps_us: plan.time.is_some().then(|| times.into()),
@@ -200,7 +204,7 @@ fn plan(file: &ParquetFile, path: &Path, options: &PanelOptions) -> Result<Plan>
     if features.is_empty() {
         return Err(DataError::NoFiles {
             path: path.to_owned(),
-            wanted: message!(en: "numeric columns beside the label", zh: "标签以外的数值列"),
+            wanted: message!(en: "numeric columns besides the label", zh: "标签以外的数值列"),
         });
     }
     Ok(Plan {

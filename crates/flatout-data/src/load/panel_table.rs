@@ -18,12 +18,14 @@ const LABELS: usize = 1;
 const TIMES: usize = 2;
 const ENTITIES: usize = 3;
 const CODES: usize = 4;
+const MORE_LABELS: usize = 5;
 
 /// Which column is what.
 struct Columns {
     features: Vec<usize>,
     categories: Vec<usize>,
     label: Option<usize>,
+    more_labels: Vec<usize>,
     time: Option<usize>,
     /// Absent where each file is an entity.
     entity: Option<usize>,
@@ -49,12 +51,14 @@ pub(super) fn load(path: &Path, options: &PanelOptions) -> Result<Panel> {
     let mut take = || arrays.next();
     let (features, labels, times, _) = (take(), take(), take(), take());
     let mut codes = take().map(|array| array.into_code()).unwrap_or_default();
+    let mut more_labels = take().map(|array| array.into_real()).unwrap_or_default();
     let mut features = features.map(|array| array.into_real()).unwrap_or_default();
     let mut labels = labels.map(|array| array.into_real()).unwrap_or_default();
     let mut times = times.map(|array| array.into_integer()).unwrap_or_default();
     sort_by_time(&mut order, &counts, &times);
     permute(&mut features, width, &order);
     permute(&mut codes, columns.categories.len(), &order);
+    permute(&mut more_labels, columns.more_labels.len(), &order);
     permute(&mut times, usize::from(columns.time.is_some()), &order);
     match columns.label {
         Some(_) => permute(&mut labels, 1, &order),
@@ -65,6 +69,7 @@ pub(super) fn load(path: &Path, options: &PanelOptions) -> Result<Panel> {
     features.truncate(kept * width);
     codes.truncate(kept * columns.categories.len());
     labels.truncate(kept);
+    more_labels.truncate(kept * columns.more_labels.len());
     times.truncate(kept);
     let mut entities = Vec::with_capacity(counts.len());
     for (name, &count) in names.into_iter().zip(&counts) {
@@ -93,6 +98,12 @@ pub(super) fn load(path: &Path, options: &PanelOptions) -> Result<Panel> {
             .collect(),
         labels: labels.into(),
         label_name: options.label.clone(),
+        more_labels: more_labels.into(),
+        more_label_names: columns
+            .more_labels
+            .iter()
+            .map(|&column| source.names[column].clone())
+            .collect(),
         entity_of_row: Vec::new().into(),
         entities,
         timestamps_us: columns.time.map(|_| times.into()),
@@ -181,6 +192,15 @@ fn find_columns(source: &TableSource, options: &PanelOptions) -> Result<Columns>
         true => None,
         false => Some(number(&options.label)?),
     };
+    let more_labels = match options.without_labels {
+        true => Vec::new(),
+        false => options
+            .more_labels
+            .iter()
+            .map(number)
+            .collect::<Result<Vec<_>>>()?,
+    };
+    let is_label = |name: &String| *name == options.label || options.more_labels.contains(name);
     let numbered = (source.format_name() == "NumPy"
         && source.names.iter().any(|name| name == npy_table::ENTITY))
     .then(|| npy_table::ENTITY.to_owned());
@@ -197,7 +217,7 @@ fn find_columns(source: &TableSource, options: &PanelOptions) -> Result<Columns>
     let features = match &options.features {
         Some(names) => names.iter().map(number).collect::<Result<Vec<_>>>()?,
         None => (0..source.names.len())
-            .filter(|&column| source.names[column] != options.label)
+            .filter(|&column| !is_label(&source.names[column]))
             .filter(|&column| ![entity, time].contains(&Some(column)))
             .filter(|&column| {
                 !options.policies.is_ignored(&source.names[column]) && !is_index(&source.names[column])
@@ -208,7 +228,7 @@ fn find_columns(source: &TableSource, options: &PanelOptions) -> Result<Columns>
     if features.is_empty() {
         return Err(DataError::NoFiles {
             path: source.files[0].clone(),
-            wanted: message!(en: "numeric columns beside the label", zh: "标签以外的数值列"),
+            wanted: message!(en: "numeric columns besides the label", zh: "标签以外的数值列"),
         });
     }
     let categories = match &options.categories {
@@ -218,7 +238,7 @@ fn find_columns(source: &TableSource, options: &PanelOptions) -> Result<Columns>
             .collect::<Result<Vec<_>>>()?,
         None => (0..source.names.len())
             .filter(|&column| kind_of(column) == ColumnType::Category && Some(column) != entity)
-            .filter(|&column| source.names[column] != options.label && Some(column) != time)
+            .filter(|&column| !is_label(&source.names[column]) && Some(column) != time)
             .filter(|&column| {
                 !options.policies.is_ignored(&source.names[column]) && !is_index(&source.names[column])
             })
@@ -228,6 +248,7 @@ fn find_columns(source: &TableSource, options: &PanelOptions) -> Result<Columns>
         features,
         categories,
         label,
+        more_labels,
         time,
         entity,
     })
@@ -242,6 +263,7 @@ fn layout(source: &TableSource, columns: &Columns, options: &PanelOptions) -> La
             (ColumnType::Time, usize::from(columns.time.is_some())),
             (ColumnType::Category, usize::from(columns.entity.is_some())),
             (ColumnType::Category, columns.categories.len()),
+            (ColumnType::Real, columns.more_labels.len()),
         ],
     };
     let mut put = |column: usize, array: usize, offset: usize, kind: ColumnType, required: bool| {
@@ -265,6 +287,9 @@ fn layout(source: &TableSource, columns: &Columns, options: &PanelOptions) -> La
     for (offset, &column) in columns.categories.iter().enumerate() {
         let required = options.policies.own_missing(&source.names[column]) == Some(Missing::Error);
         put(column, CODES, offset, ColumnType::Category, required);
+    }
+    for (offset, &column) in columns.more_labels.iter().enumerate() {
+        put(column, MORE_LABELS, offset, ColumnType::Real, false);
     }
     for (column, array, kind, required) in [
         (columns.label, LABELS, ColumnType::Real, false),

@@ -20,6 +20,8 @@ pub struct Roles {
     pub label: Option<usize>,
     /// Further labels.
     pub more_labels: Vec<usize>,
+    /// Those of several labels that are text, by their place among the labels, the first being 0.
+    pub text_labels: Vec<usize>,
     pub class_label: bool,
     pub time: Option<usize>,
 }
@@ -49,9 +51,13 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
             found.collect::<Result<Vec<_>>>()?
         }
     };
+    let mut text_labels = Vec::new();
     if !more_labels.is_empty() {
         let all: Vec<usize> = label.into_iter().chain(more_labels.iter().copied()).collect();
-        check_numbers(source, &all, &kind_of)?;
+        let is_text = |column: &usize| kind_of(*column) == ColumnType::Category;
+        text_labels.extend((0..all.len()).filter(|&place| is_text(&all[place])));
+        let numbers: Vec<usize> = all.into_iter().filter(|column| !is_text(column)).collect();
+        check_numbers(source, &numbers, &kind_of)?;
     }
     let class_label = match options.label_kind {
         _ if !more_labels.is_empty() => false,
@@ -140,7 +146,7 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
     }
     if features.is_empty() && categories.is_empty() && sides.is_empty() {
         return Err(DataError::Setting(message!(
-            en: "there is no column beside the label to learn from",
+            en: "there is no column besides the label to learn from",
             zh: "除标签外没有可用于学习的列"
         )));
     }
@@ -156,6 +162,7 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
         keys,
         label,
         more_labels,
+        text_labels,
         class_label,
         time,
     })

@@ -28,7 +28,7 @@ pub enum LabelKind {
 pub struct TabularOptions {
     /// May be empty when a recipe names it.
     pub label: String,
-    /// Further labels, numbers, learned together with the first.
+    /// Further labels, learned together with the first.
     pub more_labels: Vec<String>,
     pub label_kind: LabelKind,
     /// Labels are not read, if there are any; all are NaN. For predictions.
@@ -72,6 +72,7 @@ const CODES: usize = 1;
 const LABELS: usize = 2;
 const TIMES: usize = 3;
 const KEYS: usize = 4;
+const TEXT_LABELS: usize = 5;
 
 /// Reads the main table and appends the columns of the side tables.
 pub(crate) fn build(
@@ -95,7 +96,16 @@ pub(crate) fn build(
     let mut arrays = std::mem::take(&mut read.arrays.arrays).into_iter();
     let mut take = || arrays.next().unwrap_or(Array::Real(Vec::new()));
     let (mut features, mut codes) = (take().into_real(), take().into_code());
-    let (labels, times, keys) = (take(), take().into_integer(), take().into_code());
+    let (mut labels, times, keys) = (take(), take().into_integer(), take().into_code());
+    let label_classes = match roles.text_labels.is_empty() {
+        true => Vec::new(),
+        false => number_text_labels(
+            &mut labels,
+            &take().into_code(),
+            &roles,
+            &read.arrays.dictionaries,
+        ),
+    };
     let name_of = |column: &usize| source.names[*column].clone();
     let mut feature_names: Vec<String> = roles.features.iter().map(name_of).collect();
     let mut categories: Vec<Category> = roles
@@ -138,6 +148,7 @@ pub(crate) fn build(
             .cloned()
             .collect::<Vec<_>>()
             .join(","),
+        label_classes,
         timestamps_us: roles.time.map(|_| times.into()),
         skipped: read.skipped,
         rows_dropped: 0,
@@ -171,6 +182,7 @@ fn layout(
             ),
             (ColumnType::Time, usize::from(roles.time.is_some())),
             (ColumnType::Category, roles.separate_keys.len().min(sides)),
+            (ColumnType::Category, roles.text_labels.len()),
         ],
     };
     let mut put = |column: usize, array: usize, offset: usize, kind: ColumnType, required: bool| {
@@ -193,11 +205,11 @@ fn layout(
     for (offset, &column) in roles.separate_keys.iter().enumerate() {
         put(column, KEYS, offset, ColumnType::Category, false);
     }
-    if let Some(label) = roles.label {
-        put(label, LABELS, 0, label_kind, true);
-    }
-    for (offset, &label) in roles.more_labels.iter().enumerate() {
-        put(label, LABELS, offset + 1, label_kind, true);
+    for (offset, &label) in roles.label.iter().chain(&roles.more_labels).enumerate() {
+        match roles.text_labels.iter().position(|&place| place == offset) {
+            Some(place) => put(label, TEXT_LABELS, place, ColumnType::Category, true),
+            None => put(label, LABELS, offset, label_kind, true),
+        }
     }
     if let Some(time) = roles.time {
         put(time, TIMES, 0, ColumnType::Time, true);
@@ -205,31 +217,58 @@ fn layout(
     layout
 }
 
+/// Puts the class numbers of text labels among the numbers; gives the classes of each label.
+fn number_text_labels(
+    labels: &mut Array,
+    codes: &[i32],
+    roles: &Roles,
+    dictionaries: &[TextList],
+) -> Vec<Vec<String>> {
+    let columns: Vec<usize> = roles.label.iter().chain(&roles.more_labels).copied().collect();
+    let (width, text_width) = (columns.len(), roles.text_labels.len());
+    let mut classes = vec![Vec::new(); width];
+    let Array::Real(values) = labels else {
+        return classes;
+    };
+    for (offset, &place) in roles.text_labels.iter().enumerate() {
+        let (class_of, names) = number_classes(&dictionaries[columns[place]]);
+        for (row, &code) in codes.iter().skip(offset).step_by(text_width).enumerate() {
+            values[row * width + place] = class_of[(code.max(1) - 1) as usize] as f32;
+        }
+        classes[place] = names;
+    }
+    classes
+}
+
 /// Classes in natural order of their names, so that `0` is class 0 and `cat` comes before `dog`.
 fn finish_labels(labels: Array, dictionary: &TextList) -> Labels {
     match labels {
         Array::Code(codes) => {
-            let mut order: Vec<usize> = (0..dictionary.len()).collect();
-            order.sort_by(|&left, &right| natural_order(&dictionary.get(left), &dictionary.get(right)));
-            let mut class_of = vec![0i32; dictionary.len()];
-            (0..)
-                .zip(&order)
-                .for_each(|(class, &index)| class_of[index] = class);
+            let (class_of, names) = number_classes(dictionary);
             let classes: Vec<i32> = codes
                 .iter()
                 .map(|&code| class_of[(code.max(1) - 1) as usize])
                 .collect();
             Labels::Class {
                 classes: classes.into(),
-                names: order
-                    .iter()
-                    .map(|&index| dictionary.get(index).into_owned())
-                    .collect(),
+                names,
             }
         }
         Array::Real(values) => Labels::Real(values.into()),
         Array::Integer(_) => Labels::default(),
     }
+}
+
+/// The class of each entry of a dictionary, and the names of the classes.
+pub(super) fn number_classes(dictionary: &TextList) -> (Vec<i32>, Vec<String>) {
+    let mut order: Vec<usize> = (0..dictionary.len()).collect();
+    order.sort_by(|&left, &right| natural_order(&dictionary.get(left), &dictionary.get(right)));
+    let mut class_of = vec![0i32; dictionary.len()];
+    (0..)
+        .zip(&order)
+        .for_each(|(class, &index)| class_of[index] = class);
+    let names = order.iter().map(|&index| dictionary.get(index).into_owned());
+    (class_of, names.collect())
 }
 
 fn fill_missing(table: &mut Tabular, options: &TabularOptions, path: &Path) -> Result<()> {

@@ -6,7 +6,7 @@ use flatout_telemetry::Phase;
 use flatout_telemetry::record::{Blocked, GpuState, StackCount};
 use serde::Serialize;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
     /// The GPU computes, whatever the host does.
@@ -30,8 +30,16 @@ pub enum Activity {
     /// Reading, writing or flushing files.
     FileAccess,
     Sleeping,
+    /// In a collective that not every rank has reached.
+    WaitingForRank,
+    /// In a collective that every rank has reached.
+    Communicating,
     /// Waiting for a lock, a thread, a socket or another process.
     Waiting,
+    /// Python's garbage collector, where the program did not call it.
+    CollectingGarbage,
+    /// The kernel hands out pages of memory on first use.
+    FaultingPages,
     /// Ready to run, but no CPU is free.
     Descheduled,
     Unexplained,
@@ -75,7 +83,11 @@ impl Activity {
             Self::Saving => "saving",
             Self::FileAccess => "file-access",
             Self::Sleeping => "sleeping",
+            Self::WaitingForRank => "waiting-for-rank",
+            Self::Communicating => "communicating",
             Self::Waiting => "waiting",
+            Self::CollectingGarbage => "collecting-garbage",
+            Self::FaultingPages => "faulting-pages",
             Self::Descheduled => "descheduled",
             Self::Unexplained => "unexplained",
         }
@@ -98,7 +110,11 @@ impl Activity {
             Self::Saving => message!(en: "saving checkpoints", zh: "保存 checkpoint"),
             Self::FileAccess => message!(en: "file access", zh: "文件读写"),
             Self::Sleeping => message!(en: "sleeping", zh: "睡眠"),
+            Self::WaitingForRank => message!(en: "waiting for a slower rank", zh: "等待较慢的 rank"),
+            Self::Communicating => message!(en: "transferring between ranks", zh: "rank 之间传输"),
             Self::Waiting => message!(en: "waiting for a lock, thread or process", zh: "等待锁、线程或进程"),
+            Self::CollectingGarbage => message!(en: "collecting garbage", zh: "垃圾回收"),
+            Self::FaultingPages => message!(en: "page faults", zh: "缺页"),
             Self::Descheduled => message!(en: "waiting for a free CPU", zh: "等待空闲的 CPU"),
             Self::Unexplained => message!(en: "unexplained", zh: "未能解释"),
         }

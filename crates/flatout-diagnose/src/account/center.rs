@@ -10,6 +10,7 @@ use super::{Account, Span};
 use flatout_core::Place;
 use flatout_telemetry::Phase;
 use flatout_telemetry::record::{RunData, SourceLine, SourceLoop};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A called function that holds this much of its caller's time is where the time goes.
@@ -20,6 +21,13 @@ const MADE: f64 = 0.3;
 const MOST_CALLS: usize = 3;
 /// Without a step to go by, a line that holds this much of everything is above the loop.
 const TRUNK: f64 = 0.95;
+
+/// A loop that this much of everything is in is the program's own, without a step to go by.
+const REPEATED: f64 = 0.8;
+/// Fewer rounds of it in a timeline say little.
+const FEWEST_ROUNDS: f64 = 8.0;
+/// From this part of what chance would make on, rounds are not told apart.
+const BY_CHANCE: f64 = 0.5;
 
 /// A part of the time with the line to look at.
 #[derive(Clone, Debug)]
@@ -518,14 +526,137 @@ impl<'a> Lines<'a> {
 /// How many loops, from the outside, nearly all of the training loop's function is in: epochs and batches.
 fn shared_loops(account: &Account, trunk: &Trunk, lines: &Lines) -> usize {
     let stepping = |span: &&Span| in_backward(span) || in_optimizer(span) || span.phase == Some(Phase::Data);
-    let sites = account
+    let mut sites = account
         .spans
         .iter()
         .filter(stepping)
-        .filter_map(|span| trunk.site(span));
+        .filter_map(|span| trunk.site(span))
+        .peekable();
+    if sites.peek().is_none() {
+        return repeated(account, trunk, lines).map_or(0, |(_, depth)| depth);
+    }
     // The header of the loop over batches is not inside of it: the deepest line counts.
     let depths = sites
         .filter_map(|site| lines.get(site))
         .map(|line| line.loops.len());
     depths.max().unwrap_or(0)
+}
+
+/// Without a step to go by: the innermost loop that nearly all of the time is in, and how many there are from the outside.
+fn repeated<'a>(account: &Account, trunk: &Trunk, lines: &Lines<'a>) -> Option<(&'a SourceLoop, usize)> {
+    let sites: Vec<(&Frame, f64)> = account
+        .spans
+        .iter()
+        .filter_map(|span| Some((trunk.site(span)?, span.seconds)))
+        .collect();
+    let all: f64 = sites.iter().map(|(_, seconds)| seconds).sum();
+    let loops = &lines.get(heaviest(sites.iter().copied())?)?.loops;
+    let held = |depth: usize| {
+        let inside = sites.iter().filter(|(site, _)| {
+            let line = lines.get(site);
+            line.is_some_and(|line| line.loops.get(..depth) == Some(&loops[..depth]))
+        });
+        inside.map(|(_, seconds)| seconds).sum::<f64>()
+    };
+    let depth = (1..=loops.len())
+        .rev()
+        .find(|depth| held(*depth) >= all * REPEATED)?;
+    Some((&loops[depth - 1], depth))
+}
+
+/// Iterations of a loop whose steps nothing counts.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Iterations {
+    /// The header of the loop.
+    pub place: Place,
+    /// How long one takes, about.
+    pub ms: f64,
+}
+
+impl Iterations {
+    /// From the order in which samples fall on the lines of the loop: it begins again where a line comes before the last one. `None`
+    /// where an iteration is too short to be told from the next one.
+    pub fn of(account: &Account, data: &RunData) -> Option<Self> {
+        let lines = Lines::of(data);
+        let trunk = Trunk::of(&account.spans);
+        let (header, depth) = repeated(account, &trunk, &lines)?;
+        let timeline = data
+            .timelines
+            .iter()
+            .filter(|timeline| timeline.steps == 0)
+            .max_by(|a, b| a.us.total_cmp(&b.us))?;
+        let sites: Vec<Option<Frame>> = timeline
+            .stacks
+            .iter()
+            .map(|frames| {
+                let frames = frames.iter().filter_map(|text| Frame::parse(text)).collect();
+                trunk.site(&Span::of_frames(frames)).cloned()
+            })
+            .collect();
+        let inside = timeline.host.iter().filter_map(|slice| {
+            let site = sites.get(slice.stack)?.as_ref()?;
+            let line = lines.get(site)?;
+            (line.loops.get(depth - 1) == Some(header)).then_some((site, slice.us))
+        });
+        let inside: Vec<(&Frame, f64)> = inside.collect();
+        let place = Place::new(inside.first()?.0.file.clone(), header.line);
+        let ms = round_ms(inside.iter().map(|(site, us)| (site.line, *us)))?;
+        Some(Self { place, ms })
+    }
+}
+
+/// How long one round through these lines takes, from samples of them in a row: the line of each and its microseconds.
+fn round_ms(slices: impl Iterator<Item = (u32, f64)>) -> Option<f64> {
+    let slices: Vec<(u32, f64)> = slices.collect();
+    let begun = slices.windows(2).filter(|pair| pair[1].0 < pair[0].0).count() as f64;
+    let all: f64 = slices.iter().map(|(_, us)| us).sum();
+    let period = slices.iter().map(|(_, us)| *us).fold(f64::INFINITY, f64::min);
+    let mut share: BTreeMap<u32, f64> = BTreeMap::new();
+    for (line, us) in &slices {
+        *share.entry(*line).or_default() += us / all;
+    }
+    // Rounds shorter than the time between samples leave each sample on any line, whatever the one before: as many seem to begin as
+    // chance makes.
+    let mut later = 1.0;
+    let mut by_chance = 0.0;
+    for part in share.values() {
+        later -= part;
+        by_chance += part * later;
+    }
+    let ms = all / 1e3 / begun;
+    let told_apart = begun < all / period * by_chance * BY_CHANCE;
+    (begun >= FEWEST_ROUNDS && told_apart && ms.is_finite()).then_some(ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_counted_where_samples_tell_them_apart() {
+        // Ten samples on line 5, then six on line 7, 4 ms each.
+        let rounds = (0..20).flat_map(|_| [(5, 40_000.0), (7, 20_000.0), (8, 4_000.0)]);
+        let ms = round_ms(rounds).unwrap();
+        assert!((ms - 64.0 * 20.0 / 19.0).abs() < 0.1, "{ms}");
+    }
+
+    #[test]
+    fn rounds_shorter_than_the_samples_stay_unknown() {
+        // Each sample falls on either line by chance.
+        let mut state = 7_u32;
+        let mut draw = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 16
+        };
+        let mut slices: Vec<(u32, f64)> = Vec::new();
+        for _ in 0..600 {
+            let line = if draw() % 10 < 8 { 5 } else { 7 };
+            match slices.last_mut() {
+                Some(last) if last.0 == line => last.1 += 4_000.0,
+                _ => slices.push((line, 4_000.0)),
+            }
+        }
+        assert_eq!(round_ms(slices.into_iter()), None);
+        assert_eq!(round_ms(std::iter::empty()), None);
+    }
 }

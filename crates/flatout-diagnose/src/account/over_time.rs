@@ -12,7 +12,7 @@ const SHORTEST_S: f64 = 5.0;
 const MOST: usize = 60;
 
 /// Equal stretches of the run, each with the time of every activity.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct OverTime {
     pub start_s: f64,
     /// Length of a stretch.
@@ -20,7 +20,7 @@ pub struct OverTime {
     pub stretches: Vec<Stretch>,
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct Stretch {
     pub steps: u64,
     /// Shares of the stretch's time, the largest first; they add up to 1 where anything is known.

@@ -206,3 +206,51 @@ fn needs_samples() {
     let data = Build::steady(20).done();
     assert!(Account::new(&data, &Window::find(&data).unwrap()).is_none());
 }
+
+fn python_loop() -> Build {
+    Build::steady(20).phase(Phase::Compute, 1.0).stack_of(
+        &["<module> (t.py:90)", "train (t.py:44)"],
+        300,
+        Some(Phase::Compute),
+        false,
+    )
+}
+
+/// The stacks hold the interpreter's lock.
+fn with_lock(mut data: RunData) -> RunData {
+    for stack in data.stacks.iter_mut().flat_map(|tick| &mut tick.stacks) {
+        stack.gil = true;
+    }
+    data
+}
+
+fn collecting() -> Build {
+    python_loop().each_second(|| flatout_telemetry::EventKind::GarbageCollection {
+        count: 10,
+        duration_ms: 250.0,
+    })
+}
+
+#[test]
+fn collections_have_a_row_of_their_own() {
+    let account = account(&with_lock(collecting().done()));
+    let share = account.seconds(Activity::CollectingGarbage) / account.wall_s;
+    assert!((share - 0.25).abs() < 0.03, "{share}");
+    let sum: f64 = account.rows.iter().map(|row| row.seconds).sum();
+    assert!((sum - account.wall_s).abs() < 1e-6 * account.wall_s);
+}
+
+#[test]
+fn collections_that_the_program_asks_for_stay_at_their_line() {
+    let asked = collecting().source_line(44, "gc.collect()").done();
+    let account = account(&with_lock(asked));
+    assert_eq!(account.seconds(Activity::CollectingGarbage), 0.0);
+    assert!((account.seconds(Activity::Python) / account.wall_s - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn page_faults_have_a_row_of_their_own() {
+    let account = account(&with_lock(python_loop().pages(200_000.0, 0.5, 2.0).done()));
+    let share = account.seconds(Activity::FaultingPages) / account.wall_s;
+    assert!((share - 0.2).abs() < 0.01, "{share}");
+}

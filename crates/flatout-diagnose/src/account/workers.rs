@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const FEWEST_SAMPLES: u64 = 20;
 
 /// What a worker does in a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
     /// Files, archives, databases.
@@ -46,7 +46,7 @@ impl Task {
 }
 
 /// The account of the sampled workers within the steady part.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct WorkerAccount {
     /// Sampled time; shares are of it.
     pub seconds: f64,
@@ -56,7 +56,7 @@ pub struct WorkerAccount {
 }
 
 /// A part of a worker's time: one task at one line of the user's code.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct WorkerRow {
     pub task: Task,
     pub seconds: f64,

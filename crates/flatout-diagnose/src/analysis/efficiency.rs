@@ -4,7 +4,7 @@ use super::{Analysis, Device};
 use serde::Serialize;
 
 /// What the steps compute, and the GPU's peaks in the same precision.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Efficiency {
     /// Floating-point operations per second over the steady part, forward and backward; recomputation does not count.
     pub flops_per_s: f64,
@@ -20,7 +20,7 @@ pub struct Efficiency {
     pub measured: Option<Peak>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Peak {
     pub tflops: f64,
     pub share: f64,

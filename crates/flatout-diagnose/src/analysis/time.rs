@@ -7,13 +7,13 @@ use flatout_telemetry::record::RunData;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TimeTable {
     pub total_s: f64,
     pub rows: Vec<TimeRow>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TimeRow {
     /// `start-up`, a phase's name, `profiling`, `after-last-step`, `unexplained`.
     pub key: String,

@@ -176,7 +176,7 @@ pub fn fix(cost: &Cost) -> Message {
             zh: "把判断留在设备上（torch.where、clamp、乘以掩码），或每 N 步检查一次"
         ),
         (Known::CostlyOperator, _) => message!(
-            en: "Compute it once before the loop if it does not change, use a cheaper operator (an embedding for a one-hot product), or do it every N steps",
+            en: "Compute it once before the loop if it does not change, use a cheaper operator (an embedding instead of a one-hot matmul), or do it every N steps",
             zh: "若结果不变就在循环前计算一次，换用更便宜的算子（用 embedding 代替 one-hot 乘法），或每 N 步做一次"
         ),
         (Known::HostWork, Part::Batch) => message!(

@@ -1,4 +1,4 @@
-//! The verdicts: what is said when no cause is named. They look at the ranked findings, so they come after the rules.
+//! The verdicts: what is reported when no cause is found. They look at the ranked findings, so they come after the rules.
 
 use crate::analysis::Analysis;
 use flatout_core::{Finding, RuleInfo, Severity};

@@ -23,7 +23,7 @@ const REGULAR_DISTANCE: f64 = 0.25;
 const FEWEST_GAPS: usize = 3;
 const MOST_GAPS: usize = 512;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Dips {
     pub count: u64,
     /// From the beginning of one to the beginning of the next, when they come regularly.

@@ -26,7 +26,7 @@ struct Bin {
 }
 
 /// What a distribution says, in the unit of its values.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Spread {
     pub count: u64,
     pub mean: f64,

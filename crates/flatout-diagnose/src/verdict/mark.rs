@@ -31,7 +31,9 @@ const HARMLESS: [&str; 3] = ["applications-clocks", "sync-boost", "display-clock
 /// At its power limit: what full load looks like.
 pub const POWER_CAP: &str = "power-cap";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aspect {
     Utilisation,
@@ -55,7 +57,7 @@ impl Aspect {
     /// The name of its fault, for `--fail-on`.
     pub fn fault(self) -> &'static str {
         match self {
-            Self::Utilisation => "low-utilisation",
+            Self::Utilisation => "low-utilization",
             Self::Fluctuation => "fluctuating",
             Self::Power => "low-power",
             Self::Temperature => "hot",
@@ -65,7 +67,9 @@ impl Aspect {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     Good,
@@ -74,7 +78,7 @@ pub enum Status {
     Unknown,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Mark {
     pub aspect: Aspect,
     pub status: Status,
@@ -88,7 +92,7 @@ pub struct Mark {
     pub unit: Unit,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// 0 to 1.

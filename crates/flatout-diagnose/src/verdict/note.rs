@@ -10,7 +10,7 @@ const SM_ACTIVITY_LOW: f64 = 0.5;
 const BUSY_SHARE: f64 = 0.1;
 const POWER_CAP_SHARE: f64 = 0.01;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Note {
     pub id: String,
     pub message: Message,
@@ -27,7 +27,7 @@ pub fn notes(gpu: &GpuVerdict, sm_while_busy: Option<(f64, f64)>, known_s: f64) 
         notes.push(Note {
             id: "idle-sms-behind-utilisation".into(),
             message: message!(
-                en: "Utilisation hides idle SMs: while it said {busy} or more, the SMs had work only {sm} of the time (below 50% is a GPU half empty). Utilisation only says that some kernel ran.",
+                en: "Utilization hides idle SMs: while it read {busy} or more, the SMs had work only {sm} of the time (below 50% is a GPU half empty). Utilization only means that some kernel ran.",
                 zh: "利用率掩盖了空闲的 SM：利用率 ≥{busy} 期间，SM 实际有活可干的时间只有 {sm}（低于 50% 即 GPU 半空）。利用率只表示有 kernel 在运行。"
             ),
         });

@@ -52,6 +52,8 @@ impl Level {
         match self {
             Self::Avx512 => "AVX-512",
             Self::Avx2 => "AVX2",
+            // Every 64-bit Arm has it, so the compiler uses it without being asked.
+            Self::Any if cfg!(target_arch = "aarch64") => "NEON",
             Self::Any => "no AVX2",
         }
     }
@@ -71,4 +73,11 @@ pub fn level() -> Level {
         (_, true) => Level::Avx2,
         _ => Level::Any,
     }
+}
+
+/// Elsewhere there is nothing to choose from.
+#[inline]
+#[cfg(not(target_arch = "x86_64"))]
+pub fn level() -> Level {
+    Level::Any
 }

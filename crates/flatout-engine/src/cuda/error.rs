@@ -121,7 +121,7 @@ impl Explain for CudaError {
     fn hint(&self) -> Option<Message> {
         Some(match self {
             Self::Mismatch => {
-                message!(en: "restart the machine, or load the module anew (sudo rmmod nvidia_uvm nvidia && sudo modprobe nvidia)", zh: "重启机器，或重新加载内核模块（sudo rmmod nvidia_uvm nvidia && sudo modprobe nvidia）")
+                message!(en: "restart the machine, or reload the module (sudo rmmod nvidia_uvm nvidia && sudo modprobe nvidia)", zh: "重启机器，或重新加载内核模块（sudo rmmod nvidia_uvm nvidia && sudo modprobe nvidia）")
             }
             Self::OldDriver { by: "NVRTC", .. } => {
                 message!(en: "install the libraries of the driver's version (pip install nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12), or a newer driver; or train with --device cpu", zh: "安装与驱动版本一致的库（pip install nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12），或更新驱动；或使用 --device cpu")
@@ -130,7 +130,7 @@ impl Explain for CudaError {
                 message!(en: "install a newer driver (525 or later), or train with --device cpu", zh: "更新驱动（525 或更新版本），或使用 --device cpu")
             }
             Self::Taken { .. } | Self::Full { .. } => {
-                message!(en: "see who uses it with: flatout monitor --once; take another card with --device cuda:N, or --device cpu", zh: "用 flatout monitor --once 查看是谁在使用；用 --device cuda:N 换一块卡，或使用 --device cpu")
+                message!(en: "see who uses it with: flatout monitor --once; use another GPU with --device cuda:N, or --device cpu", zh: "用 flatout monitor --once 查看是谁在使用；用 --device cuda:N 换一块卡，或使用 --device cpu")
             }
             Self::NoDriver | Self::Driver { .. } | Self::Device { .. } => {
                 message!(en: "see what is there with: flatout doctor; or train on the CPU with --device cpu", zh: "用 flatout doctor 查看现有环境；或用 --device cpu 在 CPU 上训练")

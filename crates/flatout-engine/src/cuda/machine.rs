@@ -161,9 +161,26 @@ impl Machine {
         threads: usize,
         arguments: &[Argument],
     ) -> Result<(), CudaError> {
+        self.blocks_with_shared(name, grid, threads, 0, arguments)
+    }
+
+    /// The same with so much shared memory per block.
+    pub(crate) fn blocks_with_shared(
+        &self,
+        name: &str,
+        grid: (usize, usize),
+        threads: usize,
+        shared_bytes: usize,
+        arguments: &[Argument],
+    ) -> Result<(), CudaError> {
         let function = self.function("plan", name)?;
         // SAFETY: each operation hands its kernel what the kernel declares, over buffers that the session owns.
-        unsafe { function.launch(self.queue(), grid, threads, 0, arguments) }
+        unsafe { function.launch(self.queue(), grid, threads, shared_bytes, arguments) }
+    }
+
+    /// Lets a kernel of the plan take this much shared memory per block, which may be more than the usual 48 KiB.
+    pub(crate) fn allow_shared(&self, name: &str, bytes: usize) -> Result<(), CudaError> {
+        self.function("plan", name)?.allow_shared(bytes)
     }
 
     /// Makes convolutions ready; a plan that has any asks once before its first step.

@@ -1,5 +1,6 @@
 //! What LSTM and GRU share: sizes, parameters under PyTorch's names, and everything of a layer but the recurrence itself.
 
+mod bidirectional;
 pub(crate) mod cpu;
 mod cuda;
 pub(crate) mod scratch;

@@ -141,9 +141,48 @@ def losses():
 
         def compute(model, inputs):
             y = model["one"](inputs["x"])
-            return loss(y, inputs), {"prediction": y}
+            return loss(y, inputs), {"prediction": y}  # noqa: B023
 
         record(name, model, inputs, compute)
+
+
+def terms():
+    """Several targets with a loss and a weight each; labels and weights come as the bits of floats."""
+    torch.manual_seed(6)
+    model = nn.ModuleDict({"one": nn.Linear(3, 13)})
+    labels = torch.randn(4, 8).float().double()
+    labels[:, 5] = torch.tensor([0.0, 1.0, 1.0, 0.0])
+    labels[:, 6] = torch.tensor([0.0, 2.0, 1.0, 1.0])
+    labels[:, 7] = torch.tensor([2.0, 0.0, 0.0, 1.0])
+    weights = (0.5 + torch.rand(4, 8)).float().double()
+    weights[1, 2] = 0.0
+    words = torch.cat([labels, weights], 1).float().view(torch.int32)
+    inputs = {"x": 3 * torch.randn(4, 3), "words": words}
+
+    def focal(entropy, gamma):
+        return (1 - torch.exp(-entropy)) ** gamma * entropy
+
+    def compute(model, inputs):
+        y = model["one"](inputs["x"])
+        label = lambda column: labels[:, column]
+        pinball = lambda p, t, q: torch.maximum(q * (t - p), (q - 1) * (t - p))
+        binary = F.binary_cross_entropy_with_logits(y[:, 6], label(5), reduction="none")
+        classes = F.cross_entropy(y[:, 10:13], label(7).long(), reduction="none")
+        each = [
+            (0.5, 0, (y[:, 0] - label(0)) ** 2),
+            (0.5, 1, (y[:, 1] - label(1)) ** 2),
+            (0.7, 2, (y[:, 2] - label(2)).abs()),
+            (0.6, 3, F.huber_loss(y[:, 3], label(3), delta=0.7, reduction="none")),
+            (0.3, 4, pinball(y[:, 4], label(4), 0.1)),
+            (0.3, 4, pinball(y[:, 5], label(4), 0.9)),
+            (0.9, 5, focal(binary, 2.0)),
+            (0.8, 6, F.cross_entropy(y[:, 7:10], label(6).long(), label_smoothing=0.1, reduction="none")),
+            (1.1, 7, focal(classes, 1.5)),
+        ]
+        loss = sum(share * (weights[:, column] * value).mean() for share, column, value in each)
+        return loss, {"prediction": y}
+
+    record("terms", model, inputs, compute)
 
 
 def cnn():
@@ -174,6 +213,144 @@ def cnn():
     record("cnn", model, inputs, compute, steps=4, optimizer=optimizer)
 
 
+def causal(x, layer, dilation):
+    """A causal convolution over time-major `[steps, batch, channels]`."""
+    x = F.pad(x.permute(1, 2, 0), ((layer.kernel_size[0] - 1) * dilation, 0))
+    return F.conv1d(x, layer.weight, layer.bias, dilation=dilation).permute(2, 0, 1)
+
+
+def conv1d():
+    """Every step with a dilation; then every second step from the last, with a projected and a plain residual."""
+    model = nn.ModuleDict({"one": nn.Conv1d(4, 5, 3), "two": nn.Conv1d(5, 5, 2), "three": nn.Conv1d(5, 5, 3), "down": nn.Conv1d(4, 5, 1), "head": nn.Linear(5, 2)})
+
+    def compute(model, inputs):
+        x = inputs["x"]
+        y = torch.tanh(causal(x, model["one"], 2))
+        y = torch.relu(causal(y, model["two"], 1) + causal(x, model["down"], 1))
+        y = y.flip(0)[::2].flip(0)
+        y = torch.relu(causal(y, model["three"], 1) + y)[-1]
+        y = model["head"](y)
+        return F.mse_loss(y, inputs["target"].detach()), {"prediction": y}
+
+    inputs = {"x": torch.randn(7, 3, 4), "target": torch.randn(3, 2)}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    record("conv1d", model, inputs, compute, steps=4, optimizer=optimizer)
+
+
+class Bidirectional(nn.Module):
+    """Both directions, two layers; the head reads each direction's state when it has read everything."""
+
+    def __init__(self, cell):
+        super().__init__()
+        self.embedding = nn.Embedding(4, 2)
+        self.rnn = cell(3 + 2, 5, 2, bidirectional=True)
+        self.head = nn.Linear(10, 1)
+
+    def forward(self, x, entity):
+        beside = self.embedding(entity).unsqueeze(0).expand(x.shape[0], -1, -1)
+        states, _ = self.rnn(torch.cat([x, beside], dim=2))
+        return self.head(torch.cat([states[-1, :, :5], states[0, :, 5:]], dim=1))
+
+
+def bidirectional():
+    for name, cell in (("bidirectional_lstm", nn.LSTM), ("bidirectional_gru", nn.GRU)):
+        torch.manual_seed(11)
+        model = Bidirectional(cell)
+
+        def compute(model, inputs):
+            y = model(inputs["x"], inputs["entity"])
+            return F.mse_loss(y, inputs["target"].detach()), {"prediction": y}
+
+        inputs = {"x": torch.randn(6, 4, 3), "entity": torch.tensor([0, 3, 3, 1]), "target": torch.randn(4, 1)}
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        record(name, model, inputs, compute, steps=3, optimizer=optimizer)
+
+
+def resnet():
+    """A basic block with a projected shortcut and one without; images channels-last."""
+    model = nn.ModuleDict(
+        {
+            "conv1": nn.Conv2d(2, 4, 3, stride=2, padding=1, bias=False),
+            "bn1": nn.BatchNorm2d(4),
+            "conv2": nn.Conv2d(4, 4, 3, padding=1, bias=False),
+            "bn2": nn.BatchNorm2d(4),
+            "down": nn.Conv2d(2, 4, 1, stride=2, bias=False),
+            "bn3": nn.BatchNorm2d(4),
+            "conv3": nn.Conv2d(4, 4, 3, padding=1, bias=False),
+            "bn4": nn.BatchNorm2d(4),
+            "head": nn.Linear(4, 2),
+        }
+    )
+
+    def compute(model, inputs):
+        x = inputs["x"].permute(0, 3, 1, 2)
+        y = torch.relu(model["bn1"](model["conv1"](x)))
+        y = torch.relu(model["bn2"](model["conv2"](y)) + model["bn3"](model["down"](x)))
+        y = torch.relu(model["bn4"](model["conv3"](y)) + y)
+        y = model["head"](y.mean(dim=(2, 3)))
+        return F.mse_loss(y, inputs["target"].detach()), {"prediction": y}
+
+    inputs = {"x": torch.randn(3, 7, 6, 2), "target": torch.randn(3, 2)}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    record("resnet", model, inputs, compute, steps=4, optimizer=optimizer)
+
+
+def heatmap():
+    """An upsampling joined with an image of another size, and the positions of peaks; images channels-last."""
+    model = nn.ModuleDict({"one": nn.Conv2d(2, 4, 3, padding=1), "two": nn.Conv2d(6, 3, 3, padding=1), "head": nn.Linear(6, 2)})
+
+    def compute(model, inputs):
+        x = inputs["x"].permute(0, 3, 1, 2)
+        small = F.max_pool2d(torch.tanh(model["one"](x)), 2)
+        large = F.interpolate(small, size=x.shape[2:], mode="nearest")
+        maps = model["two"](torch.cat([large, x], dim=1))
+        height, width = maps.shape[2:]
+        weights = maps.flatten(2).softmax(2).view_as(maps)
+        over, down = [(2 * torch.arange(side) + 1) / side - 1 for side in (width, height)]
+        positions = torch.stack([(weights.sum(2) * over).sum(2), (weights.sum(3) * down).sum(2)], dim=2).flatten(1)
+        y = model["head"](positions)
+        return F.mse_loss(y, inputs["target"].detach()), {"prediction": y}
+
+    inputs = {"x": torch.randn(3, 7, 9, 2), "target": torch.randn(3, 2)}
+    # A map's bias has no gradient but rounding, which Adam blows up.
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    record("heatmap", model, inputs, compute, steps=4, optimizer=optimizer)
+
+
+class Encoder(nn.Module):
+    """A pre-norm encoder over a window with an entity's embedding next to every step, the mean over the steps, a linear head."""
+
+    def __init__(self, width=8, heads=2, layers=2, steps=5):
+        super().__init__()
+        self.embedding = nn.Embedding(4, 2)
+        self.input = nn.Linear(3 + 2, width)
+        self.positions = nn.Parameter(torch.randn(steps, width))
+        layer = nn.TransformerEncoderLayer(width, heads, 4 * width, dropout=0.0, activation="gelu", norm_first=True)
+        self.encoder = nn.TransformerEncoder(layer, layers, norm=nn.LayerNorm(width), enable_nested_tensor=False)
+        for parameter in self.encoder.parameters():
+            # The layers start as copies of each other, weights of norms as ones: nothing would tell them apart.
+            nn.init.normal_(parameter, 0.1, 0.4)
+        self.head = nn.Linear(width, 1)
+
+    def forward(self, x, entity):
+        beside = self.embedding(entity).unsqueeze(0).expand(x.shape[0], -1, -1)
+        x = self.input(torch.cat([x, beside], dim=2)) + self.positions[:, None]
+        return self.head(self.encoder(x).mean(0))
+
+
+def transformer():
+    model = Encoder()
+
+    def compute(model, inputs):
+        y = model(inputs["x"], inputs["entity"])
+        return F.mse_loss(y, inputs["target"].detach()), {"prediction": y}
+
+    inputs = {"x": torch.randn(5, 4, 3), "entity": torch.tensor([0, 3, 3, 1]), "target": torch.randn(4, 1)}
+    # A key's bias has no gradient but rounding, which Adam blows up.
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+    record("transformer", model, inputs, compute, steps=4, optimizer=optimizer)
+
+
 if __name__ == "__main__":
-    for maker in [linear, optimizers, lstm, gru, losses, cnn]:
+    for maker in [linear, optimizers, lstm, gru, losses, cnn, conv1d, bidirectional, resnet, heatmap, transformer, terms]:
         seeded(maker)

@@ -14,14 +14,19 @@ pub fn github(outcome: &Outcome, language: Language) -> String {
             Severity::Critical => "error",
         };
         let place = one.place();
+        // A note stands at a line of the file, and a cell's line is none.
+        let (line, column, inside) = match place.cell {
+            Some(cell) => (1, 1, format!("cell {cell}, line {}: ", place.line)),
+            None => (place.line, place.column.unwrap_or(1), String::new()),
+        };
         let _ = writeln!(
             out,
             "::{level} file={},line={},col={},title={}::{}",
             property(&place.file.to_string_lossy()),
-            place.line,
-            place.column.unwrap_or(1),
+            line,
+            column,
             property(&format!("flatout {}", finding.rule)),
-            data(finding.title.get(language))
+            data(&(inside + finding.title.get(language)))
         );
     }
     out

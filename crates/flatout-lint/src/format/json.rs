@@ -7,13 +7,19 @@ use serde::Serialize;
 /// Grows when a field changes its meaning or goes away.
 const SCHEMA: u32 = 1;
 
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct Page<'a> {
     schema: u32,
     files: usize,
     lines: usize,
     silenced: usize,
     findings: Vec<&'a Finding>,
+}
+
+/// The JSON schema of [`json`].
+pub fn schema() -> schemars::Schema {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+    settings.into_generator().into_root_schema_for::<Page<'static>>()
 }
 
 pub fn json(outcome: &Outcome) -> String {

@@ -53,6 +53,13 @@ fn result(one: &Reported, language: Language) -> Value {
 }
 
 fn location(place: &flatout_core::Place) -> Value {
+    if let Some(cell) = place.cell {
+        // Lines of a cell are not lines of the file.
+        return json!({
+            "physicalLocation": { "artifactLocation": { "uri": uri(&place.file) } },
+            "logicalLocations": [{ "name": format!("cell {cell}, line {}", place.line) }],
+        });
+    }
     json!({
         "physicalLocation": {
             "artifactLocation": { "uri": uri(&place.file) },

@@ -103,7 +103,12 @@ fn excerpt(out: &mut String, outcome: &Outcome, one: &Reported, paint: Paint) {
     let Some(source) = outcome.source(&place.file) else {
         return;
     };
-    let line = source.line(place.line);
+    // Of a notebook as a whole, no line is meant.
+    if place.cell.is_none() && !source.cells.is_empty() {
+        return;
+    }
+    // The place of a notebook names a line of its cell.
+    let line = source.line(source.position(one.span.start).0);
     if line.trim().is_empty() || line.chars().count() > WIDEST * 4 {
         return;
     }
@@ -185,7 +190,7 @@ fn summary(outcome: &Outcome) -> Message {
         ),
     };
     let kinds = message!(
-        en: "critical {critical}, warnings {warnings}, information {information}. {safe} can be mended with --fix, {all} with --fix --unsafe.",
+        en: "critical {critical}, warnings {warnings}, information {information}. {safe} can be fixed with --fix, {all} with --fix --unsafe.",
         zh: "严重 {critical}，警告 {warnings}，信息 {information}。--fix 可修复 {safe} 处，--fix --unsafe 可修复 {all} 处。"
     );
     text.en += &kinds.en;

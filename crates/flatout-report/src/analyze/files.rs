@@ -65,7 +65,7 @@ pub fn packed(path: &Path, unpack: &str) -> Failure {
 
 pub fn not_text(path: &Path) -> Failure {
     let name = path.display();
-    Failure::new(message!(en: "`{name}` is no text, so no log", zh: "`{name}` 不是文本文件，不是日志"))
+    Failure::new(message!(en: "`{name}` is not a text file", zh: "`{name}` 不是文本文件，不是日志"))
         .with_hint(message!(
             en: "give the file that the program or nvidia-smi printed to",
             zh: "请给出程序或 nvidia-smi 输出到的文件"

@@ -66,6 +66,7 @@ pub fn html(analysis: &Analysis, digest: Option<&Digest>, options: Options) -> S
         ),
         language: options.language,
         pdf_ready: options.pdf_ready,
+        served: None,
     };
     frame.html()
 }
@@ -135,7 +136,7 @@ impl Writer {
         if rows.is_empty() {
             return rows;
         }
-        let title = message!(en: "Time by phase, as the log says", zh: "各阶段时间（按日志所述）");
+        let title = message!(en: "Time by phase, from the log", zh: "各阶段时间（按日志所述）");
         markup!("<h3>{}</h3>{}", self.say(&title), self.table(rows))
     }
 

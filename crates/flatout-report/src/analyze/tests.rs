@@ -47,7 +47,7 @@ fn a_log_of_nvidia_smi_gets_statistics_and_a_chart() {
         "{text}"
     );
     assert!(
-        text.contains("GPU 0 utilisation over time") && text.contains("100% │"),
+        text.contains("GPU 0 utilization over time") && text.contains("100% │"),
         "{text}"
     );
     let chinese = shown(section("gpu.log", smi(120).as_bytes()), Language::Chinese);
@@ -152,7 +152,7 @@ fn empty_missing_and_headless() {
     let noise: Vec<u8> = (0..4096u32)
         .map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
-    assert!(failure(&noise).contains("no text"));
+    assert!(failure(&noise).contains("not a text file"));
     assert!(failure(b"2026/01/01 00:00:00.000, 0, 3 %, 700 MiB\n").contains("no header"));
     assert!(log(Path::new("/no/such.log"), &Options::default()).is_err());
     assert!(named("/no/such.log", &Options::default()).is_err());

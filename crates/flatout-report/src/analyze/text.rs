@@ -114,7 +114,7 @@ impl Page {
         let mut text = String::new();
         for gpu in timeline.gpus().take(MOST_CHARTS) {
             let values = timeline.columns(gpu, columns);
-            let title = message!(en: "GPU {gpu} utilisation over time", zh: "GPU {gpu} 利用率随时间变化");
+            let title = message!(en: "GPU {gpu} utilization over time", zh: "GPU {gpu} 利用率随时间变化");
             text += &format!("\n{}", self.head(self.say(&title)));
             text += &chart::shares(&values, timeline.length_s());
         }

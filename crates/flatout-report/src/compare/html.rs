@@ -6,11 +6,22 @@ use super::{Comparison, Row};
 use crate::digest::Digest;
 use crate::digest::charts::{Chart, Curve};
 use crate::digest::marks::Marks;
-use crate::page::{Markup, Options, Writer, data, frame, markup};
+use crate::page::frame::{Frame, Served};
+use crate::page::{Markup, Options, Writer, data, markup};
 use flatout_compare::Outcome;
 use flatout_core::{Message, message, units};
 
 pub fn html(comparison: &Comparison, digests: &[Digest], options: Options) -> String {
+    frame(comparison, digests, options, None).html()
+}
+
+/// The page, as a file or as served by `flatout serve`.
+pub(crate) fn frame(
+    comparison: &Comparison,
+    digests: &[Digest],
+    options: Options,
+    served: Option<Served>,
+) -> Frame {
     let writer = Writer {
         language: options.language,
         pdf_ready: options.pdf_ready,
@@ -40,14 +51,14 @@ pub fn html(comparison: &Comparison, digests: &[Digest], options: Options) -> St
     for note in &comparison.notes {
         body += writer.note(note);
     }
-    frame::Frame {
+    Frame {
         title: format!("{title} – flatout"),
         body,
         data: data::json(&charts, &Marks::default(), length_s, options.language),
         language: options.language,
         pdf_ready: options.pdf_ready,
+        served,
     }
-    .html()
 }
 
 /// The first curve of a chart from every run, over each other.

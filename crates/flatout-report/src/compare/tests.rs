@@ -113,7 +113,7 @@ fn the_time_of_a_batch_is_not_judged_when_batches_differ() {
         comparison
             .notes
             .iter()
-            .any(|note| note.en.contains("different sizes"))
+            .any(|note| note.en.contains("batch sizes differ"))
     );
 }
 

@@ -266,6 +266,6 @@ pub(super) fn fate(fate: Fate) -> (&'static str, Message, Tone) {
         Fate::New => ("✗", message!(en: "new", zh: "新出现"), Tone::Bad),
         Fate::StillThere => ("!", message!(en: "still there", zh: "仍存在"), Tone::Warning),
         Fate::Between => ("·", message!(en: "in between", zh: "中间出现"), Tone::Quiet),
-        Fate::Unknown => ("?", message!(en: "cannot tell", zh: "无法判断"), Tone::Quiet),
+        Fate::Unknown => ("?", message!(en: "unclear", zh: "无法判断"), Tone::Quiet),
     }
 }

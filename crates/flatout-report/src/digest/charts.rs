@@ -193,7 +193,7 @@ fn plans(tick_s: f64) -> Vec<Plan> {
     vec![
         Plan {
             key: "busy",
-            title: message!(en: "GPU utilisation", zh: "GPU 利用率"),
+            title: message!(en: "GPU utilization", zh: "GPU 利用率"),
             of_gpus: true,
             scale: Scale::Percent,
             curves: vec![
@@ -210,7 +210,7 @@ fn plans(tick_s: f64) -> Vec<Plan> {
         },
         Plan {
             key: "rate",
-            title: message!(en: "Samples a second", zh: "样本/秒"),
+            title: message!(en: "Samples per second", zh: "样本/秒"),
             of_gpus: false,
             scale: Scale::Count,
             curves: vec![steps(message!(en: "samples/s", zh: "样本/秒"), |tick| {

@@ -8,6 +8,8 @@ use flatout_telemetry::record::RunData;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defect {
     pub say: Message,
+    /// What a record has while it is written: its end is missing.
+    pub is_missing_end: bool,
 }
 
 /// A record of more than ten years is no record of a training: the time is broken.
@@ -44,47 +46,64 @@ impl Ascending {
 /// What is wrong with the record. `dropped`: samples and step lines that were left out; `every`: of how many samples the rules saw one.
 pub fn defects(data: &RunData, dropped: (usize, usize), every: usize) -> Vec<Defect> {
     let mut defects = Vec::new();
-    let mut say = |say: Message| defects.push(Defect { say });
+    let mut add = |say: Message, is_missing_end: bool| {
+        defects.push(Defect { say, is_missing_end });
+    };
     let (samples, steps) = dropped;
     if samples + steps > 0 {
-        say(message!(
-            en: "the clock jumped back or was wrong: {samples} samples and {steps} step lines are left out",
-            zh: "时钟回跳或有误：忽略 {samples} 个采样和 {steps} 行步数据"
-        ));
+        add(
+            message!(
+                en: "the clock jumped back or was wrong: {samples} samples and {steps} step lines are left out",
+                zh: "时钟回跳或有误：忽略 {samples} 个采样和 {steps} 行步数据"
+            ),
+            false,
+        );
     }
     let broken = data.skipped.iter().filter(|skipped| !skipped.torn).count();
     if broken > 0 {
-        say(
+        add(
             message!(en: "{broken} lines of the record could not be read", zh: "记录中有 {broken} 行无法读取"),
+            false,
         );
     }
     if data.skipped.iter().any(|skipped| skipped.torn) {
-        say(message!(
-            en: "the last line is incomplete: the writer was killed; everything before it is here",
-            zh: "最后一行不完整：写入进程被终止；之前的内容都在"
-        ));
+        add(
+            message!(
+                en: "the last line is incomplete: the writer was killed; everything before it is here",
+                zh: "最后一行不完整：写入进程被终止；之前的内容都在"
+            ),
+            true,
+        );
     }
     let empty = data.samples.is_empty() && data.steps.is_empty();
     if empty {
-        say(
+        add(
             message!(en: "the record is empty: it has neither samples nor steps", zh: "记录为空：既无采样也无步数据"),
+            false,
         );
     } else if data.samples.len() == 1 && data.steps.is_empty() {
-        say(
-            message!(en: "one sample only: it says nothing about how things went", zh: "只有一个采样：无法说明运行过程"),
+        add(
+            message!(en: "only one sample: not enough to judge the run", zh: "只有一个采样：无法说明运行过程"),
+            false,
         );
     }
     if data.info.exit.is_none() && !empty && data.info.kind != "import" {
-        say(message!(
-            en: "the end of the run is not in the record: it was killed, or still runs",
-            zh: "记录中没有运行的结束：被终止，或仍在运行"
-        ));
+        add(
+            message!(
+                en: "the end of the run is not in the record: it was killed, or still runs",
+                zh: "记录中没有运行的结束：被终止，或仍在运行"
+            ),
+            true,
+        );
     }
     if every > 1 {
-        say(message!(
-            en: "a long run: charts and GPU figures are of every sample, findings rest on one in {every}; flatout diagnose looks at all",
-            zh: "运行较长：图表和 GPU 指标取自全部采样，诊断结论取自每 {every} 个采样中的一个；flatout diagnose 会分析全部"
-        ));
+        add(
+            message!(
+                en: "a long run: charts and GPU figures are of every sample, findings rest on one in {every}; flatout diagnose looks at all",
+                zh: "运行较长：图表和 GPU 指标取自全部采样，诊断结论取自每 {every} 个采样中的一个；flatout diagnose 会分析全部"
+            ),
+            false,
+        );
     }
     defects
 }

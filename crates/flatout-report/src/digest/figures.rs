@@ -96,7 +96,7 @@ fn steps(analysis: &Analysis) -> Vec<Figure> {
     if let Some(rate) = samples_per_s(analysis) {
         figures.push(Figure::new(
             "samples_per_s",
-            message!(en: "samples a second", zh: "样本/秒"),
+            message!(en: "samples per second", zh: "样本/秒"),
             Unit::PerSecond,
             rate,
             Some(true),

@@ -45,10 +45,7 @@ impl Writer {
         let text = self.table(bar) + self.table(self.header_row(&head, 1) + rows);
         let steps = account.steps;
         let step = units::duration(account.wall_s / steps.max(1) as f64);
-        self.section(
-            &message!(en: "Where a step goes ({step} per step, {steps} steady steps)", zh: "一步的时间去向（每步 {step}，共 {steps} 个稳定步）"),
-            text,
-        )
+        self.section(&crate::words::account_title(account.rank, &step, steps), text)
     }
 
     /// What the GPU computes, by kind of kernel.

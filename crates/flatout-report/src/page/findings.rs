@@ -56,7 +56,7 @@ impl Writer {
             text += self.row(&message!(en: "gain", zh: "收益"), markup!("{}", self.say(&gain)));
         }
         text += self.row(
-            &message!(en: "how sure", zh: "把握"),
+            &message!(en: "confidence", zh: "把握"),
             markup!("{}", self.say(&words::certainty(finding))),
         );
         text + markup!("</dl></article>\n")

@@ -8,6 +8,13 @@ use sha2::{Digest as _, Sha256};
 const STYLE: &str = include_str!("style.css");
 const DARK: &str = include_str!("dark.css");
 const SCRIPT: &str = concat!(include_str!("charts.js"), include_str!("steps.js"));
+/// Of a page that `flatout serve` shows.
+const SERVED_STYLE: &str = include_str!("serve.css");
+const SERVED_SCRIPT: &str = concat!(
+    include_str!("charts.js"),
+    include_str!("steps.js"),
+    include_str!("serve.js")
+);
 
 pub(crate) struct Frame {
     pub title: String,
@@ -15,24 +22,50 @@ pub(crate) struct Frame {
     pub data: ScriptData,
     pub language: Language,
     pub pdf_ready: bool,
+    /// A page that is served may ask its own server for more; a file may ask nobody.
+    pub served: Option<Served>,
+}
+
+/// What a served page has that a file has not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Served {
+    /// The theme that the reader chose on another page.
+    pub theme: Option<&'static str>,
 }
 
 impl Frame {
     pub fn html(self) -> String {
         let style = self.style();
-        let policy = markup!(
-            "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'",
-            hash(&style.concat()),
-            hash(SCRIPT)
-        );
+        let script = match self.served {
+            Some(_) => SERVED_SCRIPT,
+            None => SCRIPT,
+        };
+        let (style_hash, script_hash) = (hash(&style.concat()), hash(script));
+        let policy = match self.served {
+            Some(_) => markup!(
+                "default-src 'none'; style-src '{}'; script-src '{}'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'",
+                style_hash,
+                script_hash
+            ),
+            None => markup!(
+                "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'",
+                style_hash,
+                script_hash
+            ),
+        };
+        let icon = match self.served {
+            Some(_) => markup!("<link rel=\"icon\" href=\"/icon.svg\">\n"),
+            None => Markup::default(),
+        };
         let page = self.root()
             + markup!(
                 "\n<head>\n<meta charset=\"utf-8\">\n\
                  <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
                  <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
-                 <meta name=\"generator\" content=\"flatout\">\n<title>{}</title>\n{}</head>\n",
+                 <meta name=\"generator\" content=\"flatout\">\n<title>{}</title>\n{}{}</head>\n",
                 policy,
                 self.title,
+                icon,
                 Markup::style(&style)
             )
             + markup!(
@@ -40,17 +73,23 @@ impl Frame {
                 self.body,
                 made_by().get(self.language),
                 Markup::data(&self.data),
-                Markup::script(SCRIPT)
+                Markup::script(script)
             );
         page.into_string()
     }
 
     fn root(&self) -> Markup {
         let language = self.language.tag();
-        if self.pdf_ready {
+        let theme = if self.pdf_ready {
+            Some("light")
+        } else {
+            self.served.and_then(|served| served.theme)
+        };
+        if let Some(theme) = theme {
             return markup!(
-                "<!doctype html>\n<html lang=\"{}\" data-theme=\"light\">",
-                language
+                "<!doctype html>\n<html lang=\"{}\" data-theme=\"{}\">",
+                language,
+                theme
             );
         }
         markup!("<!doctype html>\n<html lang=\"{}\">", language)
@@ -61,15 +100,35 @@ impl Frame {
         if self.pdf_ready {
             return vec![STYLE];
         }
-        vec![
-            STYLE,
+        let mut style = vec![STYLE];
+        if self.served.is_some() {
+            style.push(SERVED_STYLE);
+        }
+        style.extend([
             "@media screen and (prefers-color-scheme: dark) { :root:not([data-theme=\"light\"]) { ",
             DARK,
             " } }\n@media screen { :root[data-theme=\"dark\"] { ",
             DARK,
             " } }\n",
-        ]
+        ]);
+        style
     }
+}
+
+/// The style of a part of another page: nothing outside of the part changes. Notebooks tell in their own ways that they are dark.
+pub(crate) fn fragment_style() -> Vec<&'static str> {
+    let (colors, rules) = STYLE.split_once("\n}\n").unwrap_or(("", STYLE));
+    let colors = colors.split_once('{').map_or(colors, |(_, colors)| colors);
+    vec![
+        ".flatout { ",
+        colors,
+        "\ncolor: var(--ink); font: 14px/1.5 system-ui, -apple-system, \"Segoe UI\", Roboto, \"Noto Sans CJK SC\", sans-serif; max-width: 68rem;\n}\n\
+         body[data-jp-theme-light=\"false\"] .flatout, body.vscode-dark .flatout, html[theme=\"dark\"] .flatout { ",
+        DARK,
+        " }\n.flatout {\n",
+        rules,
+        "\nh2 { margin: 1.2rem 0 0.5rem; font-size: 1.1rem; }\n}\n",
+    ]
 }
 
 /// As a content security policy wants it: `sha256-…`.

@@ -17,10 +17,14 @@ impl Writer {
         } else {
             &info.name
         };
+        let about = match digest.is_running {
+            true => words::about_running(info, digest.length_s),
+            false => words::about_run(info, digest.length_s),
+        };
         let mut text = markup!(
             "<header><div><h1>{}</h1>\n<p class=\"soft\">{}</p>",
             name,
-            self.say(&words::about_run(info, digest.length_s))
+            self.say(&about)
         );
         if !info.command.is_empty() {
             text += markup!("<p><code>{}</code></p>", info.command.join(" "));

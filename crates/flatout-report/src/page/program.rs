@@ -145,7 +145,7 @@ impl Writer {
                 )
             })
             .collect();
-        let hint = message!(en: "✓ done · ✗ to do · ? the record does not tell", zh: "✓ 已做到 · ✗ 待改进 · ? 记录中没有相关信息");
+        let hint = message!(en: "✓ done · ✗ to do · ? not in the record", zh: "✓ 已做到 · ✗ 待改进 · ? 记录中没有相关信息");
         let text = markup!("<ul class=\"checklist\">\n{}</ul>\n", lines) + self.note(&hint);
         self.section(&message!(en: "Checklist", zh: "检查清单"), text)
     }

@@ -13,8 +13,10 @@ impl Writer {
             Message::verbatim("rank"),
             message!(en: "host", zh: "主机"),
             message!(en: "steps", zh: "步数"),
-            message!(en: "a step", zh: "每步"),
+            message!(en: "per step", zh: "每步"),
             message!(en: "own work", zh: "自身耗时"),
+            message!(en: "waiting for ranks", zh: "等待其他 rank"),
+            message!(en: "transferring", zh: "传输"),
             message!(en: "data", zh: "取数据"),
             Message::verbatim("GPU"),
             Message::default(),
@@ -30,6 +32,8 @@ impl Writer {
                 row.steps.to_string(),
                 time(row.step_ms),
                 time(row.own_ms),
+                time(row.wait_ms),
+                time(row.transfer_ms),
                 time(row.data_ms),
                 row.utilisation.map_or_else(unknown, units::percent),
             ];
@@ -41,8 +45,8 @@ impl Writer {
         }
         let mut text = self.table(rows);
         let hint = message!(
-            en: "Own work is a step without waiting for the device: ranks go in step, so a slow one shows there and nowhere else.",
-            zh: "“自身耗时”不含等待设备的时间：各 rank 步调一致，慢的 rank 只在这里看得出来。"
+            en: "Own work is a step without waiting for the device and without collectives: ranks go in step, so a slow one shows there and nowhere else.",
+            zh: "“自身耗时”不含等待设备和集合通信的时间：各 rank 步调一致，慢的 rank 只在这里看得出来。"
         );
         text += self.note(&hint);
         for note in &ranks.notes {

@@ -29,10 +29,19 @@ pub fn account(
     let steps = account.steps;
     let head = if steps > 0 {
         let step = units::duration(account.wall_s / steps as f64);
-        message!(en: "Where a step goes ({step} per step, {steps} steady steps)", zh: "一步的时间去向（每步 {step}，共 {steps} 个稳定步）")
+        crate::words::account_title(account.rank, &step, steps)
     } else {
         let seconds = units::duration(account.wall_s);
-        message!(en: "Where the time goes ({seconds} looked at)", zh: "时间去向（统计了 {seconds}）")
+        match &account.iterations {
+            Some(iterations) => {
+                let (one, line) = (units::duration(iterations.ms / 1e3), iterations.place.line);
+                message!(
+                    en: "Where the time goes ({seconds}; one iteration of the loop at line {line} takes about {one})",
+                    zh: "时间去向（统计了 {seconds}；第 {line} 行的循环每次迭代约 {one}）"
+                )
+            }
+            None => message!(en: "Where the time goes ({seconds})", zh: "时间去向（统计了 {seconds}）"),
+        }
     };
     let mut told = lines(account);
     told.truncate(most_lines);

@@ -9,6 +9,8 @@ use flatout_diagnose::verdict::Verdict;
 
 /// Lines of the account.
 const MOST_LINES: usize = 7;
+/// Ranks side by side.
+const MOST_RANKS: usize = 64;
 /// Cells of the longest bar.
 const BAR_CELLS: f64 = 24.0;
 /// A smaller share is not worth a line of its own; it is in the sum below.
@@ -19,6 +21,10 @@ pub fn diagnosis(diagnosis: &Diagnosis, language: Language, width: usize, colour
         return monitored(verdict, &diagnosis.findings, language, width, colour);
     }
     let mut text = super::findings(&diagnosis.findings, language, width, colour);
+    if let Some(ranks) = &diagnosis.ranks {
+        text.push('\n');
+        text += &super::ranks(ranks, MOST_RANKS, language, width, colour);
+    }
     if let Some(account) = &diagnosis.account {
         text.push('\n');
         text += &super::account(account, MOST_LINES, language, width, colour);

@@ -76,7 +76,7 @@ impl Page {
             );
         }
         text + &self.labelled(
-            message!(en: "how sure", zh: "把握"),
+            message!(en: "confidence", zh: "把握"),
             &wrap(words::certainty(finding).get(self.language), self.room()),
         )
     }
@@ -166,7 +166,7 @@ impl Page {
         lines
     }
 
-    /// `file-reopened-in-getitem reports this line, too`.
+    /// `file-reopened-in-getitem also reports this line`.
     fn lint(&self, finding: &Finding) -> Vec<String> {
         let lines = finding.lint.iter().map(|linted| words::linted(linted, finding));
         lines

@@ -20,7 +20,8 @@ pub fn profile(profile: &Profile, language: Language, colour: bool) -> String {
         }
     }
     let calls = profile.operator_calls / profile.steps.max(1);
-    let line = message!(en: "{calls} operator calls a step on the host", zh: "主机上每步 {calls} 次算子调用");
+    let line =
+        message!(en: "{calls} operator calls per step on the host", zh: "主机上每步 {calls} 次算子调用");
     text += &format!("  {}\n", line.get(language));
     text += &costliest(profile, language).render(paint);
     if profile.cut_short || profile.partial {

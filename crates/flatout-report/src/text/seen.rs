@@ -9,7 +9,7 @@ pub fn seen(seen: &Seen, language: Language, colour: bool) -> String {
     let paint = Paint { colour };
     let (stacks, seconds) = (seen.stacks, units::duration(seen.seconds));
     let head = message!(
-        en: "Where the main thread stood, {stacks} looks in {seconds}",
+        en: "Where the main thread was, {stacks} looks in {seconds}",
         zh: "主线程停在哪里（{seconds} 内看了 {stacks} 次）"
     );
     let mut text = format!("{}\n", paint.tone(Tone::Strong, head.get(language)));

@@ -14,6 +14,8 @@ struct Limits {
     fixes: usize,
     /// Causes in a line each, after the first.
     others: usize,
+    /// Ranks side by side.
+    ranks: usize,
     /// Lines of the account.
     lines: usize,
     /// Why it is slow, and the time table where there is no account.
@@ -27,6 +29,7 @@ const LIMITS: [Limits; 4] = [
         places: 3,
         fixes: 2,
         others: 4,
+        ranks: 8,
         lines: 7,
         detail: true,
     },
@@ -35,6 +38,7 @@ const LIMITS: [Limits; 4] = [
         places: 2,
         fixes: 1,
         others: 2,
+        ranks: 4,
         lines: 4,
         detail: true,
     },
@@ -43,6 +47,7 @@ const LIMITS: [Limits; 4] = [
         places: 1,
         fixes: 1,
         others: 0,
+        ranks: 2,
         lines: 2,
         detail: false,
     },
@@ -51,6 +56,7 @@ const LIMITS: [Limits; 4] = [
         places: 1,
         fixes: 1,
         others: 0,
+        ranks: 0,
         lines: 1,
         detail: false,
     },
@@ -109,6 +115,10 @@ fn within(diagnosis: &Diagnosis, limits: &Limits, language: Language, width: usi
     if hidden > 0 {
         let more = message!(en: "and {hidden} more: flatout diagnose last", zh: "还有 {hidden} 条：flatout diagnose last");
         text += &format!("{}\n", paint.tone(Tone::Quiet, more.get(language)));
+    }
+    if let Some(ranks) = diagnosis.ranks.as_ref().filter(|_| limits.ranks > 0) {
+        text.push('\n');
+        text += &super::ranks(ranks, limits.ranks, language, width, colour);
     }
     if let Some(account) = &diagnosis.account {
         text.push('\n');

@@ -160,7 +160,7 @@ pub(crate) fn mark_limit(mark: &Mark) -> Message {
 
 pub fn aspect_name(aspect: Aspect) -> Message {
     match aspect {
-        Aspect::Utilisation => message!(en: "utilisation", zh: "利用率"),
+        Aspect::Utilisation => message!(en: "utilization", zh: "利用率"),
         Aspect::Fluctuation => message!(en: "fluctuation", zh: "波动"),
         Aspect::Power => message!(en: "power of limit", zh: "功耗占上限"),
         Aspect::Temperature => message!(en: "temperature", zh: "温度"),

@@ -16,6 +16,18 @@ pub fn of(change: &Change, data: &RunData) -> Option<Message> {
             Some("loader.pin_memory"),
             "DataLoader(…, pin_memory=True)".to_owned(),
         ),
+        "loader.batch_size" => (
+            Some("loader.batch_size"),
+            format!("DataLoader(…, batch_size={value})"),
+        ),
+        "loader.persistent_workers" => (
+            Some("loader.persistent_workers"),
+            "DataLoader(…, persistent_workers=True)".to_owned(),
+        ),
+        "loader.prefetch_factor" => (
+            Some("loader.prefetch_factor"),
+            format!("DataLoader(…, prefetch_factor={value})"),
+        ),
         "loader.batched" => (Some("loader.batch_size"), batched(data)),
         "copy.non_blocking" => (None, "batch.to(device, non_blocking=True)".to_owned()),
         "optimizer.fused" => (

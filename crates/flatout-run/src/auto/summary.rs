@@ -56,6 +56,12 @@ fn others(all: &[Change]) -> Vec<&Change> {
 fn kept_line(change: &Change) -> Message {
     let (setting, step) = (&change.setting, change.step);
     let gain = gain(change);
+    if change.key() == "loader.batch_size" {
+        return message!(
+            en: "  {setting}: {gain} samples/s, kept at step {step}",
+            zh: "  {setting}：每秒样本数 {gain}，第 {step} 步起保留"
+        );
+    }
     message!(
         en: "  {setting}: {gain} steps/s, kept at step {step}",
         zh: "  {setting}：每秒步数 {gain}，第 {step} 步起保留"
@@ -198,8 +204,30 @@ mod tests {
             "{}",
             told.en
         );
+        let failed = ended_badly(&run(), &command(), Ended::Code(1)).unwrap();
+        assert!(
+            failed
+                .en
+                .starts_with("The program ended with exit code 1 with loader.batched=on in force.")
+        );
         assert!(ended_badly(&run(), &command(), Ended::Signal(libc::SIGINT)).is_none());
         assert!(ended_badly(&run(), &command(), Ended::Code(0)).is_none());
+    }
+
+    #[test]
+    fn larger_batches_gain_samples() {
+        let kept =
+            json!({"state": "kept", "setting": "loader.batch_size=128", "step": 40, "gain": [1.4, 1.5, 1.6]});
+        let text: Vec<String> = summary(&data(&[("auto.loader.batch_size", kept)]), &command())
+            .into_iter()
+            .map(|line| line.en)
+            .collect();
+        assert!(text[1].contains("1.50× (1.40–1.60×) samples/s"), "{text:?}");
+        assert!(
+            text.iter()
+                .any(|line| line.ends_with("DataLoader(…, batch_size=128)")),
+            "{text:?}"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use super::{add_kernel, kernels, one_copy};
 use crate::stacks::TimedStack;
-use flatout_telemetry::record::{KindTime, LaunchStack};
+use flatout_telemetry::record::{KindTime, LaunchStack, SyncStack};
 use flatout_tracer::format::{Activity, Record, Trace};
 use std::collections::HashMap;
 
@@ -15,6 +15,9 @@ use std::collections::HashMap;
 const NEAR_NS: u64 = 10_000_000;
 /// Stacks that are kept. Others keep what they share with them, so that sums stay true.
 const MOST_STACKS: usize = 60;
+
+/// How CUPTI numbers a wait for a stream.
+const STREAM: u8 = 3;
 
 /// What each stack launched, the largest first; empty where the window recorded no launches.
 pub fn by_stack(trace: &Trace, samples: &[TimedStack]) -> Vec<LaunchStack> {
@@ -39,6 +42,31 @@ pub fn by_stack(trace: &Trace, samples: &[TimedStack]) -> Vec<LaunchStack> {
         ..stack
     };
     condensed(found.into_iter().map(named).collect())
+}
+
+/// Where the host waits for a stream, the most frequent first; empty where the window recorded no synchronizations.
+pub fn waits_by_stack(trace: &Trace, samples: &[TimedStack]) -> Vec<SyncStack> {
+    let mut found: HashMap<&[String], SyncStack> = HashMap::new();
+    let waits = trace
+        .records
+        .iter()
+        .filter(|record| (record.activity, record.detail) == (Activity::Synchronization, STREAM));
+    for record in waits {
+        let Some(sample) = nearest(samples, record.start) else {
+            continue;
+        };
+        let stack = found.entry(&sample.key.frames).or_default();
+        stack.count += 1;
+        stack.ms += super::ms(record.end.saturating_sub(record.start));
+    }
+    let named = |(frames, stack): (&[String], SyncStack)| SyncStack {
+        frames: frames.to_vec(),
+        ..stack
+    };
+    let mut found: Vec<SyncStack> = found.into_iter().map(named).collect();
+    found.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.frames.cmp(&b.frames)));
+    found.truncate(MOST_STACKS);
+    found
 }
 
 fn one(trace: &Trace, record: &Record) -> LaunchStack {

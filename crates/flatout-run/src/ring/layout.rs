@@ -33,6 +33,10 @@ const LIVE_AT: usize = 20;
 const WITHIN_AT: usize = 21;
 pub const GPU_UTILIZATION_AT: usize = 24;
 pub const WINDOW_AT: usize = 25;
+const COLLECTIVES_AT: usize = 26;
+const COLLECTIVE_NS_AT: usize = 27;
+const IN_COLLECTIVE_AT: usize = 28;
+const IN_SINCE_AT: usize = 29;
 const SUMS_AT: usize = 32;
 const HISTOGRAMS_AT: usize = 40;
 pub const BUCKETS: usize = 384;
@@ -40,6 +44,9 @@ pub const PHASES: usize = 7;
 const LOADERS_AT: usize = HISTOGRAMS_AT + (PHASES + 1) * BUCKETS;
 const LOADER_SLOTS: usize = 16;
 const LOADER_WORDS: usize = 8;
+const SLOTS_AT: usize = LOADERS_AT + LOADER_SLOTS * LOADER_WORDS;
+pub const SLOTS: u64 = 192;
+const SLOT_WORDS: usize = 4;
 
 /// All counters at one moment. They only grow, but for corrections of the phases' sums.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +69,21 @@ pub struct Counters {
     /// The phases', then the whole step's.
     pub histograms: Vec<Vec<u64>>,
     pub loaders: Vec<LoaderCounters>,
+    /// Collectives of the default process group that ended.
+    pub collectives: u64,
+    /// Host time in all collectives.
+    pub collective_ns: u64,
+}
+
+/// One collective of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// From 1 on; the same on every rank.
+    pub number: u64,
+    /// The line that called it, by the number that the process gave it.
+    pub site: u64,
+    pub arrived_ns: u64,
+    pub left_ns: u64,
 }
 
 /// What one loader cost: preparing its batches, and waiting for them.
@@ -107,8 +129,56 @@ impl Counters {
                 })
                 .collect(),
             loaders: (0..LOADER_SLOTS).map(|slot| loader(map, slot)).collect(),
+            collectives: word(COLLECTIVES_AT),
+            collective_ns: word(COLLECTIVE_NS_AT),
         }
     }
+}
+
+impl Counters {
+    /// Grows with every step, batch and collective, and with what loaders prepare.
+    pub fn progress(&self) -> u64 {
+        let counts = [
+            self.steps,
+            self.batches,
+            self.samples,
+            self.losses,
+            self.eval_batches,
+            self.collectives,
+        ];
+        let loaders = self
+            .loaders
+            .iter()
+            .flat_map(|loader| [loader.prepared, loader.batches, loader.eval_batches]);
+        counts
+            .into_iter()
+            .chain(loaders)
+            .fold(0, |sum, count| sum.wrapping_add(count))
+    }
+}
+
+/// Collectives that ended so far.
+pub(super) fn collectives(map: &Map) -> u64 {
+    map.load(COLLECTIVES_AT)
+}
+
+/// The collective of this number, while its slot holds it.
+pub(super) fn stamp(map: &Map, number: u64) -> Option<Stamp> {
+    let at = SLOTS_AT + ((number - 1) % SLOTS) as usize * SLOT_WORDS;
+    let before = map.load(at);
+    let stamp = Stamp {
+        number,
+        site: map.load(at + 1),
+        arrived_ns: map.load(at + 2),
+        left_ns: map.load(at + 3),
+    };
+    (before == number && map.load(at) == number && stamp.arrived_ns <= stamp.left_ns).then_some(stamp)
+}
+
+/// The line of the collective under way, and since when.
+pub(super) fn in_collective(map: &Map) -> Option<(u64, u64)> {
+    let site = map.load(IN_COLLECTIVE_AT);
+    (site > 0).then(|| (site, map.load(IN_SINCE_AT)))
 }
 
 /// The phase under way and when it began. A steady loop writes both as one word, and what came before is in the sums a little

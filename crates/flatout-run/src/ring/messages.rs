@@ -14,6 +14,30 @@ pub struct Message {
     pub event: Option<EventKind>,
     pub fact: Option<FactMessage>,
     pub window: Option<WindowMessage>,
+    pub group: Option<GroupMessage>,
+    pub collective: Option<CollectiveMessage>,
+}
+
+/// The process joined the default process group.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct GroupMessage {
+    pub rank: u32,
+    pub world: u32,
+}
+
+/// A line that calls a collective, told before its first one.
+#[derive(Clone, Debug, Deserialize)]
+pub struct CollectiveMessage {
+    pub site: u64,
+    /// `all_reduce`, `barrier` …; `ddp-gradients` and `ddp-buffers` for what DistributedDataParallel does by itself.
+    pub op: String,
+    pub place: Option<Place>,
+    /// It only starts; what waits for its end is not seen.
+    #[serde(default, rename = "async")]
+    pub is_async: bool,
+    /// It runs on a GPU: the host only launches it.
+    #[serde(default)]
+    pub device: bool,
 }
 
 /// A GPU window that closed, or could not be opened.
@@ -39,6 +63,8 @@ pub struct Hello {
     /// The rank among several processes that train together, where the environment tells it.
     pub rank: Option<u32>,
     pub world: Option<u32>,
+    /// Ranks on this machine.
+    pub local: Option<u32>,
     /// A loader's worker.
     #[serde(default)]
     pub worker: bool,

@@ -86,6 +86,8 @@ fn the_layout_is_the_probes() {
         "W_HIST = 40",
         "BUCKETS = 384",
         "LOADER_SLOTS, LOADER_WORDS = 16, 8",
+        "W_COLLECTIVES, W_COLLECTIVE_NS, W_IN_COLLECTIVE, W_IN_SINCE = 26, 27, 28, 29",
+        "SLOTS, SLOT_WORDS = 192, 4",
         "(W_MAGIC, W_VERSION, W_PID, W_CREATED, W_HEAD, W_TAIL, W_DROPPED, W_CLOSED, W_PHASE, W_SINCE) = range(10)",
         "(W_STEPS, W_BATCHES, W_SAMPLES, W_LOSS, W_LOSSES, W_BUSY, W_BUSY_STEPS, W_GC, W_GC_NS, W_EVAL_BATCHES) = range(10, 20)",
         "L_FETCH, L_COLLATE, L_PREPARED, L_NUMBER, L_BATCHES, L_WAIT, L_EVAL_BATCHES, L_EVAL_WAIT = range(8)",
@@ -109,6 +111,8 @@ proptest! {
         let mut ring = ring.unwrap();
         ring.drain();
         ring.counters();
+        ring.stamps(1);
+        ring.in_collective();
         prop_assert!(ring.drain().is_empty());
     }
 

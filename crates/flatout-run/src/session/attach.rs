@@ -1,11 +1,14 @@
-//! Looking at a program that runs already: its process tree, the GPUs, and where its Python code stands. Nothing is put into it,
-//! so there are no steps and no phases; those need `flatout run`.
+//! Looking at a program that runs already: its process tree, the GPUs, and where its Python code stands. Steps and phases need the probe
+//! inside it, which Python 3.14 can take while it runs, when the user asks for it.
+
+mod inject;
 
 use super::recording::Recording;
 use super::{Ended, Options, Outcome, POLL, info};
 use crate::RunError;
 use crate::probe::Runtime;
 use crate::program::{Signals, Woken};
+use flatout_core::Message;
 use flatout_telemetry::RecordWriter;
 use flatout_telemetry::record::{self, ExitInfo};
 use std::ffi::OsString;
@@ -39,8 +42,27 @@ pub fn access(pid: u32) -> Result<Access, RunError> {
     })
 }
 
-/// Watches a process for so long, until it ends, or until Ctrl-C.
-pub fn attach(pid: u32, duration: Duration, runs: &Path, stacks: bool) -> Result<Outcome, RunError> {
+/// What to do with a process that runs.
+pub struct Attach<'a> {
+    pub pid: u32,
+    pub duration: Duration,
+    /// Where records are.
+    pub runs: &'a Path,
+    /// Read where its Python code stands.
+    pub stacks: bool,
+    /// Put the probe into it.
+    pub probe: bool,
+}
+
+/// Watches a process for so long, until it ends, or until Ctrl-C. `refused` hears why the probe is not in it, or stays in it.
+pub fn attach(wanted: &Attach<'_>, refused: &mut dyn FnMut(Message)) -> Result<Outcome, RunError> {
+    let Attach {
+        pid,
+        duration,
+        runs,
+        stacks,
+        probe,
+    } = *wanted;
     let signals = Signals::block_ending();
     let options = Options {
         name: Some(format!("attach-{pid}")),
@@ -53,6 +75,11 @@ pub fn attach(pid: u32, duration: Duration, runs: &Path, stacks: bool) -> Result
         record::new_folder(&options.runs, &format!("attach-{pid}"), None).map_err(RunError::Record)?;
     let mut writer = RecordWriter::create(&folder, info(&options, &folder)).map_err(RunError::Record)?;
     let mut recording = Recording::start(&runtime, pid, &options, &mut writer);
+    let injected = if probe {
+        inject::Injected::put(pid, &runtime).map_err(&mut *refused).ok()
+    } else {
+        None
+    };
     let begun = Instant::now();
     let lives = || Path::new("/proc").join(pid.to_string()).exists();
     while begun.elapsed() < duration && lives() {
@@ -60,6 +87,11 @@ pub fn attach(pid: u32, duration: Duration, runs: &Path, stacks: bool) -> Result
             Woken::PassOn { .. } | Woken::Kernel(_) => break,
             Woken::Child | Woken::Time => recording.poll(&mut writer),
         }
+    }
+    if let Some(injected) = injected.filter(|_| lives())
+        && let Err(why) = injected.take_out()
+    {
+        refused(why);
     }
     let t = recording.elapsed_s();
     recording.finish(&mut writer);

@@ -4,7 +4,9 @@ use crate::RunError;
 use crate::collect::Progress;
 use flatout_core::{Finding, Kind};
 use flatout_diagnose::Diagnosis;
+use flatout_diagnose::rules::parallel::stalled;
 use flatout_telemetry::Record;
+use flatout_telemetry::record::StalledRank;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -22,6 +24,14 @@ pub enum Live<'a> {
     First(&'a Finding),
     /// Nothing can be recorded; the program starts all the same.
     Unrecorded(&'a RunError),
+    /// No progress for this many seconds: where every rank is, and whether the program is being stopped.
+    Stalled {
+        seconds: f64,
+        ranks: &'a [StalledRank],
+        stopping: bool,
+    },
+    /// It goes on after so many seconds.
+    Resumed(f64),
     /// The state of things, as often as `--live` asks for it.
     State(&'a Diagnosis, Progress),
 }
@@ -60,7 +70,10 @@ impl EarlyFinding {
         }
         self.looked += 1;
         let findings = self.diagnose().map(|found| found.findings).unwrap_or_default();
-        let cause = findings.iter().find(|finding| finding.kind == Kind::Cause);
+        // A stall is reported by itself, with all ranks.
+        let cause = findings
+            .iter()
+            .find(|finding| finding.kind == Kind::Cause && finding.rule != stalled::ID);
         if let Some(finding) = cause {
             self.looked = LOOKS_S.len();
             say(Live::First(finding));

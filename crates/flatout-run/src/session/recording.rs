@@ -5,8 +5,9 @@ use crate::gpu_window;
 use crate::probe::Runtime;
 use crate::session::Options;
 use crate::source::Sources;
-use crate::stacks::{Stacks, TimedStack, Watch, Windows};
+use crate::stacks::{Stacks, TimedStack, Watch, Windows, all_threads};
 use crate::timeline;
+use flatout_telemetry::record::StalledRank;
 use flatout_telemetry::{Event, EventKind, RecordWriter, Sample, Sampler, SamplerOptions};
 use flatout_tracer::format::Trace;
 use std::collections::BTreeMap;
@@ -98,6 +99,23 @@ impl Recording {
 
     pub fn progress(&self) -> Progress {
         self.collector.progress()
+    }
+
+    /// Seconds without a sign of progress; `None` where none is expected yet.
+    pub fn quiet_s(&self) -> Option<f64> {
+        self.collector.quiet_s()
+    }
+
+    /// Where every rank is now, with the stacks of all its threads.
+    pub fn where_ranks_are(&self) -> Vec<StalledRank> {
+        let mut ranks = self.collector.ranks();
+        for rank in ranks.iter_mut().filter(|rank| !rank.ended) {
+            match all_threads(rank.pid) {
+                Ok(threads) => rank.threads = threads,
+                Err(reason) => rank.unread = Some(reason),
+            }
+        }
+        ranks
     }
 
     /// Whatever is due.

@@ -1,10 +1,14 @@
 //! What of a stack is kept: not the probe's own frames, not what a forked worker inherited, and never an endless recursion.
 
+use flatout_telemetry::record::ThreadStack;
 use py_spy::{Frame, StackTrace};
 
 /// The outermost and the innermost frames kept of a deep stack.
 const OUTER: usize = 6;
 const INNER: usize = 18;
+
+/// Threads kept of a program that has stalled.
+const MOST_THREADS: usize = 12;
 
 /// The main thread's frames as the record writes them, outermost first. Interpreters list the newest thread first.
 /// With them, whether it held the interpreter's lock.
@@ -32,6 +36,21 @@ pub fn of_main_thread(traces: &[StackTrace], pid: u32, worker: bool) -> (Vec<Str
     }
     let text = |frame: &&Frame| format!("{} ({}:{})", frame.name, frame.filename, frame.line);
     (frames.iter().map(text).collect(), trace.owns_gil)
+}
+
+/// The frames of every thread of a process, the main thread first; at most a dozen of them.
+pub fn of_all_threads(traces: &[StackTrace], pid: u32) -> Vec<ThreadStack> {
+    let main = |trace: &&StackTrace| trace.os_thread_id == Some(u64::from(pid));
+    let mut sorted: Vec<&StackTrace> = traces.iter().filter(main).collect();
+    sorted.extend(traces.iter().filter(|trace| !main(trace)));
+    let frames = |trace: &&StackTrace| {
+        let (frames, _) = of_main_thread(std::slice::from_ref(*trace), pid, false);
+        ThreadStack {
+            thread: trace.os_thread_id,
+            frames,
+        }
+    };
+    sorted.iter().take(MOST_THREADS).map(frames).collect()
 }
 
 /// The probe's own frames, and the import system's: a start-up is full of them.

@@ -4,7 +4,7 @@ use super::thread::{CpuClock, Thread};
 use super::{Watch, frames};
 use crate::ring::Ring;
 use flatout_telemetry::Phase;
-use flatout_telemetry::record::{Blocked, StackCount};
+use flatout_telemetry::record::{Blocked, StackCount, ThreadStack};
 use py_spy::config::LockingStrategy;
 use py_spy::{Config, PythonSpy};
 use std::collections::HashMap;
@@ -305,15 +305,31 @@ impl Counts {
     }
 }
 
-/// `None` when the process ended, or nobody wants it any more.
-fn find_interpreter(pid: u32, shared: &Shared) -> Result<Option<PythonSpy>, String> {
-    let config = Config {
+/// Where every thread of a process is now.
+pub fn all_threads(pid: u32) -> Result<Vec<ThreadStack>, String> {
+    let target = py_spy::Pid::try_from(pid).map_err(|error| error.to_string())?;
+    let read = || {
+        let mut spy = PythonSpy::new(target, &config())?;
+        spy.get_stack_traces()
+    };
+    // A torn read is rare; twice in a row it is something else.
+    let traces = read().or_else(|_| read()).map_err(|error| format!("{error:#}"))?;
+    Ok(frames::of_all_threads(&traces, pid))
+}
+
+fn config() -> Config {
+    Config {
         blocking: LockingStrategy::NonBlocking,
         collect_thread_names: false,
         // Else it looks for each file's package on the disk.
         full_filenames: true,
         ..Config::default()
-    };
+    }
+}
+
+/// `None` when the process ended, or nobody wants it any more.
+fn find_interpreter(pid: u32, shared: &Shared) -> Result<Option<PythonSpy>, String> {
+    let config = config();
     let target = py_spy::Pid::try_from(pid).map_err(|error| error.to_string())?;
     let begun = Instant::now();
     let mut pause = FIRST_TRY;

@@ -232,7 +232,7 @@ fn uncompiled(key: &str, analysis: &Analysis) -> Option<Message> {
     Some(match compiles::errors(analysis.data).message {
         Some(error) => message!(en: "PyTorch could not compile it: {error}", zh: "PyTorch 无法编译：{error}"),
         None => {
-            message!(en: "PyTorch could not compile it (TORCH_LOGS=dynamo tells why)", zh: "PyTorch 无法编译（TORCH_LOGS=dynamo 可查看原因）")
+            message!(en: "PyTorch could not compile it (TORCH_LOGS=dynamo shows why)", zh: "PyTorch 无法编译（TORCH_LOGS=dynamo 可查看原因）")
         }
     })
 }

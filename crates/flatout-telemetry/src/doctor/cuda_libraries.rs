@@ -36,7 +36,7 @@ const LIBRARIES: &[Library] = &[
     },
     Library {
         id: "libcublasLt",
-        cost: || message!(en: "no fused matrix products on the GPU", zh: "GPU 上没有融合的矩阵乘"),
+        cost: || message!(en: "no fused matrix multiplication on the GPU", zh: "GPU 上没有融合的矩阵乘"),
         remedy: || by_pip("nvidia-cublas"),
     },
     Library {

@@ -148,7 +148,7 @@ fn gpm(device: &Device<'_>, index: u32) -> Option<Check> {
             message!(en: "GPU {index}: no GPM (it needs Hopper or newer)", zh: "GPU {index}：不支持 GPM（需要 Hopper 或更新架构）"),
         )
         .cost(message!(
-            en: "\"utilisation 100%\" may hide idle SMs, and nothing here can tell",
+            en: "\"utilization 100%\" may hide idle SMs, and nothing here can show it",
             zh: "“利用率 100%”可能掩盖空闲的 SM，且无从得知"
         ))
         .with("gpm", false),

@@ -1,9 +1,10 @@
 //! What happened, one line an event.
 
+use super::StalledRank;
 use flatout_core::Place;
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Event {
     /// Seconds since the start, at the event's end where it lasts.
     pub t: f64,
@@ -11,7 +12,7 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum EventKind {
     /// An epoch ended.
@@ -93,6 +94,31 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_ms: Option<f64>,
     },
+    /// Collectives that one line of this rank called since its last line here.
+    Collective {
+        /// `all_reduce`, `barrier` …; `ddp-gradients`, `ddp-buffers`.
+        op: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<Place>,
+        count: u64,
+        /// Those of them that every rank's stamps were compared for.
+        aligned: u64,
+        /// Time from arrival to the end, of all of them.
+        ms: f64,
+        /// Of the aligned ones: until the last rank arrived, and after that. Absent where the host only starts them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wait_ms: Option<f64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        transfer_ms: Option<f64>,
+        /// How often this rank was the last, and by how much later than the median of the others it arrived then.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        last: u64,
+        #[serde(default, skip_serializing_if = "is_zero_ms")]
+        late_ms: f64,
+        /// Ranks compared, of how many there are.
+        ranks: u32,
+        world: u32,
+    },
     GarbageCollection {
         count: u64,
         duration_ms: f64,
@@ -104,6 +130,15 @@ pub enum EventKind {
         /// `main`, `loader-worker` …
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
+    },
+    /// No step, batch or collective for this long: where every rank was.
+    Stalled {
+        seconds: f64,
+        ranks: Vec<StalledRank>,
+    },
+    /// After a stall of this long it goes on.
+    Resumed {
+        seconds: f64,
     },
     GpuLost {
         gpu: u32,
@@ -122,4 +157,12 @@ pub enum EventKind {
     /// An event of a newer flatout.
     #[serde(other)]
     Unknown,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+fn is_zero_ms(ms: &f64) -> bool {
+    *ms == 0.0
 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 /// `model.parameters`, `model.tensors` (parameter tensors), `model.dtype`, `model.bytes`, `model.class`, `model.has_rnn`, `model.has_conv`, `model.memory_format`;
 /// `input.dtype`, `input.device`, `input.pinned`, `input.bytes` (a batch), `input.shape` (of its first tensor); `step.accumulation`; `device` (`cuda`, `cpu`),
 /// `device.count`, `device.used`, `cuda.visible` (`CUDA_VISIBLE_DEVICES`); `threads.torch`; `python.version`, `torch.version`, `torch.cuda`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Fact {
     pub t: f64,
     pub key: String,
@@ -30,7 +30,7 @@ pub struct Fact {
 }
 
 /// Where the training thread (and one worker of its loader) was since the last line: counts per stack.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StackTick {
     pub t: f64,
     pub stacks: Vec<StackCount>,
@@ -39,7 +39,7 @@ pub struct StackTick {
     pub descheduled_ms: Option<(f64, f64)>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StackCount {
     /// `function (file:line)`, outermost first.
     pub frames: Vec<String>,
@@ -79,7 +79,9 @@ impl StackCount {
 }
 
 /// What a thread that does not run waits for, from the system call it is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Blocked {
     /// Reading or writing a file, a pipe or a device.
@@ -98,7 +100,9 @@ pub enum Blocked {
 }
 
 /// What the GPU did at an instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum GpuState {
     Computing,
@@ -112,7 +116,7 @@ fn is_zero(value: &f64) -> bool {
 }
 
 /// A line of the user's source that samples fell on: what a reader of the record needs to name it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SourceLine {
     pub file: String,
     pub line: u32,
@@ -130,7 +134,7 @@ pub struct SourceLine {
 }
 
 /// A `for` or `while` in the user's source.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SourceLoop {
     pub line: u32,
     /// `for t in range(steps)`.

@@ -5,7 +5,7 @@ use super::profile::{Copy, NamedTime};
 use serde::{Deserialize, Serialize};
 
 /// One window. Times in milliseconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GpuWindow {
     /// Its end, seconds since the start of the record.
     pub t: f64,
@@ -29,6 +29,9 @@ pub struct GpuWindow {
     /// Synchronizations that block the host, by kind: `stream`, `event`, `context`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub syncs: Vec<NamedTime>,
+    /// The same that wait for a stream, by what the host ran, the most frequent first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sync_stacks: Vec<SyncStack>,
     /// Samples of the training thread inside the window, each with what the GPU did at that instant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<StackCount>,
@@ -42,7 +45,9 @@ pub struct GpuWindow {
 }
 
 /// What a kernel computes, as far as its name tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelKind {
     /// Matrix multiplications and convolutions on tensor cores.
@@ -64,7 +69,7 @@ pub enum KernelKind {
     Other,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct KindTime {
     pub kind: KernelKind,
     pub ms: f64,
@@ -86,8 +91,17 @@ impl KindTime {
     }
 }
 
+/// Synchronizations of one stack of the training thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SyncStack {
+    /// Outermost first.
+    pub frames: Vec<String>,
+    pub count: u64,
+    pub ms: f64,
+}
+
 /// What one stack of the training thread launched.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LaunchStack {
     /// Outermost first.
     pub frames: Vec<String>,

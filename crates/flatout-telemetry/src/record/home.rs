@@ -3,7 +3,7 @@
 use super::{ReadError, Record, RunInfo};
 use flatout_core::error::FileError;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -12,6 +12,18 @@ pub fn runs_folder() -> PathBuf {
     std::env::var_os("FLATOUT_HOME")
         .map_or_else(|| PathBuf::from(".flatout"), PathBuf::from)
         .join("runs")
+}
+
+/// Keeps a `.flatout` folder out of Git: it gets a `.gitignore` that ignores all of it. A folder of another name is the user's own.
+pub fn hide_from_git(home: &Path) {
+    if home.file_name().is_some_and(|name| name == ".flatout") {
+        let file = fs::File::options()
+            .write(true)
+            .create_new(true)
+            .open(home.join(".gitignore"));
+        // Without it everything still works.
+        let _ = file.and_then(|mut file| file.write_all(b"# Records of flatout runs.\n*\n"));
+    }
 }
 
 /// A new run's name among all: `<time>-<name>[-job<ID>]`.
@@ -43,6 +55,7 @@ pub fn folder_name(name: &str, job: Option<&str>) -> String {
 pub fn new_folder(runs: &Path, name: &str, job: Option<&str>) -> Result<PathBuf, FileError> {
     let base = folder_name(name, job);
     fs::create_dir_all(runs).map_err(|source| FileError::writing(runs, source))?;
+    runs.parent().into_iter().for_each(hide_from_git);
     let mut index = 1;
     loop {
         let folder = match index {
@@ -167,6 +180,22 @@ mod tests {
             new_folder(runs.path(), "../evil name", Some("12")).unwrap(),
             first
         );
+    }
+
+    #[test]
+    fn a_flatout_folder_is_hidden_from_git_once() {
+        let place = tempfile::tempdir().unwrap();
+        new_folder(&place.path().join(".flatout/runs"), "train", None).unwrap();
+        let ignore = place.path().join(".flatout/.gitignore");
+        assert_eq!(
+            fs::read_to_string(&ignore).unwrap(),
+            "# Records of flatout runs.\n*\n"
+        );
+        fs::write(&ignore, "mine").unwrap();
+        new_folder(&place.path().join(".flatout/runs"), "train", None).unwrap();
+        assert_eq!(fs::read_to_string(&ignore).unwrap(), "mine");
+        new_folder(&place.path().join("home/runs"), "train", None).unwrap();
+        assert!(!place.path().join("home/.gitignore").exists());
     }
 
     #[test]

@@ -110,17 +110,18 @@ fn compress(part: &Path) -> io::Result<()> {
     result
 }
 
-/// The parts of a file in order; a compressed part stands for its plain twin.
+/// The parts of a file in order; a compressed part stands for its plain twin. Only regular files: opening a named pipe of a
+/// hostile record would never return.
 fn parts(folder: &Path, name: &str) -> Vec<PathBuf> {
     let mut parts: Vec<PathBuf> = (0..)
         .map_while(|index| {
             let plain = folder.join(format!("{name}.{index:04}.jsonl"));
             let packed = plain.with_extension("jsonl.zst");
-            [packed, plain].into_iter().find(|path| path.exists())
+            [packed, plain].into_iter().find(|path| path.is_file())
         })
         .collect();
     let current = folder.join(format!("{name}.jsonl"));
-    if current.exists() {
+    if current.is_file() {
         parts.push(current);
     }
     parts

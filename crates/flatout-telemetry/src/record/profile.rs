@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Sums over the profiled steps. Times in milliseconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Profile {
     /// Steps under the profiler; 0 when the trace marks none.
     pub steps: u64,
@@ -28,7 +28,7 @@ pub struct Profile {
     pub operator_calls: u64,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DeviceProfile {
     pub kernels: u64,
     /// Time in which at least one kernel or copy ran.
@@ -45,7 +45,7 @@ pub struct DeviceProfile {
 }
 
 /// Why nothing ran on the device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Idle {
     /// The host had not launched the next kernel yet.
     pub host_ms: f64,
@@ -58,7 +58,7 @@ pub struct Idle {
 }
 
 /// Copies of one direction and one kind of host memory.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Copy {
     /// `HtoD`, `DtoH`, `DtoD` …
     pub direction: String,
@@ -69,7 +69,7 @@ pub struct Copy {
     pub ms: f64,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NamedTime {
     pub name: String,
     pub count: u64,

@@ -114,7 +114,7 @@ pub struct Record {
 impl Record {
     pub fn open(folder: &Path) -> Result<Self, ReadError> {
         let path = folder.join("run.json");
-        let text = match fs::read(&path) {
+        let text = match read_small(&path) {
             Ok(text) => text,
             Err(error)
                 if matches!(
@@ -196,6 +196,14 @@ impl Record {
 
     /// Everything at once, for rules.
     pub fn load(&self) -> RunData {
+        RunData {
+            ranks: self.load_ranks(),
+            ..self.load_alone()
+        }
+    }
+
+    /// The same without the other ranks.
+    fn load_alone(&self) -> RunData {
         let mut skipped = Vec::new();
         RunData {
             info: self.info.clone(),
@@ -206,16 +214,41 @@ impl Record {
             stacks: collect(self.stacks(), &mut skipped),
             lines: collect(self.lines(), &mut skipped),
             windows: collect(self.windows(), &mut skipped),
+            timelines: collect(self.timelines(), &mut skipped),
             profile: self.profile(),
+            ranks: Vec::new(),
             skipped,
         }
     }
 
+    /// The other ranks' own files; a folder that is no record is left out.
+    pub fn load_ranks(&self) -> Vec<(u32, RunData)> {
+        let ranks = self.ranks().into_iter();
+        ranks
+            .filter_map(|(rank, folder)| Some((rank, Record::open(&folder).ok()?.load_alone())))
+            .collect()
+    }
+
     /// What the profiler showed; `None` where it was not asked for, or the file cannot be read.
     pub fn profile(&self) -> Option<Profile> {
-        let text = fs::read(self.folder.join("profile.json")).ok()?;
+        let text = read_small(&self.folder.join("profile.json")).ok()?;
         serde_json::from_slice(&text).ok()
     }
+}
+
+/// More than this is not a description that flatout wrote.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// A regular file of a bounded size: a record may come from somebody else, and a named pipe in it would never end.
+fn read_small(path: &Path) -> io::Result<Vec<u8>> {
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "not a regular file"));
+    }
+    if metadata.len() > MOST_BYTES {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "larger than 64 MiB"));
+    }
+    fs::read(path)
 }
 
 fn collect<T: DeserializeOwned>(mut items: Items<T>, skipped: &mut Vec<Skipped>) -> Vec<T> {
@@ -235,7 +268,11 @@ pub struct RunData {
     pub stacks: Vec<StackTick>,
     pub lines: Vec<SourceLine>,
     pub windows: Vec<GpuWindow>,
+    pub timelines: Vec<StepTimeline>,
     pub profile: Option<Profile>,
+    /// The other ranks of the run, each with the steps, events, facts and stacks of its own process. Samples and source lines are
+    /// in the run's own files.
+    pub ranks: Vec<(u32, RunData)>,
     pub skipped: Vec<Skipped>,
 }
 

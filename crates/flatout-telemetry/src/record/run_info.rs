@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// The version of the record's format. A reader takes this one and older ones.
 pub const SCHEMA: u32 = 1;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunInfo {
     pub schema: u32,
     /// The folder's name, unless it was moved.
@@ -48,7 +48,7 @@ pub struct RunInfo {
     pub clamped: BTreeMap<String, u64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HostInfo {
     pub name: String,
     pub kernel: String,
@@ -61,13 +61,13 @@ pub struct HostInfo {
 }
 
 /// A page of memory, and the CPU time to take a fresh one from the kernel and give it back.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PageInfo {
     pub bytes: u64,
     pub us: f64,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GpuInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -95,7 +95,7 @@ pub struct GpuInfo {
 }
 
 /// The batch system's job around the run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JobInfo {
     pub system: String,
     pub id: String,
@@ -103,7 +103,7 @@ pub struct JobInfo {
     pub fields: BTreeMap<String, String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ExitInfo {
     /// Seconds since the start.
     pub t: f64,

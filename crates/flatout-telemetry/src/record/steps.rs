@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Where the main thread's wall time goes. The phases partition it: they add up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Waiting for the batch.
@@ -47,7 +49,7 @@ impl Phase {
 }
 
 /// The time in one phase: its sum, and how it was spread over the steps.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseTime {
     pub ms: f64,
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
@@ -55,7 +57,7 @@ pub struct PhaseTime {
 }
 
 /// The steps that ended within one tick.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepTick {
     /// End of the tick, seconds since the start.
     pub t: f64,

@@ -4,7 +4,7 @@ use super::{Blocked, KernelKind, Phase};
 use serde::{Deserialize, Serialize};
 
 /// A step (or a few short ones) of a window. Times are microseconds since its beginning.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepTimeline {
     /// Its beginning, seconds since the start of the record.
     pub t: f64,
@@ -29,7 +29,7 @@ pub struct StepTimeline {
 }
 
 /// Samples of one stack in a row.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HostSlice {
     pub at: f64,
     pub us: f64,
@@ -44,7 +44,7 @@ pub struct HostSlice {
 }
 
 /// A kernel, a copy or a memset.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GpuSlice {
     pub at: f64,
     pub us: f64,

@@ -101,6 +101,7 @@ impl RecordWriter {
             &mut self.stacks,
             &mut self.lines,
             &mut self.windows,
+            &mut self.timeline,
         ] {
             lines.moved(folder);
         }

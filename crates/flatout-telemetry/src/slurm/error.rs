@@ -40,7 +40,7 @@ impl Explain for SlurmError {
                 message!(en: "failed to start `{program}`", zh: "无法启动 `{program}`")
             }
             Self::Refused { program, words } => {
-                message!(en: "`{program}` says: {words}", zh: "`{program}` 报告：{words}")
+                message!(en: "`{program}` reported: {words}", zh: "`{program}` 报告：{words}")
             }
             Self::Silent { program, seconds } => message!(
                 en: "`{program}` did not answer within {seconds} s",

@@ -29,6 +29,9 @@ fn describe(settings: &Settings, samples: usize) -> String {
         model_type,
         hidden_size,
         num_layers,
+        bidirectional,
+        num_heads,
+        kernel_size,
         sequence_length,
         device,
         amp,
@@ -39,7 +42,7 @@ fn describe(settings: &Settings, samples: usize) -> String {
     } = settings;
     let layers = num_layers.map_or_else(|| "auto".to_owned(), |layers| layers.to_string());
     format!(
-        "{model_type} {hidden_size}x{layers}, window {sequence_length}, {samples} samples, {device}, {amp:?}, {optimizer}, keep_lr {keep_lr}, {parts} parts"
+        "{model_type} {hidden_size}x{layers}, bidirectional {bidirectional}, {num_heads} heads, kernel {kernel_size}, window {sequence_length}, {samples} samples, {device}, {amp:?}, {optimizer}, keep_lr {keep_lr}, {parts} parts"
     )
 }
 

@@ -19,9 +19,9 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// `model_type`: a recurrent model asks for sequences, where files may be either.
+    /// `model_type`: a model of sequences asks for sequences, where files may be either.
     pub fn of(path: &Path, model_type: &str) -> Result<Self, TrainError> {
-        let recurrent = ["lstm", "gru"].contains(&model_type);
+        let recurrent = crate::models::SEQUENCES.contains(&model_type);
         let ends = |path: &Path, endings: &[&str]| {
             let ending = path.extension().map(|end| end.to_ascii_lowercase());
             ending.is_some_and(|end| endings.iter().any(|known| end == *known))

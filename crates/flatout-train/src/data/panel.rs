@@ -1,7 +1,8 @@
 //! Windows over the rows of entities: a folder of Parquet files, one an entity, or a table with a column that names them.
 
 use super::{
-    Codes, Preparation, Shape, TrainingData, cached, codes, label_of, label_table, left_out, rows, split_rule,
+    Codes, Preparation, Shape, TrainingData, cached, codes, label_of, label_table, left_out, rows,
+    split_rule, weights,
 };
 use crate::target::RealLabels;
 use crate::{Settings, TrainError};
@@ -27,8 +28,12 @@ pub struct Loaded {
 }
 
 pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError> {
+    let label = label_of(path, settings)?.ok_or(TrainError::Missing { setting: "label" })?;
+    let (label, mut more_labels) = rows::several(label);
+    more_labels.extend(settings.sample_weight.clone());
     let options = PanelOptions {
-        label: label_of(path, settings)?.ok_or(TrainError::Missing { setting: "label" })?,
+        label,
+        more_labels,
         entity: settings.entity.clone(),
         time: settings.time.clone(),
         policies: settings.policies.clone(),
@@ -124,15 +129,32 @@ impl Loaded {
             found => found,
         }?;
         let unlabelled = train.without_label + validation.without_label;
+        let test = match self.parts.test.is_empty() {
+            true => Arc::default(),
+            false => {
+                panel
+                    .windows_of_labels(&self.parts.test, length, horizon, settings.min_history)?
+                    .starts
+            }
+        };
         let (train, validation) = (train.starts, validation.starts);
         let last_offset = (length - 1) as u32;
         let label_offset = last_offset + horizon as u32;
-        let labels = RealLabels {
-            values: panel.labels.to_vec(),
-            names: vec![panel.label_name.clone()],
-            training: &mut train.iter().map(|start| start + label_offset),
+        let trained: Vec<u32> = train.iter().map(|start| start + label_offset).collect();
+        let (mut values, mut names) = panel.all_labels();
+        let sample_weights = match settings.sample_weight {
+            Some(_) => weights::split_off(&mut values, &mut names),
+            None => None,
         };
-        let (target, labels) = labels.decide(&settings.task)?;
+        let label = names.join(",");
+        let labels = RealLabels {
+            values,
+            names,
+            classes: Vec::new(),
+            training: &trained,
+        };
+        let (mut target, labels) = labels.decide(settings)?;
+        let weights = weights::of(&mut target, &labels, sample_weights, &trained, settings)?;
         let preparation = Preparation {
             shape: Shape::Sequence {
                 features: panel.feature_names.len(),
@@ -140,7 +162,7 @@ impl Loaded {
                 unknown: settings.entity_dropout > 0.0 && settings.entity_embedding_dim > 0,
                 categories: self.categories.iter().map(Codes::embedding_rows).collect(),
             },
-            label: panel.label_name.clone(),
+            label,
             features: panel.feature_names.clone(),
             mean: self.standardiser.mean.clone(),
             std: self.standardiser.std.clone(),
@@ -150,7 +172,10 @@ impl Loaded {
         };
         let mut tables = vec![
             ("features".to_owned(), self.features.clone()),
-            ("labels".to_owned(), label_table(&preparation.target, &labels)),
+            (
+                "labels".to_owned(),
+                label_table(&preparation.target, &labels, weights.as_deref()),
+            ),
         ];
         tables.extend(self.codes.iter().cloned());
         let mut trained = vec![false; panel.entities.len()];
@@ -163,6 +188,7 @@ impl Loaded {
             preparation,
             train,
             validation,
+            test,
             labels,
             entity_of_row: self.entity_of_row.clone(),
             label_offset,

@@ -1,7 +1,7 @@
 //! Pictures as one block of bytes: decoded once, a quarter of the size of floats, normalised where they are used.
 
-use super::{Preparation, Shape, TrainingData, cached, label_of, label_table, split_rule};
-use crate::target::{RealLabels, Task, decide_classes};
+use super::{Preparation, Shape, TrainingData, cached, label_of, label_table, split_rule, weights};
+use crate::target::{RealLabels, of_classes};
 use crate::{Settings, TrainError};
 use flatout_core::{Message, message};
 use flatout_data::dataset::images::{never_learnt, single_pictures};
@@ -29,8 +29,11 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     let options = ImageOptions {
         width: settings.input_size.map(|(width, _)| width),
         height: settings.input_size.map(|(_, height)| height),
-        channels: Some(settings.channels),
-        targets: columns.map(|names| names.split(',').map(|name| name.trim().to_owned()).collect()),
+        channels: settings.channels,
+        targets: columns.map(|names| {
+            let names = names.split(',').map(|name| name.trim().to_owned());
+            names.chain(settings.sample_weight.clone()).collect()
+        }),
         limit: settings.limit,
         skip_bad: settings.policies.bad_rows == BadRows::Skip,
         ..ImageOptions::default()
@@ -38,7 +41,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     let mut notes = Vec::new();
     let load = || load_images(path, &options);
     let images: Images = cached(settings, &mut notes, load, |cache| cache.images(path, &options))?;
-    notes.extend(said(&images));
+    notes.extend(said(&images, settings));
     let splits = images.split(&split_rule(settings))?;
     let (scale, shift) = normalisation(&images, &splits.train);
     let targets = &images.targets;
@@ -46,15 +49,32 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     notes.extend(never_learnt(&targets.counts(Some(&splits.train))));
     let bytes = images.size_bytes();
     let mut images = images;
-    let (target, labels) = match std::mem::take(&mut images.targets) {
-        ImageTargets::Class { classes, names } => decide_classes(classes.into_vec(), names, &settings.task),
-        ImageTargets::Real { values, names } => RealLabels {
-            values: values.into_vec(),
+    let mut sample_weights = None;
+    let mut label = settings.label.clone();
+    let (mut target, labels) = match std::mem::take(&mut images.targets) {
+        ImageTargets::Class { classes, names } => of_classes(
+            classes.into_vec(),
             names,
-            training: &mut splits.train.iter().copied(),
+            label.as_deref().unwrap_or_default(),
+            settings,
+        ),
+        ImageTargets::Real { values, mut names } => {
+            let (mut values, mut classes) = (values.into_vec(), std::mem::take(&mut images.label_classes));
+            if settings.sample_weight.is_some() {
+                sample_weights = weights::split_off(&mut values, &mut names);
+                classes.truncate(names.len());
+            }
+            label.get_or_insert_with(|| names.join(","));
+            let labels = RealLabels {
+                values,
+                names,
+                classes,
+                training: &splits.train,
+            };
+            labels.decide(settings)
         }
-        .decide(&settings.task),
     }?;
+    let weights = weights::of(&mut target, &labels, sample_weights, &splits.train, settings)?;
     let preparation = Preparation {
         shape: Shape::Pictures {
             height: images.height,
@@ -63,7 +83,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
             scale,
             shift,
         },
-        label: settings.label.clone().unwrap_or_else(|| target.names.join(",")),
+        label: label.unwrap_or_else(|| target.names.join(",")),
         features: Vec::new(),
         mean: Vec::new(),
         std: Vec::new(),
@@ -71,7 +91,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         entities: Vec::new(),
         target,
     };
-    if (settings.flip || settings.crop_padding > 0) && preparation.target.task == Task::Regression {
+    if (settings.flip || settings.crop_padding > 0) && preparation.target.has_numbers() {
         return Err(TrainError::Value {
             setting: if settings.flip { "flip" } else { "crop_padding" }.to_owned(),
             value: if settings.flip {
@@ -79,18 +99,22 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
             } else {
                 settings.crop_padding.to_string()
             },
-            expected: message!(en: "nothing for these pictures: positions do not move along with them", zh: "不用于这些图像：位置标签不会随图像变换"),
+            expected: message!(en: "nothing for these images: positions would not move with them", zh: "不用于这些图像：位置标签不会随图像变换"),
         });
     }
     let pixels = Table::U8(Arc::new(Pixels(images)));
     Ok(TrainingData {
         tables: vec![
             ("features".to_owned(), pixels),
-            ("labels".to_owned(), label_table(&preparation.target, &labels)),
+            (
+                "labels".to_owned(),
+                label_table(&preparation.target, &labels, weights.as_deref()),
+            ),
         ],
         preparation,
         train: splits.train,
         validation: splits.validation,
+        test: splits.test,
         labels,
         entity_of_row: Arc::default(),
         trained: Arc::default(),
@@ -103,13 +127,24 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
 }
 
 /// What was done to images that are not all alike.
-fn said(images: &Images) -> Vec<Message> {
+fn said(images: &Images, settings: &Settings) -> Vec<Message> {
     let mut notes = Vec::new();
     let (width, height, skipped) = (images.width, images.height, images.skipped);
     if let Some([narrow, low, wide, high]) = images.sizes {
         notes.push(message!(
             en: "the images are of several sizes, from {narrow}×{low} to {wide}×{high}; all are resized to {width}×{height}, the median (--input-size W,H takes another size)",
             zh: "图像大小不一（{narrow}×{low} 到 {wide}×{high}）；全部缩放到中位数 {width}×{height}（可用 --input-size 宽,高 指定）"
+        ));
+    }
+    if images.mixed_colors {
+        notes.push(message!(
+            en: "some images are in color, others gray; all are read in color (--channels 1 reads them as gray)",
+            zh: "部分图像为彩色，部分为灰度；全部按彩色读取（--channels 1 可按灰度读取）"
+        ));
+    } else if images.channels == 3 && settings.channels.is_none() {
+        notes.push(message!(
+            en: "the images are in color: 3 channels (--channels 1 reads them as gray)",
+            zh: "图像为彩色：3 通道（--channels 1 可按灰度读取）"
         ));
     }
     if skipped > 0 {

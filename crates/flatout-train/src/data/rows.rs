@@ -2,8 +2,9 @@
 
 use super::{
     Codes, Preparation, Shape, TrainingData, cached, codes, label_of, label_table, left_out, split_rule,
+    weights,
 };
-use crate::target::{RealLabels, decide_classes};
+use crate::target::{RealLabels, of_classes};
 use crate::{Settings, TrainError};
 use flatout_data::standardise::say_without_values;
 use flatout_data::table_source::TableSource;
@@ -18,11 +19,12 @@ pub fn codes_name(position: usize) -> String {
 }
 
 pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError> {
-    let (label, more_labels) = several(label(path, settings)?);
+    let (label, mut more_labels) = several(label(path, settings)?);
+    more_labels.extend(settings.sample_weight.clone());
     let options = TabularOptions {
-        label,
         more_labels,
-        label_kind: label_kind(&settings.task),
+        label_kind: label_kind(settings.task_of(&label)),
+        label,
         time: settings.time.clone(),
         policies: settings.policies.clone(),
         limit: settings.limit,
@@ -45,15 +47,29 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     };
     let categories = codes::fit(columns, &splits.train, settings)?;
     notes.extend(codes::told(&categories, &table.categories));
-    let (target, labels) = match table.labels {
-        Labels::Class { classes, names } => decide_classes(classes.into_vec(), names, &settings.task),
-        Labels::Real(values) => RealLabels {
-            values: values.into_vec(),
-            names: table.label_name.split(',').map(str::to_owned).collect(),
-            training: &mut splits.train.iter().copied(),
+    let mut sample_weights = None;
+    let (mut target, labels) = match table.labels {
+        Labels::Class { classes, names } => {
+            of_classes(classes.into_vec(), names, &table.label_name, settings)
         }
-        .decide(&settings.task),
+        Labels::Real(values) => {
+            let mut names: Vec<String> = table.label_name.split(',').map(str::to_owned).collect();
+            let mut values = values.into_vec();
+            if settings.sample_weight.is_some() {
+                sample_weights = weights::split_off(&mut values, &mut names);
+                table.label_classes.truncate(names.len());
+                table.label_name = names.join(",");
+            }
+            let labels = RealLabels {
+                values,
+                names,
+                classes: table.label_classes,
+                training: &splits.train,
+            };
+            labels.decide(settings)
+        }
     }?;
+    let weights = weights::of(&mut target, &labels, sample_weights, &splits.train, settings)?;
     let preparation = Preparation {
         shape: Shape::Rows {
             features: table.feature_names.len(),
@@ -68,12 +84,16 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         target,
     };
     let mut tables = tables(table.features, &table.codes, table.categories.len());
-    tables.push(("labels".to_owned(), label_table(&preparation.target, &labels)));
+    tables.push((
+        "labels".to_owned(),
+        label_table(&preparation.target, &labels, weights.as_deref()),
+    ));
     Ok(TrainingData {
         tables,
         preparation,
         train: splits.train,
         validation: splits.validation,
+        test: splits.test,
         labels,
         entity_of_row: Arc::default(),
         trained: Arc::default(),

@@ -15,6 +15,10 @@ use std::sync::{Mutex, PoisonError, mpsc};
 /// What a grid tells the one who watches it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all of them are the large one, and one exists at a time"
+)]
 pub enum GridReport {
     /// How many train at the same time, where more than one was allowed.
     SideBySide {

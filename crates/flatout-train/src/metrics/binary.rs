@@ -9,6 +9,9 @@ const BITS: u32 = 18;
 pub struct BinaryMeter {
     loss: f64,
     right: u64,
+    /// Predicted to be positive, and those of them that are.
+    called: u64,
+    hits: u64,
     /// Negatives and positives of each bin.
     bins: Vec<[u64; 2]>,
     samples: u64,
@@ -21,6 +24,8 @@ impl Default for BinaryMeter {
         Self {
             loss: 0.0,
             right: 0,
+            called: 0,
+            hits: 0,
             bins: vec![[0; 2]; 1 << BITS],
             samples: 0,
             broken: false,
@@ -35,6 +40,15 @@ fn bin(logit: f32) -> usize {
     (ordered >> (32 - BITS)) as usize
 }
 
+/// The harmonic mean; 0 where nothing was found, as scikit-learn has it.
+pub fn f1(precision: f64, recall: f64) -> f64 {
+    if precision + recall > 0.0 {
+        2.0 * precision * recall / (precision + recall)
+    } else {
+        0.0
+    }
+}
+
 impl BinaryMeter {
     pub fn add(&mut self, logit: f32, positive: bool) {
         self.samples += 1;
@@ -43,6 +57,8 @@ impl BinaryMeter {
         // ln(1 + e^−x) without an overflow.
         self.loss += (-towards).max(0.0) + (-towards.abs()).exp().ln_1p();
         self.right += u64::from((logit > 0.0) == positive);
+        self.called += u64::from(logit > 0.0);
+        self.hits += u64::from(logit > 0.0 && positive);
         self.bins[bin(logit)][usize::from(positive)] += 1;
     }
 
@@ -56,9 +72,21 @@ impl BinaryMeter {
             loss: if self.broken { f64::NAN } else { self.loss / count },
             accuracy: meaningful(self.right as f64 / count),
             auc: self.area().filter(|_| !self.broken),
+            precision: meaningful(self.precision()),
+            recall: meaningful(self.recall()),
+            f1: meaningful(f1(self.precision(), self.recall())),
             samples: self.samples,
             ..Scores::default()
         })
+    }
+
+    fn precision(&self) -> f64 {
+        self.hits as f64 / self.called.max(1) as f64
+    }
+
+    fn recall(&self) -> f64 {
+        let positives: u64 = self.bins.iter().map(|[_, positive]| positive).sum();
+        self.hits as f64 / positives.max(1) as f64
     }
 
     /// Share of the pairs of a positive and a negative that are in order; equal ones count half. `None` with one class only.
@@ -90,6 +118,9 @@ mod tests {
         // Of the four pairs three are in order, one is a tie.
         assert_eq!(scores.auc, Some(3.5 / 4.0));
         assert_eq!(scores.accuracy, Some(0.75));
+        // sklearn.metrics.precision_recall_fscore_support([1, 1, 0, 0], [1, 1, 1, 0], average="binary")
+        assert_eq!((scores.precision, scores.recall), (Some(2.0 / 3.0), Some(1.0)));
+        assert!((scores.f1.unwrap() - 0.8).abs() < 1e-12);
         // torch.nn.functional.binary_cross_entropy_with_logits
         assert!((scores.loss - 0.602_895_259_9).abs() < 1e-6, "{}", scores.loss);
     }

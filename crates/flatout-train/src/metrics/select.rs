@@ -5,16 +5,21 @@ use super::Scores;
 /// For `--select`.
 pub const NAMES: &[&str] = &[
     "loss",
+    "mse",
     "mae",
     "directional_accuracy",
     "ic",
     "daily_ic",
     "rank_ic",
     "accuracy",
+    "top5_accuracy",
     "auc",
+    "precision",
+    "recall",
+    "f1",
 ];
 /// Errors: less is better. Of all others more is.
-const ERRORS: &[&str] = &["loss", "mae"];
+const ERRORS: &[&str] = &["loss", "mse", "mae"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Select(&'static str);

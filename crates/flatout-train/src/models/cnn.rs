@@ -3,7 +3,6 @@
 
 use super::Inputs;
 use crate::data::Shape;
-use crate::target::Task;
 use flatout_engine::{Activation, Augment, DataType, EngineError, Model, Tensor, Window};
 
 /// The first layers are no narrower than this.
@@ -11,7 +10,8 @@ const LEAST_FILTERS: usize = 8;
 /// Maps that a regression reads positions from.
 const POSITION_MAPS: usize = 16;
 
-pub fn build(inputs: &Inputs, model: &mut Model) -> Result<Option<Tensor>, EngineError> {
+/// The batch of images, `[batch, height, width, channels]`; `None` for data of another kind.
+pub fn images(inputs: &Inputs, model: &mut Model) -> Result<Option<Tensor>, EngineError> {
     let Shape::Pictures {
         height,
         width,
@@ -29,7 +29,22 @@ pub fn build(inputs: &Inputs, model: &mut Model) -> Result<Option<Tensor>, Engin
         flip: settings.flip,
         padding: settings.crop_padding,
     };
-    let mut values = model.gather_pictures(table, start, (scale, shift), augment)?;
+    let images = model.gather_pictures(table, start, (scale, shift), augment)?;
+    Ok(Some(images))
+}
+
+pub fn build(inputs: &Inputs, model: &mut Model) -> Result<Option<Tensor>, EngineError> {
+    let Some(images) = images(inputs, model)? else {
+        return Ok(None);
+    };
+    let levels = levels(inputs, model, images)?;
+    let last = levels.last().copied().unwrap_or(images);
+    Ok(Some(head(inputs, model, last)?))
+}
+
+/// What each layer gives, from the first one on.
+pub fn levels(inputs: &Inputs, model: &mut Model, images: Tensor) -> Result<Vec<Tensor>, EngineError> {
+    let (settings, mut values, mut all) = (inputs.settings, images, Vec::new());
     for layer in 0..inputs.layers {
         let halvings = (inputs.layers - 1 - layer) as u32;
         let filters = settings.hidden_size.checked_shr(halvings).unwrap_or(0);
@@ -41,22 +56,23 @@ pub fn build(inputs: &Inputs, model: &mut Model) -> Result<Option<Tensor>, Engin
             values = model.max_pool(values, 2)?;
         }
         values = model.batch_norm(&format!("norms.{layer}"), values, Activation::Relu)?;
+        all.push(values);
     }
-    let values = match inputs.target.task {
-        Task::Regression => {
+    Ok(all)
+}
+
+/// From the last maps to the outputs.
+pub fn head(inputs: &Inputs, model: &mut Model, values: Tensor) -> Result<Tensor, EngineError> {
+    let values = match inputs.target.has_numbers() {
+        true => {
             let maps = convolution(model, "maps", values, POSITION_MAPS, 1)?;
             let maps = model.batch_norm("maps_norm", maps, Activation::Relu)?;
             model.flatten(maps)?
         }
-        Task::Binary | Task::Labels | Task::Classes => model.global_average_pool(values)?,
+        false => model.global_average_pool(values)?,
     };
-    let values = model.dropout(values, settings.dropout)?;
-    Ok(Some(model.linear(
-        "head",
-        values,
-        inputs.target.outputs(),
-        Activation::None,
-    )?))
+    let values = model.dropout(values, inputs.settings.dropout)?;
+    model.linear("head", values, inputs.target.outputs(), Activation::None)
 }
 
 fn convolution(

@@ -29,6 +29,8 @@ impl Column {
 pub struct Predictions {
     /// Where the data have labels.
     pub scores: Option<Scores>,
+    /// Of each label, where there are several.
+    pub targets: Vec<(String, Scores)>,
     pub columns: Vec<(String, Column)>,
     /// What a person should know about the data they were made from.
     pub notes: Vec<Message>,
@@ -107,6 +109,7 @@ mod tests {
     fn text_is_quoted_where_it_must_be() {
         let predictions = Predictions {
             scores: None,
+            targets: Vec::new(),
             columns: vec![
                 (
                     "file".to_owned(),

@@ -1,17 +1,25 @@
 //! Pictures for a prediction: files that are decoded to the model's size, or the pixels of an `.npy`, which must have it.
 
 use super::{Column, samples::Samples};
+use crate::data::Preparation;
+use crate::target::{Labels, Target, Task};
 use crate::{Settings, TrainError};
 use flatout_core::error::FileError;
 use flatout_core::message;
 use flatout_data::formats::image::{IMAGE_ENDINGS, ImageDecoder, ImageShape};
 use flatout_data::formats::npy::{NpyArray, NpyValues};
-use flatout_data::{parallel, paths};
+use flatout_data::load::images::list_images;
+use flatout_data::{ImageOptions, ImageTargets, parallel, paths};
 use flatout_engine::Table;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub fn load(path: &Path, shape: ImageShape, settings: &Settings) -> Result<Samples, TrainError> {
+pub fn load(
+    path: &Path,
+    shape: ImageShape,
+    preparation: &Preparation,
+    settings: &Settings,
+) -> Result<Samples, TrainError> {
     if path
         .extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case("npy"))
@@ -20,6 +28,14 @@ pub fn load(path: &Path, shape: ImageShape, settings: &Settings) -> Result<Sampl
     }
     let mut files = files(path)?;
     files.truncate(settings.limit.unwrap_or(usize::MAX));
+    // Labels are taken along where they are.
+    let labels = match labeled(path, shape, preparation) {
+        Some((listed, labels)) if listed.len() == files.len() => {
+            files = listed;
+            Some(labels)
+        }
+        _ => None,
+    };
     let decoded = parallel::map(files.len(), parallel::threads(None), |index| {
         let file = &files[index];
         let bytes =
@@ -30,10 +46,90 @@ pub fn load(path: &Path, shape: ImageShape, settings: &Settings) -> Result<Sampl
     })?;
     let names = files.iter().map(|file| {
         let short = file.strip_prefix(path).unwrap_or(file);
-        short.display().to_string()
+        let whole = short.as_os_str().is_empty();
+        let short = if whole {
+            file.file_name().map(Path::new)
+        } else {
+            Some(short)
+        };
+        short.unwrap_or(file).display().to_string()
     });
     let names = Column::Text(names.collect());
-    Ok(samples(decoded.concat(), files.len(), ("file", names)))
+    Ok(Samples {
+        labels,
+        ..samples(decoded.concat(), files.len(), ("file", names))
+    })
+}
+
+/// The files of a folder with their labels, as the training saw them: by the folders of classes, or by a `labels.csv`.
+fn labeled(path: &Path, shape: ImageShape, preparation: &Preparation) -> Option<(Vec<PathBuf>, Labels)> {
+    let target = &preparation.target;
+    let table = path.join("labels.csv").is_file();
+    let options = ImageOptions {
+        width: Some(shape.width),
+        height: Some(shape.height),
+        channels: Some(shape.channels),
+        targets: table.then(|| {
+            preparation
+                .label
+                .split(',')
+                .map(|name| name.trim().to_owned())
+                .collect()
+        }),
+        ..ImageOptions::default()
+    };
+    let list = list_images(path, &options).ok()?;
+    let place = |head: &Target, name: &String| head.names.iter().position(|known| known == name);
+    let labels = match list.targets {
+        ImageTargets::Class { classes, names } => {
+            let known: Vec<Option<usize>> = names.iter().map(|name| place(target, name)).collect();
+            let each = classes
+                .iter()
+                .map(|&class| known.get(class as usize).copied().flatten());
+            match target.task {
+                Task::Classes => {
+                    let classes = each.map(|class| class.map_or(-1, |class| class as i32));
+                    Labels::Class(Arc::new(classes.collect()))
+                }
+                Task::Binary => {
+                    let values = each.map(|class| class.map_or(f32::NAN, |class| class as f32));
+                    Labels::Real {
+                        values: Arc::new(values.collect()),
+                        columns: 1,
+                    }
+                }
+                _ => return None,
+            }
+        }
+        ImageTargets::Real { values, .. } if target.task == Task::Classes => {
+            Labels::Class(Arc::new(values.iter().map(|value| *value as i32).collect()))
+        }
+        ImageTargets::Real { values, names } => {
+            let columns = target.columns();
+            if names.len() != columns {
+                return None;
+            }
+            let mut values = values.to_vec();
+            for (column, texts) in list
+                .label_classes
+                .iter()
+                .enumerate()
+                .filter(|(_, texts)| !texts.is_empty())
+            {
+                let head = target.heads.get(column)?;
+                let known: Vec<Option<usize>> = texts.iter().map(|name| place(head, name)).collect();
+                for value in values.iter_mut().skip(column).step_by(columns) {
+                    let class = known.get(*value as usize).copied().flatten();
+                    *value = class.map_or(f32::NAN, |class| class as f32);
+                }
+            }
+            Labels::Real {
+                values: Arc::new(values),
+                columns,
+            }
+        }
+    };
+    Some((list.files, labels))
 }
 
 /// `u8 [count, height, width]` or `[count, height, width, channels]`.

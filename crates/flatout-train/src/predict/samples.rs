@@ -59,7 +59,7 @@ pub fn load(path: &Path, preparation: &Preparation, settings: &Settings) -> Resu
                 width,
                 channels,
             };
-            pixels::load(path, shape, settings)
+            pixels::load(path, shape, preparation, settings)
         }
         _ => Err(something_else(path, preparation)),
     }
@@ -74,8 +74,10 @@ fn something_else(path: &Path, preparation: &Preparation) -> TrainError {
 }
 
 fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<Samples, TrainError> {
+    let (label, more_labels) = rows::several(preparation.label.clone());
     let options = PanelOptions {
-        label: preparation.label.clone(),
+        label,
+        more_labels,
         without_labels: true,
         entity: settings.entity.clone(),
         features: Some(preparation.features.clone()),
@@ -229,7 +231,7 @@ fn unknown_entity(name: &str, settings: &Settings) -> Message {
             zh: "训练数据中没有实体 `{name}`（列 `{column}`），而模型为每个实体都有一个嵌入"
         ),
         None => message!(
-            en: "each file is taken as the sequence of one entity named as the file, and `{name}` was not among those trained on; where a column names the entity of each row, say which: --entity COLUMN",
+            en: "each file is taken as the sequence of one entity named as the file, and `{name}` was not among those trained on; where a column names the entity of each row, give it: --entity COLUMN",
             zh: "每个文件被视为一个与文件同名的实体的序列，而训练数据中没有 `{name}`；如果有一列标明每行所属的实体，请用 --entity 列名 指定"
         ),
     }
@@ -254,7 +256,7 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
     };
     let labelled = TabularOptions {
         without_labels: false,
-        label_kind: rows::label_kind(&settings.task),
+        label_kind: rows::label_kind(settings.task_of(&options.label)),
         ..options.clone()
     };
     let (mut table, has_labels) = match load_tabular(path, &labelled) {
@@ -285,7 +287,10 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         hash(&table.codes, &table.categories, codes, position, &mut recoded);
     }
     let numbers = (1..=table.rows as i32).collect();
-    let labels = has_labels.then(|| table_labels(&table.labels, &preparation.target));
+    let labels = has_labels.then(|| match preparation.target.task {
+        Task::Several => several_labels(&table, &preparation.target),
+        _ => table_labels(&table.labels, &preparation.target),
+    });
     Ok(Samples {
         starts: (0..table.rows as u32).collect(),
         tables: rows::tables(table.features, &recoded.codes, known.len()),
@@ -298,6 +303,35 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
     })
 }
 
+/// Several labels in the class numbers of the training; NaN for a class that it did not have.
+fn several_labels(table: &flatout_data::Tabular, target: &Target) -> Labels {
+    let columns = target.columns();
+    let flatout_data::Labels::Real(values) = &table.labels else {
+        return Labels::Real {
+            values: Arc::new(vec![f32::NAN; table.rows * columns]),
+            columns,
+        };
+    };
+    let mut values = values.to_vec();
+    for (column, head) in target.heads.iter().enumerate() {
+        let Some(names) = table.label_classes.get(column).filter(|names| !names.is_empty()) else {
+            continue;
+        };
+        let known: Vec<f32> = names
+            .iter()
+            .map(|name| head.names.iter().position(|known| known == name))
+            .map(|class| class.map_or(f32::NAN, |class| class as f32))
+            .collect();
+        for value in values.iter_mut().skip(column).step_by(columns) {
+            *value = known.get(*value as usize).copied().unwrap_or(f32::NAN);
+        }
+    }
+    Labels::Real {
+        values: Arc::new(values),
+        columns,
+    }
+}
+
 /// A table's labels as the training saw them; a class that it did not have is none.
 fn table_labels(labels: &flatout_data::Labels, target: &Target) -> Labels {
     let class_of = |name: &str| target.names.iter().position(|known| known == name);
@@ -308,7 +342,7 @@ fn table_labels(labels: &flatout_data::Labels, target: &Target) -> Labels {
         }
         (flatout_data::Labels::Real(values), task) => Labels::Real {
             values: Arc::new(values.to_vec()),
-            columns: if task == Task::Binary { 1 } else { target.outputs() },
+            columns: if task == Task::Binary { 1 } else { target.columns() },
         },
         (flatout_data::Labels::Class { classes, names }, task) => {
             let known: Vec<Option<usize>> = names.iter().map(|name| class_of(name)).collect();
@@ -378,19 +412,24 @@ fn every_row(mut policies: Policies) -> Policies {
 
 /// The label of each window, some rows behind its last one; NaN where the entity ends before.
 fn labels_of(panel: &Panel, ends: &[u32], horizon: u32) -> Labels {
-    let mut values = Vec::with_capacity(ends.len());
+    let (all, names) = panel.all_labels();
+    let columns = names.len();
+    let mut values = Vec::with_capacity(ends.len() * columns);
     for &end in ends {
         let place = panel.entities.partition_point(|entity| entity.rows.end <= end);
         let inside = panel
             .entities
             .get(place)
             .is_some_and(|entity| end + horizon < entity.rows.end);
-        let label = inside.then(|| panel.labels[(end + horizon) as usize]);
-        values.push(label.unwrap_or(f32::NAN));
+        let row = (end + horizon) as usize;
+        match inside {
+            true => values.extend_from_slice(&all[row * columns..(row + 1) * columns]),
+            false => values.extend(std::iter::repeat_n(f32::NAN, columns)),
+        }
     }
     Labels::Real {
         values: Arc::new(values),
-        columns: 1,
+        columns,
     }
 }
 

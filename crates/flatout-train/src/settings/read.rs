@@ -1,6 +1,6 @@
 //! One written value to one of its kind, or an error that says what was expected.
 
-use super::{Amp, Kind, PerColumn, Values, find};
+use super::{Amp, ClassWeight, Kind, PerColumn, Values, find};
 use crate::TrainError;
 use flatout_core::{Message, message};
 use flatout_data::load::policies;
@@ -89,6 +89,79 @@ impl Read<'_> {
         Ok(found)
     }
 
+    /// `binary`, `watch=regression`: a word for all columns, words for single ones.
+    pub fn words_per_column(&self, name: &str, allowed: &[&str]) -> Result<PerColumn<String>, TrainError> {
+        let list = allowed.join(", ");
+        let refused = || {
+            self.refuse(
+                name,
+                message!(en: "one of {list}, or COLUMN=ONE", zh: "以下之一：{list}，或 列名=其一"),
+            )
+        };
+        let mut found = PerColumn::default();
+        for word in policies::words(&self.raw(name)) {
+            let (column, word) = policies::column_and_word(word).ok_or_else(refused)?;
+            let word = word.to_ascii_lowercase().replace('-', "_");
+            if !allowed.contains(&word.as_str()) {
+                return Err(refused());
+            }
+            match column {
+                Some(column) => found.columns.push((column, word)),
+                // Two for all contradict each other.
+                None if found.all.is_some() => return Err(refused()),
+                None => found.all = Some(word),
+            }
+        }
+        Ok(found)
+    }
+
+    /// `like=3,share=10`.
+    pub fn weights(&self, name: &str) -> Result<PerColumn<f64>, TrainError> {
+        let refused = || {
+            self.refuse(
+                name,
+                message!(en: "COLUMN=WEIGHT with a weight above 0", zh: "列名=权重，权重大于 0"),
+            )
+        };
+        let mut found = PerColumn::default();
+        for word in policies::words(&self.raw(name)) {
+            let pair = policies::column_and_word(word).ok_or_else(refused)?;
+            let (Some(column), Some(weight)) = (pair.0, weight(pair.1).filter(|weight| *weight > 0.0)) else {
+                return Err(refused());
+            };
+            found.columns.push((column, weight));
+        }
+        Ok(found)
+    }
+
+    /// `balanced`, `1=5`, `like.1=5`.
+    pub fn class_weight(&self, name: &str) -> Result<ClassWeight, TrainError> {
+        let refused = || {
+            self.refuse(name, message!(en: "balanced, or CLASS=WEIGHT with a weight of 0 or more", zh: "balanced，或 类别=权重，权重不小于 0"))
+        };
+        let mut found = ClassWeight::default();
+        for word in policies::words(&self.raw(name)) {
+            let (class, word) = policies::column_and_word(word).ok_or_else(refused)?;
+            match class {
+                Some(class) => found.classes.push((class, weight(word).ok_or_else(refused)?)),
+                None if ["balanced", "none"].contains(&word) => found.balanced = word == "balanced",
+                None => return Err(refused()),
+            }
+        }
+        Ok(found)
+    }
+
+    /// `0.1,0.5,0.9`, rising.
+    pub fn quantiles(&self, name: &str) -> Result<Vec<f64>, TrainError> {
+        let text = self.raw(name);
+        let numbers = text.trim_matches(['[', ']', '(', ')']).split(',');
+        let numbers: Option<Vec<f64>> = numbers.map(|number| number.trim().parse().ok()).collect();
+        let inside = |numbers: &Vec<f64>| numbers.iter().all(|number| *number > 0.0 && *number < 1.0);
+        let rising = |numbers: &Vec<f64>| numbers.is_sorted_by(|one, next| one < next);
+        let fits = numbers.filter(|numbers| !numbers.is_empty() && inside(numbers) && rising(numbers));
+        fits.ok_or_else(|| self.refuse(name, message!(en: "rising numbers between 0 and 1, such as 0.1,0.5,0.9", zh: "0 与 1 之间递增的数，例如 0.1,0.5,0.9")))
+    }
+
     /// `0.9,0.999` or `[0.9, 0.999]`.
     pub fn betas(&self, name: &str) -> Result<(f64, f64), TrainError> {
         let text = self.raw(name);
@@ -155,6 +228,20 @@ impl Read<'_> {
         self.text(name).map(instant).transpose()
     }
 
+    /// A date after `validation_from`.
+    pub fn test_from(&self, name: &str) -> Result<Option<i64>, TrainError> {
+        let Some(from) = self.instant(name)? else {
+            return Ok(None);
+        };
+        match self.instant("validation_from")? {
+            Some(validation) if validation < from => Ok(Some(from)),
+            _ => Err(self.refuse(
+                name,
+                message!(en: "a date after the one of validation_from", zh: "晚于 validation_from 的日期"),
+            )),
+        }
+    }
+
     pub fn choice(&self, name: &str) -> Result<String, TrainError> {
         let (text, setting) = (self.raw(name).to_ascii_lowercase(), find(name));
         let Some(Kind::Choice(allowed)) = setting.map(|setting| setting.kind) else {
@@ -202,4 +289,10 @@ impl Read<'_> {
             _ => Err(self.refuse(name, message!(en: "bf16, fp16, tf32, off, true or false", zh: "bf16、fp16、tf32、off、true 或 false"))),
         }
     }
+}
+
+/// A finite number, 0 or more.
+fn weight(text: &str) -> Option<f64> {
+    let weight: f64 = text.parse().ok()?;
+    (weight.is_finite() && weight >= 0.0).then_some(weight)
 }

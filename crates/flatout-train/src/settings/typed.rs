@@ -19,17 +19,31 @@ pub enum Amp {
 
 /// A number for columns: for all of them, and for single ones.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct PerColumn {
-    pub all: Option<usize>,
-    pub columns: Vec<(String, usize)>,
+pub struct PerColumn<T = usize> {
+    pub all: Option<T>,
+    pub columns: Vec<(String, T)>,
 }
 
-impl PerColumn {
+impl<T: Copy> PerColumn<T> {
     /// The last word about a column counts.
-    pub fn of(&self, column: &str) -> Option<usize> {
-        let named = self.columns.iter().rev().find(|(name, _)| name == column);
-        named.map(|(_, number)| *number).or(self.all)
+    pub fn of(&self, column: &str) -> Option<T> {
+        self.find(column).copied()
     }
+}
+
+impl<T> PerColumn<T> {
+    pub fn find(&self, column: &str) -> Option<&T> {
+        let named = self.columns.iter().rev().find(|(name, _)| name == column);
+        named.map(|(_, value)| value).or(self.all.as_ref())
+    }
+}
+
+/// Weights of classes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClassWeight {
+    pub balanced: bool,
+    /// A class, or `label.class`.
+    pub classes: Vec<(String, f64)>,
 }
 
 /// All settings with their types.
@@ -41,6 +55,10 @@ pub struct Settings {
     pub time: Option<String>,
     /// Microseconds since 1970 from which on samples are kept to validate on, instead of a share.
     pub validation_from_us: Option<i64>,
+    /// Microseconds since 1970 from which on samples are the test part.
+    pub test_from_us: Option<i64>,
+    /// Share of the samples that are scored at the end.
+    pub test_ratio: f64,
     /// How values are read.
     pub policies: Policies,
     /// Share of the samples that are kept to validate on.
@@ -51,8 +69,15 @@ pub struct Settings {
     /// Rows that a validation sample must have before its label, at least.
     pub min_history: usize,
     pub layout: String,
-    pub task: String,
-    pub loss: String,
+    pub tasks: PerColumn<String>,
+    pub losses: PerColumn<String>,
+    pub quantiles: Vec<f64>,
+    pub focal_gamma: f64,
+    pub label_smoothing: f64,
+    pub label_weight: PerColumn<f64>,
+    pub class_weight: ClassWeight,
+    /// A column of the data.
+    pub sample_weight: Option<String>,
     /// In standard deviations of the label.
     pub huber_delta: f64,
     pub model_type: String,
@@ -63,6 +88,12 @@ pub struct Settings {
     pub hidden_size: usize,
     /// The model's own number when absent.
     pub num_layers: Option<usize>,
+    /// Recurrent models read each window in both directions.
+    pub bidirectional: bool,
+    /// Of a transformer's attention.
+    pub num_heads: usize,
+    /// Steps that one convolution of a TCN reads.
+    pub kernel_size: usize,
     pub entity_embedding_dim: usize,
     /// Share of the training samples whose entity is hidden.
     pub entity_dropout: f64,
@@ -109,7 +140,8 @@ pub struct Settings {
     /// A checkpoint whose weights a new training begins with.
     pub init: Option<PathBuf>,
     pub naive: bool,
-    pub channels: usize,
+    /// Those of the files when absent.
+    pub channels: Option<usize>,
     /// Width and height of pictures.
     pub input_size: Option<(usize, usize)>,
     pub flip: bool,
@@ -121,6 +153,21 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// What is wanted of a label.
+    pub fn task_of(&self, label: &str) -> &str {
+        self.tasks.find(label).map_or("auto", String::as_str)
+    }
+
+    /// The loss that is named for a label, or for all.
+    pub fn loss_of(&self, label: &str) -> Option<&str> {
+        self.losses.find(label).map(String::as_str)
+    }
+
+    pub(crate) fn loss_words(&self) -> impl Iterator<Item = &str> {
+        let columns = self.losses.columns.iter().map(|(_, word)| word);
+        self.losses.all.iter().chain(columns).map(String::as_str)
+    }
+
     /// Values that are absent take their defaults.
     pub fn of(values: &Values) -> Result<Self, TrainError> {
         let read = Read { values };
@@ -132,6 +179,8 @@ impl Settings {
             entity: read.text("entity"),
             time: read.text("time"),
             validation_from_us: read.instant("validation_from")?,
+            test_from_us: read.test_from("test_from")?,
+            test_ratio: read.within("test_ratio", 0.0, 0.9)?,
             policies: Policies::of(&Written {
                 missing: &read.raw("missing"),
                 bad_rows: &read.raw("bad_rows"),
@@ -143,8 +192,14 @@ impl Settings {
             gap: read.count("gap")?,
             min_history: read.count("min_history")?,
             layout: read.choice("layout")?,
-            task: read.choice("task")?,
-            loss: read.choice("loss")?,
+            tasks: read.words_per_column("task", crate::target::TASKS)?,
+            losses: read.words_per_column("loss", crate::target::LOSSES)?,
+            quantiles: read.quantiles("quantiles")?,
+            focal_gamma: read.within("focal_gamma", 0.0, 10.0)?,
+            label_smoothing: read.within("label_smoothing", 0.0, 0.99)?,
+            label_weight: read.weights("label_weight")?,
+            class_weight: read.class_weight("class_weight")?,
+            sample_weight: read.text("sample_weight"),
             huber_delta: read.within("huber_delta", 1e-6, 1e6)?,
             model_type: read.choice("model_type")?,
             epochs: positive("epochs")? as u64,
@@ -158,6 +213,9 @@ impl Settings {
                 .text("num_layers")
                 .map(|_| positive("num_layers"))
                 .transpose()?,
+            bidirectional: read.flag("bidirectional")?,
+            num_heads: positive("num_heads")?,
+            kernel_size: positive("kernel_size")?,
             entity_embedding_dim: read.count("entity_embedding_dim")?,
             entity_dropout: read.within("entity_dropout", 0.0, 0.9)?,
             past_labels: read.flag("past_labels")?,
@@ -196,7 +254,10 @@ impl Settings {
             resume: read.path("resume"),
             init: read.path("init"),
             naive: read.choice("pipeline")? == "naive",
-            channels: read.channels("channels")?,
+            channels: read
+                .text("channels")
+                .map(|_| read.channels("channels"))
+                .transpose()?,
             input_size: read.size("input_size")?,
             flip: read.flag("flip")?,
             crop_padding: read.count("crop_padding")?,

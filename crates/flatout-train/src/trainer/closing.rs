@@ -64,7 +64,7 @@ impl Trainer<'_> {
         self.ask_loss(session, Then::EndEpoch)?;
         // Before the epoch counts as done: where memory runs out here, the session that follows evaluates it.
         let evaluation = match due(settings.eval_interval) {
-            true => Some(self.send_evaluation(session, settings)?),
+            true => Some(self.send_evaluation(session, settings, self.data.validation.clone())?),
             false => None,
         };
         self.progress.epoch_step = self.progress.epoch_step.saturating_sub(1);

@@ -95,6 +95,9 @@ impl Trainer<'_> {
             }
             self.end_epoch(run, session, self.trained_samples - samples_before)?;
         }
+        if self.progress.phase + 1 == self.configuration.phases.len() {
+            self.test(session, run.settings)?;
+        }
         Ok(false)
     }
 

@@ -1,12 +1,16 @@
 //! A pass over the validation samples: forward only, scores out of sums.
 
-use super::Trainer;
+use super::{Report, Trainer};
+use crate::checkpoint;
 use crate::indices::BatchIndices;
 use crate::metrics::{Meter, Scores};
 use crate::{Settings, TrainError};
+use flatout_core::files::write_atomically;
 use flatout_data::{EpochOrder, Position};
 use flatout_engine::{Answer, Session};
 use flatout_telemetry::{EventKind, Phase};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A pass that has been sent.
@@ -25,14 +29,15 @@ impl Evaluation {
 }
 
 impl Trainer<'_> {
-    /// Sends the validation samples behind the steps so far.
+    /// Sends samples behind the steps so far.
     pub(super) fn send_evaluation(
         &mut self,
         session: &mut dyn Session,
         settings: &Settings,
+        part: Arc<[u32]>,
     ) -> Result<Evaluation, TrainError> {
         let began = Instant::now();
-        let order = EpochOrder::new(self.data.validation.clone(), session.plan().batch(), false, None);
+        let order = EpochOrder::new(part, session.plan().batch(), false, None);
         let mut batch = BatchIndices::new(order.batch_size(), order.batch_size(), session.plan());
         let mut samples = Vec::new();
         for number in 0..order.batches_per_epoch() {
@@ -60,8 +65,43 @@ impl Trainer<'_> {
         })
     }
 
-    /// What the predictions are worth; waits until they are here.
+    /// What the predictions of the validation part are worth; waits until they are here.
     pub(super) fn scores(&mut self, evaluation: Evaluation) -> Result<Option<Scores>, TrainError> {
+        let (scores, targets) = self.measure(evaluation)?;
+        self.last_targets = targets;
+        self.last_scores = scores.or(self.last_scores);
+        Ok(scores)
+    }
+
+    /// Scores the best checkpoint, or where there is none the state of the session, on the test part. The session has no other use after.
+    pub(super) fn test(&mut self, session: &mut dyn Session, settings: &Settings) -> Result<(), TrainError> {
+        if self.data.test.is_empty() {
+            return Ok(());
+        }
+        self.finish_saving()?;
+        let best = self.output("best.safetensors");
+        if self.progress.best.is_some() && best.is_file() {
+            checkpoint::load(&best, session)?;
+        }
+        let evaluation = self.send_evaluation(session, settings, self.data.test.clone())?;
+        let (Some(scores), targets) = self.measure(evaluation)? else {
+            return Ok(());
+        };
+        let mut all = serde_json::to_value(scores).unwrap_or_default();
+        if !targets.is_empty() {
+            all["targets"] = serde_json::to_value(&targets).unwrap_or_default();
+        }
+        let text = serde_json::to_string_pretty(&all).unwrap_or_default() + "\n";
+        write_atomically(&self.output("test.json"), text.as_bytes())?;
+        self.test_scores = Some(scores);
+        (self.report)(&Report::Test { scores, targets });
+        Ok(())
+    }
+
+    fn measure(
+        &mut self,
+        evaluation: Evaluation,
+    ) -> Result<(Option<Scores>, BTreeMap<String, Scores>), TrainError> {
         let waiting = Instant::now();
         let predictions = evaluation.predictions.arrive()?;
         // Sent behind the epoch's last step: it began on the device when that had ended.
@@ -78,13 +118,11 @@ impl Trainer<'_> {
             place: None,
         });
         let scores = meter.scores();
-        self.last_targets = meter.targets().into_iter().collect();
         log::debug!(
             "evaluated {} samples in {:.3} s: {scores:?}",
             evaluation.samples.len(),
             began.elapsed().as_secs_f64()
         );
-        self.last_scores = scores.or(self.last_scores);
-        Ok(scores)
+        Ok((scores, meter.targets().into_iter().collect()))
     }
 }

@@ -76,6 +76,12 @@ pub enum Report {
     Stopped {
         early: bool,
     },
+    /// The best checkpoint on the test part, at the end.
+    Test {
+        scores: Scores,
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        targets: BTreeMap<String, Scores>,
+    },
     /// Something went wrong that does not end the training.
     Warning {
         message: Message,
@@ -95,6 +101,9 @@ pub struct Outcome {
     /// All scores of that evaluation, and its loss.
     pub best_scores: Option<Scores>,
     pub best_loss: Option<f64>,
+    /// Of the best checkpoint on the test part, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_scores: Option<Scores>,
     /// `None` where nothing was trained.
     pub samples_s: Option<f64>,
     pub seconds: f64,

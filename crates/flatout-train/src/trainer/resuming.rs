@@ -12,7 +12,6 @@ use std::path::Path;
 type Compared = (&'static str, fn(&Settings) -> String);
 
 const COMPARED: &[Compared] = &[
-    ("task", |settings| settings.task.clone()),
     ("horizon", |settings| settings.horizon.to_string()),
     ("sequence_length", |settings| settings.sequence_length.to_string()),
     ("hidden_size", |settings| settings.hidden_size.to_string()),
@@ -24,6 +23,11 @@ const COMPARED: &[Compared] = &[
     }),
     ("validation_from", |settings| {
         let date = settings.validation_from_us.map(flatout_data::time::format_us);
+        date.unwrap_or_default()
+    }),
+    ("test_ratio", |settings| settings.test_ratio.to_string()),
+    ("test_from", |settings| {
+        let date = settings.test_from_us.map(flatout_data::time::format_us);
         date.unwrap_or_default()
     }),
     ("entity", |settings| settings.entity.clone().unwrap_or_default()),
@@ -65,7 +69,13 @@ pub(super) fn check(
     let (model_then, model_now) = (model(then, &prepared), model(now, &data.preparation));
     differ("model_type", model_then.0, model_now.0);
     differ("num_layers", model_then.1.to_string(), model_now.1.to_string());
-    for (name, value) in COMPARED {
+    let own: &[Compared] = match models::chosen(now, &data.preparation.shape) {
+        "lstm" | "gru" => &[("bidirectional", |settings| settings.bidirectional.to_string())],
+        "tcn" => &[("kernel_size", |settings| settings.kernel_size.to_string())],
+        "transformer" => &[("num_heads", |settings| settings.num_heads.to_string())],
+        _ => &[],
+    };
+    for (name, value) in COMPARED.iter().chain(own) {
         differ(name, value(then), value(now));
     }
     for ((name, then), (_, now)) in read_then.into_iter().zip(read_now) {
@@ -110,6 +120,15 @@ fn settings_of(configuration: &Configuration, phase: usize) -> &Settings {
 /// How columns are read, as it was written.
 fn columns_read(configuration: &Configuration) -> Vec<(&'static str, String)> {
     let names = [
+        "task",
+        "loss",
+        "quantiles",
+        "focal_gamma",
+        "huber_delta",
+        "label_smoothing",
+        "label_weight",
+        "class_weight",
+        "sample_weight",
         "missing",
         "bad_rows",
         "infinite",

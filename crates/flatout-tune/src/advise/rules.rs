@@ -107,7 +107,7 @@ fn by_memory(bytes: Option<u64>) -> (u64, Message) {
     let shown = bytes.map_or("?".into(), |bytes| units::bytes(bytes as f64));
     (
         batch,
-        message!(en: "{batch} for a card with {shown}", zh: "{shown} 显存取 {batch}"),
+        message!(en: "{batch} for a GPU with {shown}", zh: "{shown} 显存取 {batch}"),
     )
 }
 
@@ -160,7 +160,7 @@ fn hidden(machine: &Machine, question: &Question) -> Option<Advice> {
     Some(advice(
         "hidden_size",
         class.hidden,
-        message!(en: "a starting width for cards like {like}; the task decides", zh: "{like} 一类的起始宽度；最终由任务决定"),
+        message!(en: "a starting width for GPUs like {like}; the task decides", zh: "{like} 一类的起始宽度；最终由任务决定"),
     ))
 }
 

@@ -60,12 +60,12 @@ fn ended(data: &RunData) -> Item {
 }
 
 fn unknown() -> Message {
-    message!(en: "the record does not tell", zh: "记录中没有")
+    message!(en: "not in the record", zh: "记录中没有")
 }
 
 /// Of the busiest GPU, over the steady part.
 fn utilization(data: &RunData, analysis: &Analysis, limits: &Limits) -> Vec<Item> {
-    let mean = message!(en: "GPU utilisation", zh: "GPU 利用率");
+    let mean = message!(en: "GPU utilization", zh: "GPU 利用率");
     let varies = message!(en: "its fluctuation", zh: "利用率波动");
     let range = analysis
         .window

@@ -54,13 +54,13 @@ pub fn before(known: &Before, limits: &Limits) -> Vec<Item> {
 }
 
 fn not_given() -> Message {
-    message!(en: "neither the configuration nor the command says", zh: "配置和命令中都没有给出")
+    message!(en: "not set in the configuration or the command", zh: "配置和命令中都没有给出")
 }
 
 /// Of what a script is asked for, too.
 fn not_written(known: &Before) -> Message {
     if known.script {
-        message!(en: "neither the configuration, the command nor the script says", zh: "配置、命令和脚本中都没有给出")
+        message!(en: "not set in the configuration, the command or the script", zh: "配置、命令和脚本中都没有给出")
     } else {
         not_given()
     }

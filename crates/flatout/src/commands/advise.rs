@@ -40,10 +40,10 @@ pub struct Arguments {
     /// For a machine with this GPU instead of the one here
     #[arg(long, value_name = "NAME")]
     gpu: Option<String>,
-    /// … and so many of it
+    /// Number of GPUs
     #[arg(long, value_name = "N", default_value_t = 1, requires = "gpu")]
     gpus: usize,
-    /// For a machine with so many usable CPUs
+    /// For a machine with this many usable CPUs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     cpus: Option<u32>,
 }
@@ -117,7 +117,7 @@ fn model(name: Option<&str>) -> Result<Option<Model>> {
     let Some(name) = name else { return Ok(None) };
     Model::from_name(name).map(Some).ok_or_else(|| {
         Failure::new(message!(en: "no advice for a model called `{name}`", zh: "没有针对模型 `{name}` 的建议"))
-            .with_hint(message!(en: "say its kind: lstm, mlp, cnn or transformer", zh: "请给出类型：lstm、mlp、cnn 或 transformer"))
+            .with_hint(message!(en: "name its kind: lstm, mlp, cnn or transformer", zh: "请给出类型：lstm、mlp、cnn 或 transformer"))
     })
 }
 

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 pub const EXAMPLES: &str = "Examples:
   flatout analyze --job-id 52098                      a Slurm job: records, logs with its number, what sacct knows
   flatout analyze last                                the newest run
-  flatout analyze gpu_utilization_52098.log train.log logs that other tools wrote
+  flatout analyze gpu_utilization_52098.log train.log  logs that other tools wrote
   flatout analyze gpu.csv --columns timestamp,index,utilization.gpu
   flatout analyze gpu.csv train.log --html job.html --png job.png";
 
@@ -40,7 +40,7 @@ pub struct Arguments {
     /// Also write it all as a page, with the charts of the first run or GPU log
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Also draw the charts and the epochs into a PNG picture
+    /// Also draw the charts and the epochs into a PNG image
     #[arg(long, value_name = "FILE")]
     png: Option<PathBuf>,
     /// Print as JSON
@@ -158,16 +158,16 @@ fn draw(path: &Path, analysis: &Analysis, digest: Option<&Digest>, context: &Con
     let picture = analyze::picture::of(analysis, digest);
     if picture.is_empty() {
         return Err(Failure::new(message!(en: "there is nothing to draw: no samples, and no epoch with a time", zh: "没有可绘制的内容：既无采样，也没有带时间的 epoch"))
-            .with_hint(message!(en: "give a run, a GPU log, or a training log that tells the time of its epochs", zh: "请给出运行记录、GPU 日志，或带有 epoch 时间的训练日志")));
+            .with_hint(message!(en: "give a run, a GPU log, or a training log with the time of its epochs", zh: "请给出运行记录、GPU 日志，或带有 epoch 时间的训练日志")));
     }
     let png = picture.png().map_err(|error| {
-        Failure::new(message!(en: "the picture could not be made", zh: "无法生成图片")).caused_by(&error)
+        Failure::new(message!(en: "the image could not be written", zh: "无法生成图片")).caused_by(&error)
     })?;
     write_atomically(path, &png)?;
     let path = path.display();
     eprintln!(
         "{}",
-        context.say(&message!(en: "picture written to {path}", zh: "图片已写入 {path}"))
+        context.say(&message!(en: "image written to {path}", zh: "图片已写入 {path}"))
     );
     Ok(())
 }

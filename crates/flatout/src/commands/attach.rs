@@ -1,10 +1,13 @@
 //! `flatout attach PID`
 
+use crate::commands::diagnose;
 use crate::context::Context;
+use crate::linted;
 use clap::Args;
 use flatout_core::{Message, Result, message};
 use flatout_report::text;
-use flatout_run::session::{Access, access, attach};
+use flatout_run::session::{Access, Attach, access, attach};
+use flatout_telemetry::record::RunData;
 use flatout_telemetry::{Record, record};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,6 +15,7 @@ use std::time::Duration;
 pub const EXAMPLES: &str = "Examples:
   flatout attach 12345
   flatout attach 12345 --seconds 60
+  flatout attach 12345 --probe                   steps and waits as well, on Python 3.14
   sudo flatout attach 12345";
 
 #[derive(Args)]
@@ -22,6 +26,9 @@ pub struct Arguments {
     /// How long to watch; Ctrl-C ends it sooner
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..))]
     seconds: u64,
+    /// Put the probe into the program for that time (Python 3.14 or later): steps, waits for batches, findings
+    #[arg(long)]
+    probe: bool,
     /// Print what was seen as JSON
     #[arg(long)]
     json: bool,
@@ -29,7 +36,7 @@ pub struct Arguments {
 
 pub fn about() -> Message {
     message!(
-        en: "Look at a program that runs already: its processes, the GPU, where its Python code stands",
+        en: "Inspect a running program: its processes, the GPU, where its Python code is",
         zh: "查看已经在运行的程序：进程、GPU、Python 代码停在哪里"
     )
 }
@@ -43,25 +50,56 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let say = message!(en: "watching for {seconds} s …", zh: "观察 {seconds} 秒……");
     eprintln!("{}", context.say(&say));
     let duration = Duration::from_secs(seconds);
-    let outcome = attach(
-        arguments.pid,
+    let wanted = Attach {
+        pid: arguments.pid,
         duration,
-        &record::runs_folder(),
-        allowed == Access::Allowed,
-    )?;
+        runs: &record::runs_folder(),
+        stacks: allowed == Access::Allowed,
+        probe: arguments.probe,
+    };
+    let outcome = attach(&wanted, &mut |why| {
+        let why = context.say(&why);
+        let say = message!(en: "without the probe: {why}", zh: "没有探针：{why}");
+        eprintln!("{}", context.say(&say));
+    })?;
     let folder = outcome.folder.unwrap_or_default();
     let data = Record::open(&folder)?.load();
-    let seen = flatout_diagnose::seen::look(&data);
-    let shown = if arguments.json {
-        serde_json::to_string_pretty(&seen).unwrap_or_default() + "\n"
+    let shown = if outcome.progress.steps > 0 {
+        diagnosed(&data, arguments.json, context)
     } else {
-        text::seen(&seen, context.language, context.colour_on_stdout())
+        let seen = flatout_diagnose::seen::look(&data);
+        match arguments.json {
+            true => serde_json::to_string_pretty(&seen).unwrap_or_default() + "\n",
+            false => text::seen(&seen, context.language, context.colour_on_stdout()),
+        }
     };
     crate::output::write_stdout(shown.as_bytes());
     let folder = folder.display();
     let say = message!(en: "record in {folder}", zh: "记录保存在 {folder}");
     eprintln!("{}", context.say(&say));
     Ok(ExitCode::SUCCESS)
+}
+
+/// With steps there is as much to say as of a run.
+fn diagnosed(data: &RunData, as_json: bool, context: &Context) -> String {
+    let mut diagnosis = flatout_diagnose::diagnose(data);
+    linted::annotate(&mut diagnosis, &data.lines);
+    if as_json {
+        let output = diagnose::Output {
+            run: &data.info.id,
+            diagnosis: &diagnosis,
+        };
+        return serde_json::to_string_pretty(&output).unwrap_or_default() + "\n";
+    }
+    let rows = text::terminal_rows(&std::io::stdout());
+    let width = text::readable_width(None);
+    text::summary(
+        &diagnosis,
+        context.language,
+        width,
+        rows,
+        context.colour_on_stdout(),
+    )
 }
 
 /// Reading another process's memory is forbidden: by whom, and what to do.

@@ -164,7 +164,7 @@ fn name(id: &str) -> Message {
         .unwrap_or_default();
     let words = match end {
         "cpu.usable" => message!(en: "CPUs really there", zh: "实际可用 CPU"),
-        "cpu.f32" => message!(en: "f32 products", zh: "f32 矩阵乘法"),
+        "cpu.f32" => message!(en: "f32 matmul", zh: "f32 矩阵乘法"),
         "memory.copy" => message!(en: "memory, copying", zh: "内存拷贝"),
         "disk.cold" => message!(en: "disk, not cached", zh: "磁盘（未缓存）"),
         "disk.warm" => message!(en: "disk, cached", zh: "磁盘（已缓存）"),
@@ -175,7 +175,7 @@ fn name(id: &str) -> Message {
         "copy.pageable" => message!(en: "copies to it, pageable", zh: "主机到 GPU（非锁页）"),
         "copy.pinned" => message!(en: "copies to it, pinned", zh: "主机到 GPU（锁页）"),
         "launch" => message!(en: "one launch", zh: "一次下发"),
-        "f32" | "tf32" | "bf16" | "f16" => message!(en: "{end} products", zh: "{end} 矩阵乘法"),
+        "f32" | "tf32" | "bf16" | "f16" => message!(en: "{end} matmul", zh: "{end} 矩阵乘法"),
         other => Message::verbatim(other),
     };
     Message {
@@ -265,6 +265,7 @@ fn as_json(measured: &Measured, cpus: &UsableCpus, context: &Context) -> String 
 fn keep(text: &str) -> Result<()> {
     let home = std::env::var_os("FLATOUT_HOME").map_or_else(|| PathBuf::from(".flatout"), PathBuf::from);
     std::fs::create_dir_all(&home).map_err(|source| FileError::writing(&home, source))?;
+    flatout_telemetry::record::hide_from_git(&home);
     write_atomically(&home.join("machine.json"), text.as_bytes())?;
     Ok(())
 }

@@ -31,7 +31,7 @@ enum Action {
     List,
     /// Remove prepared data sets; they are made again when needed
     Clean {
-        /// Only those not used for so many days
+        /// Only those not used for this many days
         #[arg(long, value_name = "DAYS", default_value_t = 0)]
         older_than: u64,
     },

@@ -22,7 +22,7 @@ use std::time::Duration;
 pub const EXAMPLES: &str = "Examples:
   flatout check config.yaml                           before the start: settings, data, GPU, disk
   flatout check -- python train.py --num-workers 40   the same from a command's flags, its --config and its source
-  flatout check last                                  after it: utilisation, temperature, memory, epochs
+  flatout check last                                  after it: utilization, temperature, memory, epochs
   flatout check last --against baseline               and whether it is slower than an earlier run
   flatout check config.yaml && sbatch train.sh        refuse to start what fails
 
@@ -125,7 +125,7 @@ fn refusals(path: &Path, command: &[String]) -> Vec<Item> {
     let own = match command {
         [] => {
             let keys = Configuration::known_keys(path);
-            keys.is_some_and(|keys| keys.names_data && keys.known * 3 >= keys.all * 2)
+            keys.is_some_and(|keys| keys.are_settings())
         }
         [program, action, ..] => {
             let is_flatout = Path::new(program)

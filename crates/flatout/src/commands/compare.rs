@@ -5,8 +5,8 @@ use crate::output::write_stdout;
 use clap::Args;
 use flatout_compare::{Limit, Ratio};
 use flatout_core::files::write_atomically;
-use flatout_core::{Message, Result, message};
-use flatout_report::compare::{Comparison, html, markdown, text};
+use flatout_core::{Failure, Message, Result, message};
+use flatout_report::compare::{Comparison, annotations, html, markdown, text};
 use flatout_report::digest::Digest;
 use flatout_report::page;
 use flatout_report::text::readable_width;
@@ -18,14 +18,18 @@ pub const EXAMPLES: &str = "Examples:
   flatout compare out/before out/after
   flatout compare baseline last --fail-if slower=3%    exit 1 when it became slower
   flatout compare before last --fail-unless faster=25%  exit 1 unless it became faster
+  flatout compare --baseline main --fail-if slower=5%  the last run with a saved baseline
   flatout compare a b c --md                           for a pull request
   flatout compare a b --html compare.html";
 
 #[derive(Args)]
 pub struct Arguments {
     /// The runs, the one to compare against first: names, ids, folders, or `last`
-    #[arg(value_name = "RUN", num_args = 2.., required = true)]
+    #[arg(value_name = "RUN", num_args = 0..)]
     runs: Vec<String>,
+    /// Compare with this saved baseline; RUN is then `last` where none is named
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<String>,
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     md: bool,
@@ -35,6 +39,9 @@ pub struct Arguments {
     /// Write a page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Print GitHub annotations as well: limits that are broken, new findings at their lines
+    #[arg(long, conflicts_with = "json")]
+    annotate: bool,
     /// Exit with 1 when a run lost more throughput than this against the first, beyond noise: slower=3%
     #[arg(long, value_name = "LIMIT")]
     fail_if: Option<String>,
@@ -50,10 +57,7 @@ pub fn about() -> Message {
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let lost = arguments.fail_if.as_deref().map(Limit::slower).transpose()?;
     let gained = arguments.fail_unless.as_deref().map(Limit::faster).transpose()?;
-    let mut digests = Vec::new();
-    for run in &arguments.runs {
-        digests.push(Digest::read(&record::find(run)?));
-    }
+    let digests = digests(&arguments)?;
     let comparison = Comparison::of(&digests);
     let shown = if arguments.json {
         serde_json::to_string_pretty(&comparison).unwrap_or_default() + "\n"
@@ -80,14 +84,45 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
             context.say(&message!(en: "page written to {path}", zh: "页面已写入 {path}"))
         );
     }
-    let mut failed = false;
+    let mut failures = Vec::new();
     for limit in [lost, gained].into_iter().flatten() {
         for (run, ratio) in comparison.broken(limit)? {
-            failed = true;
-            eprintln!("{}", context.say(&broken(&run, &ratio, limit)));
+            let failure = broken(&run, &ratio, limit);
+            eprintln!("{}", context.say(&failure));
+            failures.push(failure);
         }
     }
-    Ok(ExitCode::from(u8::from(failed)))
+    if arguments.annotate {
+        write_stdout(annotations::github(&comparison, &digests, &failures, context.language).as_bytes());
+    }
+    Ok(ExitCode::from(u8::from(!failures.is_empty())))
+}
+
+/// The baseline first, then the runs.
+fn digests(arguments: &Arguments) -> Result<Vec<Digest>> {
+    let mut digests = Vec::new();
+    let mut runs: Vec<&str> = arguments.runs.iter().map(String::as_str).collect();
+    if let Some(name) = &arguments.baseline {
+        digests.push(Digest::read(&record::find_baseline(
+            &record::baselines_folder(),
+            name,
+        )?));
+        if runs.is_empty() {
+            runs.push("last");
+        }
+    } else if runs.len() < 2 {
+        return Err(Failure::new(
+            message!(en: "a comparison needs two runs, or --baseline NAME", zh: "对比需要两个运行，或 --baseline NAME"),
+        )
+        .with_hint(message!(
+            en: "flatout compare BEFORE AFTER; `flatout runs` and `flatout baseline list` name what there is",
+            zh: "flatout compare BEFORE AFTER；`flatout runs` 和 `flatout baseline list` 列出已有的"
+        )));
+    }
+    for run in runs {
+        digests.push(Digest::read(&record::find(run)?));
+    }
+    Ok(digests)
 }
 
 fn broken(run: &str, ratio: &Ratio, limit: Limit) -> Message {

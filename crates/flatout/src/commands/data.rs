@@ -24,14 +24,14 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Tell what flatout sees: files, shards, schema, rows, missing values, splits, memory
+    /// Show what flatout sees: files, shards, schema, rows, missing values, splits, memory
     Inspect {
         /// A file, a folder or a quoted glob
         path: PathBuf,
-        /// Look at the first so many files (or pictures of a class) only
+        /// Only read the first N files (or images per class)
         #[arg(long, value_name = "N")]
         limit: Option<usize>,
-        /// Memory of another GPU in GiB, to tell whether the data fit it [default: this machine's]
+        /// Memory of another GPU in GiB, to check whether the data fits [default: this machine's]
         #[arg(long, value_name = "GIB")]
         gpu_memory: Option<f64>,
         #[command(flatten)]
@@ -86,7 +86,7 @@ const FILES_SHOWN: usize = 8;
 const SHARE_FOR_DATA: f64 = 0.7;
 
 pub fn about() -> Message {
-    message!(en: "Tell what flatout sees in data files", zh: "查看 flatout 从数据文件中读到了什么")
+    message!(en: "Show what flatout sees in data files", zh: "查看 flatout 从数据文件中读到了什么")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -143,7 +143,7 @@ fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> Str
     }
     if let Some([height, width, channels]) = inspection.image_shape {
         say(
-            message!(en: "pictures: {width} wide × {height} high, {channels} channel(s)", zh: "图像：宽 {width} × 高 {height}，{channels} 通道"),
+            message!(en: "images: {width} wide × {height} high, {channels} channel(s)", zh: "图像：宽 {width} × 高 {height}，{channels} 通道"),
         );
     }
     for (name, count) in &inspection.classes {
@@ -165,7 +165,7 @@ fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> Str
                 message!(en: "{count} rows cannot be read and are left out:", zh: "有 {count} 行无法读取，将跳过：")
             }
             _ => {
-                message!(en: "{count} rows cannot be read; training stops at the first one unless told --bad-rows skip:", zh: "有 {count} 行无法读取；训练会在第一处停止，除非使用 --bad-rows skip：")
+                message!(en: "{count} rows cannot be read; training stops at the first one without --bad-rows skip:", zh: "有 {count} 行无法读取；训练会在第一处停止，除非使用 --bad-rows skip：")
             }
         });
         for row in &inspection.bad_examples {
@@ -186,7 +186,7 @@ fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> Str
     if let Some(column) = inspection.columns.iter().find(stops) {
         let mean = in_flag(&column.name, "mean");
         say(message!(
-            en: "training stops at missing values of features unless told what they become: --missing {mean} (zero, forward, drop), or --missing mean for all",
+            en: "training stops at missing feature values without a policy: --missing {mean} (zero, forward, drop), or --missing mean for all",
             zh: "特征列有缺失值时训练会停止，除非说明处理方式：--missing {mean}（或 zero、forward、drop），--missing mean 对所有列生效"
         ));
     }
@@ -254,7 +254,7 @@ fn memory(inspection: &Inspection, gpu: Option<u64>, say: &mut impl FnMut(Messag
     say(message!(en: "memory: {size} as one block", zh: "内存：整块占用 {size}"));
     let Some(bytes) = gpu else {
         say(message!(
-            en: "there is no GPU here; --gpu-memory 24 tells whether the data fit one of 24 GiB",
+            en: "there is no GPU here; --gpu-memory 24 checks whether the data fits one of 24 GiB",
             zh: "本机没有 GPU；用 --gpu-memory 24 可查看数据能否放入 24 GiB 的 GPU"
         ));
         return;
@@ -270,7 +270,7 @@ fn memory(inspection: &Inspection, gpu: Option<u64>, say: &mut impl FnMut(Messag
         ));
     } else {
         say(message!(
-            en: "does not fit a GPU of {gpu} beside a model ({share} of it): it will be streamed",
+            en: "does not fit a GPU of {gpu} next to a model ({share} of it): it will be streamed",
             zh: "放不进 {gpu} 的 GPU（占 {share}，还要留出模型空间）：将以流式方式供给"
         ));
     }

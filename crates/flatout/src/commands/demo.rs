@@ -16,6 +16,9 @@ pub struct Arguments {
     /// Folder for data, runs and pages: new, empty, or of an earlier demo
     #[arg(long, value_name = "FOLDER", default_value = "flatout-demo")]
     out: PathBuf,
+    /// Use flatout's own trainer even if PyTorch is installed
+    #[arg(long)]
+    built_in: bool,
 }
 
 pub fn about() -> Message {
@@ -23,7 +26,7 @@ pub fn about() -> Message {
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
-    Ok(if demo::run(&arguments.out, context)? {
+    Ok(if demo::run(&arguments.out, arguments.built_in, context)? {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(130)

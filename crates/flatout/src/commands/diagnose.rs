@@ -26,15 +26,15 @@ pub struct Arguments {
 }
 
 pub fn about() -> Message {
-    message!(en: "Say why the GPU idled in a run, and what to do", zh: "说明一次运行中 GPU 为何空闲，以及该怎么办")
+    message!(en: "Show why the GPU was idle in a run, and what to do", zh: "说明一次运行中 GPU 为何空闲，以及该怎么办")
 }
 
 /// The diagnosis with the run it is of.
 #[derive(Serialize)]
-struct Output<'a> {
-    run: &'a str,
+pub struct Output<'a> {
+    pub run: &'a str,
     #[serde(flatten)]
-    diagnosis: &'a Diagnosis,
+    pub diagnosis: &'a Diagnosis,
 }
 
 /// The command to type next, as the last line.

@@ -6,6 +6,7 @@ use clap::Args;
 use flatout_core::{Failure, Message, Result, message};
 use flatout_train::predict;
 use flatout_train::settings::Values;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -25,7 +26,7 @@ pub struct Arguments {
     /// auto, cpu, cuda or cuda:N
     #[arg(long, default_value = "auto")]
     device: String,
-    /// Only the first so many entities, files or pictures
+    /// Only the first N entities, files or images
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Print as JSON
@@ -50,13 +51,24 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         Failure::new(message!(en: "`{data}` has no labels that this model can be scored on", zh: "`{data}` 中没有可用于评估此模型的标签"))
     })?;
     if arguments.json {
-        write_stdout((serde_json::to_string_pretty(&scores).unwrap_or_default() + "\n").as_bytes());
+        let mut all = serde_json::to_value(scores).unwrap_or_default();
+        if !predictions.targets.is_empty() {
+            let each = predictions.targets.iter().cloned();
+            all["targets"] = serde_json::to_value(each.collect::<BTreeMap<_, _>>()).unwrap_or_default();
+        }
+        write_stdout((serde_json::to_string_pretty(&all).unwrap_or_default() + "\n").as_bytes());
         return Ok(ExitCode::SUCCESS);
     }
     let samples = message!(en: "samples", zh: "样本数");
     let mut text = format!("{:<22} {}\n", context.say(&samples), scores.samples);
     for (name, value) in scores.figures() {
         text += &format!("{name:<22} {value:.6}\n");
+    }
+    for (label, scores) in &predictions.targets {
+        text += &format!("\n{label}\n");
+        for (name, value) in scores.figures() {
+            text += &format!("  {name:<20} {value:.6}\n");
+        }
     }
     write_stdout(text.as_bytes());
     Ok(ExitCode::SUCCESS)

@@ -48,11 +48,11 @@ enum Kind {
         #[arg(long, default_value_t = Interactions::default().interactions)]
         size: usize,
     },
-    /// Grey 128×128 pictures of eight shapes, one folder a class
+    /// Gray 128×128 images of eight shapes, one folder per class
     Images {
         #[command(flatten)]
         common: Common,
-        /// Number of pictures
+        /// Number of images
         #[arg(long, default_value_t = ImageClasses::default().images)]
         size: usize,
     },
@@ -60,7 +60,7 @@ enum Kind {
     Captcha {
         #[command(flatten)]
         common: Common,
-        /// Number of pictures
+        /// Number of images
         #[arg(long, default_value_t = Captcha::default().images)]
         size: usize,
     },

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 pub const EXAMPLES: &str = "Examples:
   flatout lint                          the folder you are in
   flatout lint train.py configs/        these files and folders, as one project
-  flatout lint --fix --unsafe .         mend what can be mended; old files are kept as *.flatout-backup
+  flatout lint --fix --unsafe .         fix what can be fixed; old files are kept as *.flatout-backup
   flatout lint --diff .                 show what --fix would change
   flatout lint --select sync --format github .
   flatout lint --run last .             with what a recorded run measured";
@@ -22,7 +22,7 @@ pub struct Arguments {
     /// Files and folders that make up the project
     #[arg(default_value = ".")]
     paths: Vec<PathBuf>,
-    /// Make the edits that leave results as they are; the old files are kept beside the new ones
+    /// Apply the fixes that leave results unchanged; the old files are kept next to the new ones
     #[arg(long)]
     fix: bool,
     /// With --fix or --diff: also edits that may change results (precision, memory, the order of sums)

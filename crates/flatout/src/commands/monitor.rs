@@ -22,7 +22,7 @@ pub const EXAMPLES: &str = "Examples:
   flatout monitor --duration 300 --plain            five minutes as lines, then the verdict
   flatout monitor --pid 4711 --interval 0.1         until that process ends
   flatout monitor --json --duration 60 > gpu.jsonl  for a program
-  flatout monitor --duration 600 --fail-on low-utilisation,hot";
+  flatout monitor --duration 600 --fail-on low-utilization,hot";
 
 /// A driver without persistence mode takes a second or two to open.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(15);
@@ -37,7 +37,7 @@ pub struct Arguments {
         allow_negative_numbers = true
     )]
     interval: f64,
-    /// End after so many seconds
+    /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     duration: Option<f64>,
     /// Only these GPUs: indices or UUIDs [default: what the environment leaves visible]
@@ -180,7 +180,7 @@ fn require_gpu(sampler: &Sampler) -> Result<()> {
         ))
         .with_hint(message!(en: "look at CUDA_VISIBLE_DEVICES, or name them: --gpu 0", zh: "检查 CUDA_VISIBLE_DEVICES，或用 --gpu 0 指定"))),
         GpuState::Starting => Err(Failure::new(message!(en: "the NVIDIA driver does not answer", zh: "NVIDIA 驱动没有响应"))
-            .with_hint(message!(en: "see what it says itself: nvidia-smi", zh: "查看驱动自身的信息：nvidia-smi"))),
+            .with_hint(message!(en: "check its own output: nvidia-smi", zh: "查看驱动自身的信息：nvidia-smi"))),
         _ => Ok(()),
     }
 }

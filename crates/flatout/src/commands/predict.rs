@@ -12,7 +12,7 @@ use std::process::ExitCode;
 pub const EXAMPLES: &str = "Examples:
   flatout predict out/stocks data/stocks --out predictions.parquet
   flatout predict out/stocks/last.safetensors data/new > predictions.csv
-  flatout predict out/shapes pictures/ --device cpu";
+  flatout predict out/shapes images/ --device cpu";
 
 #[derive(Args)]
 pub struct Arguments {
@@ -32,7 +32,7 @@ pub struct Arguments {
     /// auto, cpu, cuda or cuda:N
     #[arg(long, default_value = "auto")]
     device: String,
-    /// Only the first so many entities, files or pictures
+    /// Only the first N entities, files or images
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
-  flatout report last                          report.html beside the record, the headline here
+  flatout report last                          report.html next to the record, the headline here
   flatout report last --html train.html
   flatout report out/stocks --md > report.md   for an issue or a pull request
   flatout report last --json > report.json
@@ -44,7 +44,7 @@ pub struct Arguments {
 }
 
 pub fn about() -> Message {
-    message!(en: "One page that says how a run went, to keep or to send", zh: "用一个页面说明一次运行的情况，可保存或发送")
+    message!(en: "One page about a run, to keep or to share", zh: "用一个页面说明一次运行的情况，可保存或发送")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {

@@ -1,25 +1,31 @@
 //! `flatout run -- COMMAND…`
 
+use crate::commands::diagnose;
 use crate::context::Context;
 use crate::linted;
-use clap::Args;
+use crate::tracking::{Tracker, Trackers};
+use clap::{Args, ValueEnum};
 use flatout_core::files::{check_writable, write_atomically};
 use flatout_core::{Explain, Finding, Kind, Message, Result, message, units};
-use flatout_diagnose::Diagnosis;
+use flatout_diagnose::analysis::collectives::op_name;
+use flatout_diagnose::{Diagnosis, stall};
 use flatout_report::text;
 use flatout_run::auto::{self, Auto};
 use flatout_run::{Ended, Live, Options, Outcome, RunError, apply, program};
 use flatout_telemetry::Record;
-use flatout_telemetry::record::RunData;
+use flatout_telemetry::record::{RunData, StalledRank};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 pub const EXAMPLES: &str = "Examples:
   flatout run -- python train.py --epochs 3
   flatout run --auto -- python train.py
   flatout run --auto --allow precision -- python train.py
   flatout run --name baseline -- torchrun --nproc_per_node 2 train.py
+  flatout run --patience 10m --on-hang stop -- torchrun --nproc_per_node 8 train.py
+  flatout run --log-to wandb,tensorboard -- python train.py
   flatout run --apply loader.num_workers=8,amp=bf16 --steps 200 -- python train.py";
 
 #[derive(Args)]
@@ -42,22 +48,31 @@ pub struct Arguments {
     /// Stop the program after this many optimizer steps
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
-    /// Say every few seconds how the run goes and what holds it back
+    /// Print progress and the current bottleneck every few seconds
     #[arg(long)]
     live: bool,
     /// Run a few steps under PyTorch's profiler: kernels, gaps between them and their cause, tensor cores, copies
     #[arg(long)]
     profile: bool,
-    /// Do not read where the program's Python code stands (20 times a second, from outside)
+    /// Disable Python stack sampling (20 Hz, out of process)
     #[arg(long)]
     no_stacks: bool,
+    /// Report where every rank is after this long without progress: 90s, 5m, 1h or off
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_patience)]
+    patience: Patience,
+    /// What to do with a program that makes no progress
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnHang::Leave)]
+    on_hang: OnHang,
     /// Let the program go on when flatout is killed (by default it is ended)
     #[arg(long)]
     keep_running: bool,
     /// Write the findings as JSON to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Say nothing, neither during the run nor at its end
+    /// Also log findings, account and telemetry to these trackers at the end, separated by commas
+    #[arg(long, value_name = "TRACKERS", value_enum, value_delimiter = ',')]
+    log_to: Vec<Tracker>,
+    /// Print nothing, neither during the run nor at its end
     #[arg(short, long)]
     quiet: bool,
     /// The program and its arguments, as you would type them
@@ -65,9 +80,28 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
+/// How long to wait for progress; `None` for ever.
+#[derive(Clone, Copy)]
+struct Patience(Option<Duration>);
+
+fn parse_patience(text: &str) -> std::result::Result<Patience, String> {
+    if text.trim() == "off" {
+        return Ok(Patience(None));
+    }
+    super::tune::parse_time(text).map(|time| Patience(Some(time)))
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum OnHang {
+    /// Leave the program alone
+    Leave,
+    /// End it, so that a job gives its GPUs back
+    Stop,
+}
+
 pub fn about() -> Message {
     message!(
-        en: "Run a training program unchanged and say why its GPU idled",
+        en: "Run a training program unchanged and report why its GPU is idle",
         zh: "原样运行训练程序，并说明 GPU 为什么空闲"
     )
 }
@@ -85,6 +119,11 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         profile: arguments.profile,
         live: arguments.live,
         keep_running: arguments.keep_running,
+        patience: arguments.patience.0,
+        on_hang: match arguments.on_hang {
+            OnHang::Leave => flatout_run::OnHang::Leave,
+            OnHang::Stop => flatout_run::OnHang::Stop,
+        },
         ..Options::new(arguments.command)
     };
     if let Some(file) = &arguments.json {
@@ -92,6 +131,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         check_writable(file)?;
     }
     let quiet = arguments.quiet;
+    let trackers = Trackers::check(&arguments.log_to, &options.command, context);
     let outcome = flatout_run::run(&options, &mut |live| {
         if !quiet {
             eprint!("{}", during(&live, context));
@@ -109,6 +149,9 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         )
     {
         eprint!("{}", error.render(context.language));
+    }
+    if let (Some(trackers), Some(folder)) = (&trackers, &outcome.folder) {
+        trackers.log(folder, quiet, context);
     }
     Ok(match outcome.ended {
         Ended::Code(code) => ExitCode::from(code as u8),
@@ -129,7 +172,11 @@ fn conclude(
     let mut diagnosis = flatout_diagnose::diagnose(&data);
     linted::annotate(&mut diagnosis, &data.lines);
     if let Some(file) = json {
-        let text = serde_json::to_string_pretty(&diagnosis).unwrap_or_default() + "\n";
+        let output = diagnose::Output {
+            run: &data.info.id,
+            diagnosis: &diagnosis,
+        };
+        let text = serde_json::to_string_pretty(&output).unwrap_or_default() + "\n";
         write_atomically(file, text.as_bytes())?;
     }
     if !quiet {
@@ -182,6 +229,87 @@ fn during(live: &Live, context: &Context) -> String {
         Live::First(finding) => early(finding, context),
         Live::Unrecorded(error) => unrecorded(error, context),
         Live::State(diagnosis, progress) => state(diagnosis, progress.steps, context),
+        Live::Stalled {
+            seconds,
+            ranks,
+            stopping,
+        } => stalled(*seconds, ranks, *stopping, context),
+        Live::Resumed(seconds) => {
+            let time = units::duration(*seconds);
+            let said =
+                message!(en: "flatout: progress again after {time}", zh: "flatout：{time} 之后恢复进展");
+            format!("{}\n", context.say(&said))
+        }
+    }
+}
+
+/// No progress: where every rank is.
+fn stalled(seconds: f64, ranks: &[StalledRank], stopping: bool, context: &Context) -> String {
+    let (time, who) = (units::duration(seconds), stall::blame(ranks));
+    let (en, zh) = (who.en, who.zh);
+    let head = Message {
+        en: format!("flatout: no progress for {time}: {en}"),
+        zh: format!("flatout：{time} 没有进展：{zh}"),
+    };
+    let mut text = format!("{}\n", text::width::printable(context.say(&head)));
+    for rank in ranks {
+        // A program with one process has nobody to wait for.
+        if ranks.len() > 1 || rank.inside.is_some() {
+            let line = format!("  {}", context.say(&where_is(rank)));
+            text += &format!("{}\n", text::width::printable(&line));
+        }
+        for frame in rank
+            .threads
+            .iter()
+            .take(1)
+            .flat_map(|thread| innermost(&thread.frames))
+        {
+            text += &format!("{}\n", text::width::printable(&format!("      {frame}")));
+        }
+    }
+    let then = if stopping {
+        message!(en: "flatout: ending the program (--on-hang stop)", zh: "flatout：正在结束程序（--on-hang stop）")
+    } else {
+        message!(
+            en: "flatout: all threads' stacks are in the record; the program is left alone (--on-hang stop ends it)",
+            zh: "flatout：所有线程的调用栈已写入记录；程序不受影响（--on-hang stop 可结束它）"
+        )
+    };
+    text + &format!("{}\n", context.say(&then))
+}
+
+/// The frames that say most.
+fn innermost(frames: &[String]) -> &[String] {
+    const MOST: usize = 4;
+    &frames[frames.len().saturating_sub(MOST)..]
+}
+
+fn where_is(rank: &StalledRank) -> Message {
+    let (number, pid) = (rank.rank, rank.pid);
+    if rank.ended {
+        return message!(en: "rank {number} (pid {pid}): ended", zh: "rank {number}（pid {pid}）：已结束");
+    }
+    let done = rank.collectives;
+    if done == 0 && rank.inside.is_none() {
+        return message!(en: "rank {number} (pid {pid}): no collective so far", zh: "rank {number}（pid {pid}）：还没有集合通信");
+    }
+    let Some(inside) = &rank.inside else {
+        return message!(
+            en: "rank {number} (pid {pid}): in no collective, after {done} of them",
+            zh: "rank {number}（pid {pid}）：不在集合通信中，此前完成 {done} 次"
+        );
+    };
+    let (op, since) = (op_name(&inside.op), units::duration(inside.seconds));
+    let place = inside.place.as_ref().map(ToString::to_string).unwrap_or_default();
+    Message {
+        en: format!(
+            "rank {number} (pid {pid}): in {} for {since}, after {done} collectives  {place}",
+            op.en
+        ),
+        zh: format!(
+            "rank {number}（pid {pid}）：在 {} 中已 {since}，此前完成 {done} 次集合通信  {place}",
+            op.zh
+        ),
     }
 }
 
@@ -259,6 +387,12 @@ fn unrecorded(error: &RunError, context: &Context) -> String {
 
 fn place(outcome: &Outcome, folder: &Path) -> Message {
     let (folder, seconds, steps) = (folder.display(), outcome.duration_s, outcome.progress.steps);
+    if steps == 0 {
+        return message!(
+            en: "Ran for {seconds:.1} s; record in {folder}",
+            zh: "运行了 {seconds:.1} 秒；记录保存在 {folder}"
+        );
+    }
     message!(
         en: "{steps} steps in {seconds:.1} s; record in {folder}",
         zh: "{seconds:.1} 秒内共 {steps} 步；记录保存在 {folder}"

@@ -28,16 +28,16 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Delete old records; without --yes only says which
+    /// Delete old records; without --yes only list them
     Prune(Prune),
 }
 
 #[derive(Args)]
 struct Prune {
-    /// Records that began more than so many days ago
+    /// Records older than this many days
     #[arg(long, value_name = "DAYS", allow_negative_numbers = true)]
     older_than: Option<f64>,
-    /// Leave so many of the newest
+    /// Keep this many of the newest
     #[arg(long, value_name = "COUNT")]
     keep: Option<usize>,
     /// Really delete
@@ -67,7 +67,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
 
 fn delete(prune: &Prune, entries: &[record::RunEntry], context: &Context) -> Result<ExitCode> {
     if prune.older_than.is_none() && prune.keep.is_none() {
-        return Err(Failure::new(message!(en: "which records are old was not said", zh: "没有说明哪些记录算旧"))
+        return Err(Failure::new(message!(en: "no age or count was given for old records", zh: "没有说明哪些记录算旧"))
             .with_hint(message!(en: "flatout runs prune --older-than 30, or --keep 20", zh: "flatout runs prune --older-than 30，或 --keep 20")));
     }
     let older_than = prune.older_than.map(days).transpose()?;

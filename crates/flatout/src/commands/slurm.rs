@@ -19,7 +19,7 @@ use std::time::Duration;
 pub const EXAMPLES: &str = "Examples:
   flatout slurm script -- python train.py > train.sh           a batch script that records itself
   flatout slurm submit --gpus 1 --time 12:00:00 -- python train.py
-  flatout slurm submit --gpus 4 --ranks -- python train_ddp.py  one process and one record a GPU
+  flatout slurm submit --gpus 4 --ranks -- python train_ddp.py  one process and one record per GPU
   flatout slurm submit --grid hidden-size=128,256 --grid lr=1e-3,3e-4 -- python train.py
   flatout slurm status 52098 --follow
   flatout analyze --job-id 52098                                when it has ended";
@@ -39,12 +39,12 @@ enum Action {
     Script(Job),
     /// Send that script with sbatch
     Submit(Job),
-    /// How a job stands: the queue's word, its record so far, the end of its log
+    /// Show job status: queue state, record so far, end of the log
     Status {
         /// The job: 52098, or 52098_3 for one task of an array
         #[arg(value_name = "JOB")]
         job: String,
-        /// Say how it goes on until it ends
+        /// Follow the job until it finishes
         #[arg(long)]
         follow: bool,
         /// Print as JSON
@@ -64,7 +64,7 @@ struct Job {
     #[arg(long, value_name = "N", default_value_t = 1)]
     /// Nodes
     nodes: u32,
-    /// Start one process a GPU with srun, each with its own record, instead of one for all
+    /// Start one process per GPU with srun, each with its own record, instead of one for all
     #[arg(long)]
     ranks: bool,
     /// CPUs for each GPU [default: a GPU's share of the partition's nodes, at most 16]
@@ -144,7 +144,7 @@ fn request(job: &Job) -> Result<Request> {
     });
     let flatout = std::env::current_exe().map_err(|error| {
         Failure::new(
-            message!(en: "flatout does not know where it lies itself", zh: "无法确定 flatout 自身的路径"),
+            message!(en: "flatout cannot find its own executable", zh: "无法确定 flatout 自身的路径"),
         )
         .caused_by(&error)
     })?;

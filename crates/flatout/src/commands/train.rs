@@ -15,6 +15,7 @@ use std::process::ExitCode;
 pub const EXAMPLES: &str = "Examples:
   flatout generate stocks --out data/stocks
   flatout train --data data/stocks --model-type lstm --epochs 5 --output-dir out/stocks
+  flatout train --data data/stocks --model-type transformer --num-heads 4
   flatout train --config examples/stock-lstm.yaml --batch-size 1024
   flatout train --data logs/click.csv --label click --missing mean --bad-rows skip --column-type hour=category
   flatout train --resume out/stocks --epochs 20

@@ -30,7 +30,7 @@ use std::time::Duration;
 pub const EXAMPLES: &str = "Examples:
   flatout tune -- python train.py                       any PyTorch program, unchanged
   flatout tune --knobs num_workers,batch_size=32..2048 -- python train.py
-  flatout tune -- ./train --batch-size {batch_size=64}  any program that says its steps, through placeholders
+  flatout tune -- ./train --batch-size {batch_size=64}  any program that reports its steps, through placeholders
   flatout tune --config train.yaml --set train.batch_size --write -- python train.py --config train.yaml
   flatout tune --write -- python train.py               put what helped into the source as well
   flatout tune --resume -- python train.py              go on after Ctrl-C
@@ -56,10 +56,10 @@ pub struct Arguments {
     /// No further trial begins after this time: 90s, 10m, 1h
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_time)]
     budget: Duration,
-    /// At most so many trials
+    /// At most this many trials
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=200))]
     max_trials: u32,
-    /// Measure each trial for at least so many seconds, three times that where it varies
+    /// Measure each trial for at least this many seconds, three times that where it varies
     #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
     trial_seconds: f64,
     /// A program that does no step for this time hangs: 90s, 5m
@@ -113,6 +113,12 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     }
     let mut program = ProgramTrial::new(route, &folder.join("trials"), &stop);
     let mut trial = Remembering::open(&mut program, &folder, arguments.resume)?;
+    // `.flatout/tune/NAME`.
+    folder
+        .ancestors()
+        .nth(2)
+        .into_iter()
+        .for_each(flatout_telemetry::record::hide_from_git);
     if arguments.resume {
         let known = trial.remembered();
         eprintln!("{}", context.say(&message!(en: "{known} trials were measured before and are not run again", zh: "已有 {known} 次试验的结果，不再重复")));
@@ -216,7 +222,7 @@ fn write(found: &Found, route: &Route, patch: &Patch, context: &Context) -> Resu
         .patched(&found.settings)
         .filter(|(_, before, after)| before != after);
     if config.is_none() && patch.files.is_empty() {
-        eprintln!("{}", context.say(&message!(en: "nothing to write: no file says these values, or they are there already", zh: "无需写入：没有文件包含这些值，或已是这些值")));
+        eprintln!("{}", context.say(&message!(en: "nothing to write: no file contains these settings, or it has these values already", zh: "无需写入：没有文件包含这些值，或已是这些值")));
     }
     if let Some((path, before, after)) = config {
         let backup = keep_backup(path, before.as_bytes())?;
@@ -227,7 +233,7 @@ fn write(found: &Found, route: &Route, patch: &Patch, context: &Context) -> Resu
     source::write(patch, context)
 }
 
-fn parse_time(text: &str) -> std::result::Result<Duration, String> {
+pub(super) fn parse_time(text: &str) -> std::result::Result<Duration, String> {
     let (number, unit) = text.trim().split_at(
         text.trim()
             .trim_end_matches(|c: char| c.is_ascii_alphabetic())

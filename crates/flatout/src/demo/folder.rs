@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 
 const MARK: &str = ".flatout-demo";
+/// Records of the PyTorch programs.
+pub const RUNS: &str = "records";
 
 pub fn prepare(folder: &Path) -> Result<()> {
     let taken = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
@@ -16,7 +18,7 @@ pub fn prepare(folder: &Path) -> Result<()> {
         )
         .with_hint(message!(en: "give another folder: flatout demo --out FOLDER", zh: "换一个文件夹：flatout demo --out FOLDER")));
     }
-    for part in ["data", "before", "after", "after-2"] {
+    for part in ["data", "before", "after", "after-2", RUNS] {
         let part = folder.join(part);
         if part.exists() {
             fs::remove_dir_all(&part).map_err(|source| FileError::deleting(&part, source))?;

@@ -3,6 +3,41 @@
 /// English and Chinese, sorted by the English.
 pub static CHINESE: &[(&str, &str)] = &[
     (
+        "Also log findings, account and telemetry to these trackers at the end, separated by commas",
+        "结束时还把诊断结论、时间账目和遥测写入这些跟踪器，用逗号分隔",
+    ),
+    ("In a notebook:", "在 notebook 中："),
+    ("first line of a cell that trains", "训练单元格的第一行"),
+    ("The kernel's process", "内核进程"),
+    (
+        "Record one cell of a notebook; %%flatout starts this by itself",
+        "记录 notebook 的一个单元格；由 %%flatout 自动启动",
+    ),
+    (
+        "Folders of runs, or projects with .flatout/runs [default: $FLATOUT_HOME/runs, else ./.flatout/runs]",
+        "运行记录的目录，或含 .flatout/runs 的项目目录 [默认：$FLATOUT_HOME/runs，否则 ./.flatout/runs]",
+    ),
+    (
+        "Where to listen; a port alone means this machine only",
+        "监听地址；只给端口表示仅限本机",
+    ),
+    (
+        "Ask for this token, or for a new one; other addresses than this machine's always do",
+        "要求此令牌，或新生成一个；监听本机以外的地址时总会要求",
+    ),
+    (
+        "Show all runs in the browser, live, and compare them",
+        "在浏览器中实时查看所有运行并进行对比",
+    ),
+    (
+        "the runs of this project, at http://127.0.0.1:8600/",
+        "本项目的运行，地址为 http://127.0.0.1:8600/",
+    ),
+    ("the runs in these folders", "这些目录中的运行"),
+    ("another port of this machine", "本机的另一个端口"),
+    ("ask for a token on this machine, too", "在本机也要求令牌"),
+    ("for other machines, with a token", "供其他机器访问，需令牌"),
+    (
         "A Slurm job: 52098, or 52098_3 for one task of an array",
         "Slurm 作业：52098，或数组中的一个任务 52098_3",
     ),
@@ -41,7 +76,7 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("Account", "账户"),
     (
-        "Also draw the charts and the epochs into a PNG picture",
+        "Also draw the charts and the epochs into a PNG image",
         "同时把图表和各 epoch 的时间画成 PNG 图片",
     ),
     (
@@ -61,7 +96,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "除非每次运行的吞吐都比第一个高出该值（且超出噪声），否则以 1 退出：faster=25%",
     ),
     ("As JSON", "以 JSON 输出"),
-    ("At most so many trials", "最多试验次数"),
+    ("At most this many trials", "最多试验次数"),
     (
         "Before and after: what changed, and whether it is more than noise",
         "改动前后：变了什么，是否超出噪声",
@@ -87,14 +122,14 @@ pub static CHINESE: &[(&str, &str)] = &[
         "与训练时同样的数据，带有标签",
     ),
     (
-        "Delete old records; without --yes only says which",
+        "Delete old records; without --yes only list them",
         "删除旧记录；不加 --yes 只列出会删哪些",
     ),
     (
-        "Do not read where the program's Python code stands (20 times a second, from outside)",
+        "Disable Python stack sampling (20 Hz, out of process)",
         "不读取 Python 代码当前所在位置（每秒 20 次，从进程外读取）",
     ),
-    ("End after so many seconds", "多少秒后结束"),
+    ("Stop after this many seconds", "多少秒后结束"),
     ("Equal seeds give equal bytes", "种子相同则字节完全相同"),
     (
         "Exit with 1 when a run lost more throughput than this against the first, beyond noise: slower=3%",
@@ -140,7 +175,7 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("Folder to write to: new or empty", "写入的目录：新建或空目录"),
     (
-        "For a machine with so many usable CPUs",
+        "For a machine with this many usable CPUs",
         "为可用 CPU 数为该值的机器",
     ),
     (
@@ -157,11 +192,11 @@ pub static CHINESE: &[(&str, &str)] = &[
         "继续该命令上一次的搜索",
     ),
     (
-        "Grey 128×128 pictures of eight shapes, one folder a class",
+        "Gray 128×128 images of eight shapes, one folder per class",
         "128×128 灰度图，八种形状，每类一个目录",
     ),
     (
-        "How a job stands: the queue's word, its record so far, the end of its log",
+        "Show job status: queue state, record so far, end of the log",
         "作业状态：队列状态、目前的记录、日志末尾",
     ),
     (
@@ -191,7 +226,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "Lay the page out for printing: light, nothing folded, no buttons",
         "按打印排版：浅色、全部展开、没有按钮",
     ),
-    ("Leave so many of the newest", "保留最新的多少个"),
+    ("Keep this many of the newest", "保留最新的多少个"),
     ("Leave the GPUs alone", "不动 GPU"),
     (
         "Let the program go on when flatout is killed (by default it is ended)",
@@ -217,7 +252,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "短视频服务的日志，分三个 CSV，附可连接的用户表和视频表",
     ),
     (
-        "Look at a program that runs already: its processes, the GPU, where its Python code stands",
+        "Inspect a running program: its processes, the GPU, where its Python code is",
         "观察已在运行的程序：进程、GPU、Python 代码所在位置",
     ),
     (
@@ -225,7 +260,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "检查驱动、GPU、库、Python 和各种限制",
     ),
     (
-        "Look at the first so many files (or pictures of a class) only",
+        "Only read the first N files (or images per class)",
         "只看前多少个文件（或每类前多少张图）",
     ),
     (
@@ -233,7 +268,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "生成试验数据，并给出已知的最佳得分",
     ),
     (
-        "Make the edits that leave results as they are; the old files are kept beside the new ones",
+        "Apply the fixes that leave results unchanged; the old files are kept next to the new ones",
         "做不影响结果的修改；旧文件保留在旁边",
     ),
     (
@@ -241,12 +276,12 @@ pub static CHINESE: &[(&str, &str)] = &[
         "在程序运行期间让它更快：更改不影响结果的设置，逐项测量，保留有效的",
     ),
     (
-        "Measure each trial for at least so many seconds, three times that where it varies",
+        "Measure each trial for at least this many seconds, three times that where it varies",
         "每次试验至少测量多少秒；波动大时最多延长到三倍",
     ),
     ("Measure what this machine can do at most", "测量这台机器的上限"),
     (
-        "Memory of another GPU in GiB, to tell whether the data fit it [default: this machine's]",
+        "Memory of another GPU in GiB, to check whether the data fits [default: this machine's]",
         "另一块 GPU 的显存（GiB），用于判断数据是否放得下 [默认：本机的]",
     ),
     (
@@ -276,8 +311,12 @@ pub static CHINESE: &[(&str, &str)] = &[
         "不加 --write 不会改动你的任何文件。试验中保存的检查点会被删除，以前的检查点保持不变。",
     ),
     ("Number of interactions", "交互条数"),
-    ("Number of pictures", "图片数量"),
+    ("Number of images", "图片数量"),
     ("Number of stocks", "股票数量"),
+    (
+        "ONNX file to write, whole or not at all",
+        "要写入的 ONNX 文件，要么完整写入，要么不写",
+    ),
     (
         "One JSON object a line on stdout",
         "在 stdout 上每行一个 JSON 对象",
@@ -287,11 +326,11 @@ pub static CHINESE: &[(&str, &str)] = &[
         "每行一个 JSON 对象，最后一行是结论",
     ),
     (
-        "One page that says how a run went, to keep or to send",
+        "One page about a run, to keep or to share",
         "一页说清一次运行的情况，可保存可发送",
     ),
     (
-        "Only the first so many entities, files or pictures",
+        "Only the first N entities, files or images",
         "只用前多少个实体、文件或图片",
     ),
     (
@@ -306,7 +345,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "Only these rules or domains, separated by commas",
         "只用这些规则或领域，逗号分隔",
     ),
-    ("Only those not used for so many days", "只删除多少天未使用的"),
+    ("Only those not used for this many days", "只删除多少天未使用的"),
     ("Partition", "分区"),
     ("Plain lines also on a terminal", "在终端上也逐行输出"),
     (
@@ -330,6 +369,7 @@ pub static CHINESE: &[(&str, &str)] = &[
     ("Print as JSON", "以 JSON 输出"),
     ("Print the completion script of a shell", "输出 shell 的补全脚本"),
     ("Print the findings as JSON", "以 JSON 输出诊断结果"),
+    ("Print the list as JSON", "以 JSON 输出列表"),
     (
         "Print the recipe and the best score as JSON",
         "以 JSON 输出配方和最佳得分",
@@ -341,13 +381,14 @@ pub static CHINESE: &[(&str, &str)] = &[
         "指定某列的类型：real、integer、category、time，或 ignore（忽略）；可重复 [默认：由全部文件推断]",
     ),
     ("Really delete", "真正删除"),
-    (
-        "Records that began more than so many days ago",
-        "开始于多少天以前的记录",
-    ),
+    ("Records older than this many days", "开始于多少天以前的记录"),
     (
         "Remove prepared data sets; they are made again when needed",
         "删除准备好的数据集；需要时会重新生成",
+    ),
+    (
+        "Report where every rank is after this long without progress: 90s, 5m, 1h or off",
+        "这么久没有进展时，报告每个 rank 在哪里：90s、5m、1h 或 off",
     ),
     (
         "Rows that cannot be read: an error in training, or left out [default: error]",
@@ -362,7 +403,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "用训练好的模型对其他数据做预测",
     ),
     (
-        "Run a training program unchanged and say why its GPU idled",
+        "Run a training program unchanged and report why its GPU is idle",
         "原样运行训练程序，并说明 GPU 为何空闲",
     ),
     (
@@ -379,20 +420,20 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("Samples in the data set", "数据集的样本数"),
     (
-        "Say every few seconds how the run goes and what holds it back",
+        "Print progress and the current bottleneck every few seconds",
         "每隔几秒说明运行情况和拖慢它的原因",
     ),
-    ("Say how it goes on until it ends", "持续报告直到结束"),
+    ("Follow the job until it finishes", "持续报告直到结束"),
     (
-        "Say more about what is done; twice for details",
+        "Print more about what is done; twice for details",
         "输出更多过程信息；给两次则更详细",
     ),
     (
-        "Say nothing, neither during the run nor at its end",
+        "Print nothing, neither during the run nor at its end",
         "运行期间和结束时都不输出",
     ),
     (
-        "Say why the GPU idled in a run, and what to do",
+        "Show why the GPU was idle in a run, and what to do",
         "说明一次运行中 GPU 为何空闲，以及该怎么做",
     ),
     (
@@ -447,7 +488,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "滑块验证码，缺口和滑块的位置在 labels.csv 中",
     ),
     (
-        "Start one process a GPU with srun, each with its own record, instead of one for all",
+        "Start one process per GPU with srun, each with its own record, instead of one for all",
         "用 srun 为每个 GPU 启动一个进程，各有自己的记录，而不是共用一个",
     ),
     (
@@ -460,21 +501,34 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("Tasks of the array at once", "数组中同时运行的任务数"),
     (
-        "Tell what flatout sees in data files",
+        "Show what flatout sees in data files",
         "说明 flatout 在数据文件中看到什么",
     ),
     (
-        "Tell what flatout sees: files, shards, schema, rows, missing values, splits, memory",
+        "Show what flatout sees: files, shards, schema, rows, missing values, splits, memory",
         "说明 flatout 看到什么：文件、分片、列、行数、缺失值、划分、内存",
     ),
     (
         "Export a run for a trace viewer (Perfetto, Chrome)",
         "把一次运行导出到 trace 查看器（Perfetto、Chrome）",
     ),
+    (
+        "What to do with a program that makes no progress",
+        "程序没有进展时怎么做",
+    ),
     ("Where to write it; - for stdout", "写到哪里；- 表示标准输出"),
     (
         "Write a run as trace-event JSON, which Perfetto and Chrome open",
         "把一次运行写成 trace-event JSON，Perfetto 和 Chrome 可以打开",
+    ),
+    (
+        "every rule, with where it is found: source, run",
+        "全部规则，以及在哪里发现：源码、运行",
+    ),
+    ("the same for programs", "同上，供程序读取"),
+    (
+        "Write a trained model as ONNX, with its preprocessing",
+        "把训练好的模型连同预处理导出为 ONNX",
     ),
     (
         "trace.json here, for https://ui.perfetto.dev",
@@ -612,7 +666,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "把结果写入配置文件和源码；旧文件保存为 *.flatout-backup",
     ),
     (
-        "Write what -v would say, and more, to this file",
+        "Write what -v would print, and more, to this file",
         "把 -v 的内容（更详细）写入该文件",
     ),
     (
@@ -633,7 +687,7 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("a batch script that records itself", "会自我记录的批处理脚本"),
     (
-        "after it: utilisation, temperature, memory, epochs",
+        "after it: utilization, temperature, memory, epochs",
         "之后：利用率、温度、内存、epoch",
     ),
     (
@@ -647,7 +701,7 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("any PyTorch program, unchanged", "任意 PyTorch 程序，不改代码"),
     (
-        "any program that says its steps, through placeholders",
+        "any program that reports its steps, through placeholders",
         "任意会报告步数的程序，用占位符",
     ),
     (
@@ -655,7 +709,6 @@ pub static CHINESE: &[(&str, &str)] = &[
         "启动前：设置、数据、GPU、磁盘",
     ),
     ("delete it", "真正删除"),
-    ("every rule", "全部规则"),
     ("exit 1 when it became slower", "变慢时以 1 退出"),
     ("exit 1 unless it became faster", "没有变快则以 1 退出"),
     (
@@ -672,14 +725,17 @@ pub static CHINESE: &[(&str, &str)] = &[
     ("for another machine", "为另一台机器"),
     ("go on after Ctrl-C", "Ctrl-C 之后继续"),
     (
-        "mend what can be mended; old files are kept as *.flatout-backup",
+        "fix what can be fixed; old files are kept as *.flatout-backup",
         "修复可以修复的；旧文件保存为 *.flatout-backup",
     ),
     (
         "one of a Slurm job's ranks, with all of them side by side",
         "Slurm 作业的一个 rank，并列出所有 rank",
     ),
-    ("one process and one record a GPU", "每个 GPU 一个进程、一份记录"),
+    (
+        "one process and one record per GPU",
+        "每个 GPU 一个进程、一份记录",
+    ),
     ("only those not used for 30 days", "只删除 30 天内没有用过的"),
     (
         "only what differs from a configuration file",
@@ -696,7 +752,7 @@ pub static CHINESE: &[(&str, &str)] = &[
     ("refuse to start what fails", "不合格就不启动"),
     ("remove all prepared data sets", "删除全部准备好的数据集"),
     (
-        "report.html beside the record, the headline here",
+        "report.html next to the record, the headline here",
         "在记录旁写 report.html，并在此显示要点",
     ),
     ("show what --fix would change", "显示 --fix 会改什么"),
@@ -737,5 +793,84 @@ pub static CHINESE: &[(&str, &str)] = &[
         "在这台机器上从哪里开始，每个值附理由",
     ),
     ("with what a recorded run measured", "结合一次运行记录的实测数据"),
-    ("… and so many of it", "…… 以及这样的 GPU 的个数"),
+    ("When to use color", "何时使用颜色"),
+    (
+        "Use flatout's own trainer even if PyTorch is installed",
+        "即使装有 PyTorch 也使用 flatout 自己的训练引擎",
+    ),
+    ("logs that other tools wrote", "其他工具写的日志"),
+    (
+        "The command, for example `run` or `slurm submit` [default: flatout itself]",
+        "命令，例如 `run` 或 `slurm submit` [默认：flatout 自身]",
+    ),
+    (
+        "Write the pages of all commands to this folder",
+        "把所有命令的手册页写入该目录",
+    ),
+    ("read the page of a command", "阅读某个命令的手册页"),
+    ("write one page per command", "每个命令写一页"),
+    (
+        "Print a manual page, or write all of them",
+        "输出手册页，或写出全部手册页",
+    ),
+    ("Number of GPUs", "…… 以及这样的 GPU 的个数"),
+    (
+        "Serve flatout's commands to coding agents (Model Context Protocol over stdio)",
+        "通过 stdio 向编程 agent 提供 flatout 的命令（Model Context Protocol）",
+    ),
+    (
+        "The only folder whose files calls may name [default: this one]",
+        "调用只能涉及该目录内的文件 [默认：当前目录]",
+    ),
+    (
+        "Offer nothing that runs a program or writes a file",
+        "不提供会运行程序或写入文件的工具",
+    ),
+    (
+        "an agent starts this; people rarely do",
+        "由 agent 启动，很少手动运行",
+    ),
+    ("register it with Claude Code", "注册到 Claude Code"),
+    ("diagnosis, lint and comparison only", "只提供诊断、检查和对比"),
+    (
+        "the last run with a saved baseline",
+        "把最近一次运行与保存的基线对比",
+    ),
+    (
+        "Compare with this saved baseline; RUN is then `last` where none is named",
+        "与该基线对比；未指定 RUN 时为 `last`",
+    ),
+    (
+        "Print GitHub annotations as well: limits that are broken, new findings at their lines",
+        "同时输出 GitHub 注解：未通过的条件，以及新问题所在的行",
+    ),
+    (
+        "Keep a run under a name, to compare later runs with",
+        "用名字保存一次运行，供之后的运行对比",
+    ),
+    ("keep the last run as `main`", "把最近一次运行保存为 `main`"),
+    ("what was saved", "已保存的基线"),
+    (
+        "the gate: exit 1 when the last run is slower",
+        "把关：最近一次运行变慢则退出码为 1",
+    ),
+    (
+        "Save a run as a baseline: a copy of its record",
+        "把一次运行保存为基线：复制其记录",
+    ),
+    ("List the baselines", "列出基线"),
+    ("Delete a baseline; the runs stay", "删除基线；运行记录保留"),
+    ("Name of the baseline", "基线的名字"),
+    (
+        "Put the run in the place of a baseline of this name",
+        "替换同名的基线",
+    ),
+    (
+        "Put the probe into the program for that time (Python 3.14 or later): steps, waits for batches, findings",
+        "在观察期间把探针放入程序（Python 3.14 及以上）：步、等待 batch 的时间、诊断结果",
+    ),
+    (
+        "steps and waits as well, on Python 3.14",
+        "同时看到步和等待，需 Python 3.14",
+    ),
 ];

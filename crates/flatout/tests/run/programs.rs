@@ -404,7 +404,7 @@ fn a_few_steps_are_profiled_on_request() {
     );
     assert!(profile.device.is_none() || profile.span_ms > 0.0);
     assert!(
-        said.contains("operator calls a step") && !said.contains("Warning"),
+        said.contains("operator calls per step") && !said.contains("Warning"),
         "{said}"
     );
     let (_, short) = place.run(&python, &["--profile", "--steps", "5"], &["train.py", "0"]);

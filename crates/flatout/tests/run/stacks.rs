@@ -154,5 +154,5 @@ fn a_finding_says_that_the_lint_knows_its_line() {
         return;
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("file-reopened-in-getitem reports"), "{said}");
+    assert!(said.contains("file-reopened-in-getitem also reports"), "{said}");
 }

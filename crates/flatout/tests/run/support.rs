@@ -1,6 +1,8 @@
 //! Running programs with and without flatout.
 
 use flatout_telemetry::record::{Record, RunData, StepTimeline};
+#[allow(unused_imports, reason = "each test binary uses its part")]
+pub use flatout_testing::{python as plain_python, torch_python};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -64,41 +66,4 @@ impl Place {
 /// The folder with the public `flatout` package, as if pip had installed it.
 pub fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python")
-}
-
-/// The Python with torch that the tests use; `None`, with a line that says so, where there is none.
-pub fn torch_python() -> Option<PathBuf> {
-    let python = std::env::var_os("FLATOUT_TEST_PYTHON").map_or_else(
-        || {
-            let home = std::env::var_os("HOME").unwrap_or_default();
-            Path::new(&home).join(".cache/flatout/venv/bin/python")
-        },
-        PathBuf::from,
-    );
-    let torch = Command::new(&python)
-        .args([
-            "-c",
-            "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)",
-        ])
-        .status();
-    let there = torch.is_ok_and(|status| status.success());
-    if !there {
-        eprintln!(
-            "skipped: no torch in {}; set FLATOUT_TEST_PYTHON",
-            python.display()
-        );
-    }
-    there.then_some(python)
-}
-
-/// Any Python at all.
-pub fn plain_python() -> Option<PathBuf> {
-    let found = ["python3", "python"].into_iter().find(|name| {
-        let status = Command::new(name).arg("--version").output();
-        status.is_ok_and(|output| output.status.success())
-    });
-    if found.is_none() {
-        eprintln!("skipped: no python3 on this machine");
-    }
-    found.map(PathBuf::from)
 }

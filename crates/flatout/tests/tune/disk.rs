@@ -19,8 +19,8 @@ for step in range(200000):
                 time.sleep(PAUSE)
 ";
 
-/// `flatout tune` with this folder on a disk of 48 MB, in name spaces of its own, which end with it. `None`, with a line that says so,
-/// where the kernel does not let us.
+/// `flatout tune` with this folder on a disk of 48 MB, in name spaces of its own, which end with it. `None`
+/// where the kernel does not allow that and the tests may run without it.
 fn on_a_small_disk(place: &Try, before: &str, name: &str) -> Option<Output> {
     let python = plain_python()?;
     let folder = place.folder.path();
@@ -54,8 +54,7 @@ fn on_a_small_disk(place: &Try, before: &str, name: &str) -> Option<Output> {
             return Some(run.unwrap());
         }
     }
-    eprintln!("skipped: this machine lets nobody mount a small file system");
-    None
+    flatout_testing::require("mount", "run the tests as root, or enable user namespaces", None)
 }
 
 /// Processes that were started with a file of this folder.

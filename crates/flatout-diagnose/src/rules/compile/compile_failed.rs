@@ -7,7 +7,7 @@
 //! ## Evidence
 //! The errors of the compiler, the first line of the last one, and the source line.
 //! ## Fix
-//! Mend what the error names; common ones are a missing C++ compiler or Triton, and operations it cannot trace. Or leave
+//! Fix what the error names; common ones are a missing C++ compiler or Triton, and operations it cannot trace. Or leave
 //! `torch.compile` out.
 //! ## When it is wrong
 //! A deliberate try of several modes.
@@ -57,14 +57,21 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ),
         )
         .detail(detail)
-        .evidence(analysis.in_run(
-            Evidence::new(message!(en: "errors of the compiler", zh: "编译错误次数"), errors.count as f64, "").against(1.0),
-        ))
+        .evidence(
+            analysis.in_run(
+                Evidence::new(
+                    message!(en: "errors of the compiler", zh: "编译错误次数"),
+                    errors.count as f64,
+                    "",
+                )
+                .against(1.0),
+            ),
+        )
         .place(place.as_ref())
         .code(
             place.as_ref(),
             message!(
-                en: "Mend what the error names (TORCH_LOGS=dynamo shows all of it), or leave torch.compile out",
+                en: "Fix what the error names (TORCH_LOGS=dynamo shows all of it), or remove torch.compile",
                 zh: "修复错误指出的问题（TORCH_LOGS=dynamo 可查看完整信息），或去掉 torch.compile"
             ),
         ),

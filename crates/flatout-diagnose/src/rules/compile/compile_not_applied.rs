@@ -11,7 +11,7 @@
 //! ## When it is wrong
 //! A compiled function that this run did not reach (evaluation only).
 //! ## References
-//! The users' fifth document: the configuration had it, the code never used it.
+//! Seen in practice: the configuration asked for it, the code never used it.
 //!
 //! ---
 //! ## 检测什么

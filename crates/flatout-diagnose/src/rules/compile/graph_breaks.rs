@@ -3,7 +3,7 @@
 //! ## What it detects
 //! The compiled model is broken into many graphs.
 //! ## Why it is slow
-//! At a break the compiler hands back to Python and starts anew: nothing is fused across it, and each graph is launched on its
+//! At a break the compiler returns to Python and starts again: nothing is fused across it, and each graph is launched on its
 //! own.
 //! ## Evidence
 //! Breaks counted by the compiler, where, and the last reason.

@@ -49,6 +49,11 @@ const GOES: f64 = 2.0;
 /// Of the memory-bound kernels of such a step, what works on the scores.
 const AROUND: f64 = 0.8;
 const SURELY: f64 = 0.5;
+/// From this many tokens on, the scores are larger than everything else of a layer: all memory-bound kernels and half of the matmuls are
+/// attention's. Two encoders of 4,096 tokens on an H200 became 5.4 and 8.0 times as fast with scaled_dot_product_attention.
+const LONG: f64 = 1024.0;
+const SURELY_LONG: f64 = 0.75;
+const MATMULS: f64 = 0.5;
 
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
@@ -63,7 +68,15 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let kernels = analysis.kernels.as_ref()?;
     let softmax = kernels.share(&[KernelKind::Softmax]);
     // Masks, scaling and dropout over the same matrix of scores are elementwise kernels.
-    let over_scores = kernels.share(&MEMORY_BOUND) * AROUND;
+    let memory_bound = kernels.share(&MEMORY_BOUND);
+    let matmuls = kernels.share(&[KernelKind::TensorCore, KernelKind::MatrixFp32]) * MATMULS;
+    // Those over the scores take less than reading and writing the scores does.
+    let matmuls = matmuls.min(memory_bound * 0.3);
+    let (surely, over_scores) = if tokens >= LONG {
+        (memory_bound * SURELY_LONG, memory_bound + matmuls)
+    } else {
+        (softmax * SURELY, memory_bound * AROUND)
+    };
     let share = (softmax * GOES)
         .max(over_scores)
         .min(analysis.device_busy_share()?);
@@ -88,7 +101,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             .claims(
                 Stretch::Device,
                 Reach::Specific,
-                softmax * SURELY * window.wall_s(),
+                surely.min(share) * window.wall_s(),
                 share * window.wall_s(),
             )
             .code(line.as_ref(), fix(fell_back)),

@@ -65,7 +65,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .or_else(|| costliest_line(analysis));
     let candidate = Candidate::new(
         ID,
-        severity_of(share * GOES),
+        // Fusing chains of operators is a chance, not a fault: what surely goes decides.
+        severity_of(share * SURELY),
         message!(
             en: "Elementwise and reduction kernels take {shown} of the time: memory is the limit",
             zh: "逐元素与归约 kernel 占 {shown} 的时间：受内存带宽限制"

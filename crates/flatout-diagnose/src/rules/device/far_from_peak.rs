@@ -9,7 +9,7 @@
 //! Model FLOPs utilization (MFU): the operations of forward and backward, counted once from the graph of a few steps, per second, compared
 //! with the vendor's peak in the same precision; the kinds of kernels that take the time.
 //! ## Fix
-//! What takes the time tells: memory-bound kernels are fused by `torch.compile`, FP32 becomes bf16, small matrices grow with the batch. A
+//! It depends on what takes the time: memory-bound kernels are fused by `torch.compile`, FP32 becomes bf16, small matrices grow with the batch. A
 //! symptom: causes have findings of their own.
 //! ## When it is wrong
 //! Models of embeddings, norms or scans have little arithmetic by nature.

@@ -3,7 +3,7 @@
 //! ## What it detects
 //! Steps have begun, but not enough of them ran steadily to judge.
 //! ## Why it is slow
-//! The first steps compile, allocate and fill caches; their times say nothing about the rest.
+//! The first steps compile, allocate and fill caches; their times do not predict the rest.
 //! ## Evidence
 //! The steady steps so far, and the time they took.
 //! ## Fix

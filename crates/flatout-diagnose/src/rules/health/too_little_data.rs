@@ -6,9 +6,9 @@
 //! ## Why it is slow
 //! Unknown: without steps nothing can be charged to them.
 //! ## Evidence
-//! No step in the record; what the probe said, if it said something.
+//! No step in the record; the notes of the probe, if there are any.
 //! ## Fix
-//! Run it longer. For a loop that the hooks cannot see: `import flatout` in the program and call `flatout.step()` once a step.
+//! Run it longer. For a loop that the hooks cannot see: `import flatout` in the program and call `flatout.step()` once per step.
 //! ## When it is wrong
 //! Never harmful: it only withholds a judgement.
 //! ## References
@@ -74,7 +74,7 @@ pub fn check(analysis: &Analysis) -> Option<Finding> {
         )
     } else {
         message!(
-            en: "If the program trains without a torch optimizer, call `flatout.step()` once a step (`import flatout`)",
+            en: "If the program trains without a torch optimizer, call `flatout.step()` once per step (`import flatout`)",
             zh: "如果程序训练时不使用 torch 优化器，请在每一步调用一次 `flatout.step()`（先 `import flatout`）"
         )
     };

@@ -1,18 +1,18 @@
 //! # power-below-utilization
 //!
 //! ## What it detects
-//! Utilisation reads high while the GPU draws far less power than it may.
+//! Utilization reads high while the GPU draws far less power than its limit.
 //! ## Why it is slow
-//! Utilisation counts the time in which any kernel ran, also one that uses a hundredth of the chip. Power shows how much of it
+//! Utilization counts the time in which any kernel ran, even one that uses a hundredth of the chip. Power shows how much of it
 //! worked.
 //! ## Evidence
-//! Mean utilisation and mean power against the limit.
+//! Mean utilization and mean power against the limit.
 //! ## Fix
 //! A symptom: look at the causes above it; without one, larger batches, mixed precision, fused operations.
 //! ## When it is wrong
 //! Kernels bound by memory draw less power than arithmetic does.
 //! ## References
-//! The users' fifth document: 300 of 575 W at "full" utilisation. DCGM's guide: SM activity below 0.5 is ineffective use.
+//! Seen in practice: 300 of 575 W at "full" utilization. DCGM's guide: SM activity below 0.5 is ineffective use.
 //!
 //! ---
 //! ## 检测什么
@@ -54,7 +54,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             Severity::Information,
             message!(
-                en: "Utilisation reads {used}, but the GPU draws {shown} of its power: little of the chip works",
+                en: "Utilization reads {used}, but the GPU draws {shown} of its power: most of the chip is idle",
                 zh: "利用率显示 {used}，但功耗只有上限的 {shown}：芯片只有一小部分在工作"
             ),
         )
@@ -63,7 +63,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             Evidence::new(message!(en: "mean power", zh: "平均功耗"), power, "W").against(limit * POWER),
         ))
         .evidence(analysis.in_window(
-            Evidence::new(message!(en: "GPU utilisation", zh: "GPU 利用率"), util * 100.0, "%").against(UTIL * 100.0),
+            Evidence::new(message!(en: "GPU utilization", zh: "GPU 利用率"), util * 100.0, "%").against(UTIL * 100.0),
         )),
     )
 }

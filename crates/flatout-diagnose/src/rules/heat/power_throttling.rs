@@ -82,10 +82,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     );
     candidate = candidate.fix(Fix::Command {
         command: format!("nvidia-smi -q -d POWER -i {index}"),
-        say: message!(en: "compare the limit in force with the card's default", zh: "比较当前上限与显卡默认上限"),
+        say: message!(en: "compare the limit in force with the GPU's default", zh: "比较当前上限与显卡默认上限"),
     });
     if let (Some(power), Some(limit)) = (gpu.power_w, gpu.power_limit_w) {
-        let what = message!(en: "mean power (limit: the card's)", zh: "平均功耗（阈值为显卡上限）");
+        let what = message!(en: "mean power (limit: the GPU's)", zh: "平均功耗（阈值为显卡上限）");
         candidate = candidate.evidence(analysis.in_window(Evidence::new(what, power, "W").against(limit)));
     }
     Some(candidate)

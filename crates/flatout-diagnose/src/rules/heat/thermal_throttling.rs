@@ -9,7 +9,7 @@
 //! ## Fix
 //! Better cooling, a lower power limit (less heat, hardly slower), or another GPU.
 //! ## When it is wrong
-//! Hardly ever: the driver itself says so.
+//! Hardly ever: the driver itself reports it.
 //! ## References
 //! NVML's clock event reasons. gpuprof: above 82 °C with the clock 15% down; TraceML and the users: 85 °C.
 //!
@@ -71,7 +71,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .code(
         None,
         message!(
-            en: "Mend the cooling, or lower the power limit: it costs less speed than throttling",
+            en: "Improve cooling or lower the power limit; throttling costs more speed",
             zh: "改善散热，或降低功耗上限：比降频损失的速度更少"
         ),
     );

@@ -71,6 +71,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ),
         )
         .confidence(Confidence::Medium)
+        .place(analysis.mention(&["set_num_threads", "OMP_NUM_THREADS"]).as_ref())
         .evidence(
             Evidence::new(message!(en: "PyTorch's threads", zh: "PyTorch 线程数"), threads as f64, "")
                 .against(suggested as f64),

@@ -6,8 +6,8 @@
 //! ## Why it is slow
 //! It runs in the training process; no batch is computed meanwhile.
 //! ## Evidence
-//! Time in no other phase of the steady window; where stacks were recorded, also those that stood in the program's own code
-//! with the interpreter's lock held and nothing of PyTorch in the stack, and the line the main thread stood in most.
+//! Time in no other phase of the steady window; where stacks were recorded, also those that were in the program's own code
+//! with the interpreter's lock held and nothing of PyTorch in the stack, and the line the main thread was in most often.
 //! ## Fix
 //! Do it every N steps, on tensors instead of Python numbers, or in another thread.
 //! ## When it is wrong

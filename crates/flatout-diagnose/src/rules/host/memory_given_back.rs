@@ -8,7 +8,7 @@
 //! enters it into the process's table, while the step waits.
 //! ## Evidence
 //! Page faults a second of the training process, less what its memory grew by; what a page costs on this machine, which flatout measures
-//! when it begins to watch; the part of the process's CPU time that the kernel used. The pages' part is the product of the first two, and
+//! when it begins to watch; the part of the process's CPU time that the kernel used. The share of the pages is the first two multiplied, and
 //! never more than the third.
 //! ## Fix
 //! Let the C library keep what is freed: `malloc.keep=on`, which calls `mallopt` before the program begins, or
@@ -16,8 +16,8 @@
 //! memory it ever needed. An older glibc refuses an `MMAP` threshold above 33554432; there `MALLOC_MMAP_MAX_=0` in its place does the same.
 //! ## When it is wrong
 //! With another allocator than glibc's in its place (jemalloc, tcmalloc) these settings do nothing: it has its own. Files that are mapped
-//! into memory and let go again are page faults too, which no setting of the allocator takes away; they are told from fresh pages by their
-//! cost only. Loader workers are not looked at: their batches lie in shared memory, whose pages are new for each. Where memory is short,
+//! into memory and let go again are page faults too, which no setting of the allocator takes away; they differ from fresh pages by their
+//! cost only. Loader workers are not looked at: their batches are in shared memory, whose pages are new for each. Where memory is short,
 //! keeping it may cost more than it saves.
 //! ## References
 //! `mallopt(3)`: `M_TRIM_THRESHOLD` and `M_MMAP_THRESHOLD`. `proc_pid_stat(5)`: `minflt` and `stime`.
@@ -54,6 +54,8 @@ pub const WORST: Severity = Severity::Critical;
 
 /// As for the garbage collector: PyTorch's own plugin speaks at 5%.
 const SHARE: f64 = 0.05;
+/// From here on it is a warning.
+const WARNED: f64 = 0.2;
 /// Steps lose more than the kernel's time, because a fresh page is also cold in the processor's caches and tables: with the memory kept, five
 /// programs lost 1.06 to 1.26 × the kernel's share of their CPU time, and a sixth 2.8 ×.
 const MORE_THAN_KERNEL: f64 = 1.5;
@@ -75,7 +77,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let (shown, rate) = (units::percent(share), units::count(pages.again_s));
     let candidate = Candidate::new(
         ID,
-        severity_of(share),
+        // Below that it is worth a try, not a warning: most trainings on a CPU give some memory back.
+        severity_of(share).min(if share < WARNED { Severity::Information } else { WORST }),
         message!(
             en: "{shown} of the training process's CPU time goes to memory that it gives back and takes again: {rate} pages a second",
             zh: "训练进程 {shown} 的 CPU 时间花在归还后又重新申请的内存上：每秒 {rate} 页"
@@ -152,7 +155,8 @@ fn claiming(analysis: &Analysis, candidate: Candidate, certain_s: f64, possible_
         _ => Stretch::Device,
     };
     let candidate = candidate
-        .claims(computing, Reach::Specific, certain_s, possible_s)
+        // The line that allocates is narrower.
+        .claims(computing, Reach::General, certain_s, possible_s)
         .or_in(Stretch::Other);
     let candidate = if loads_itself(analysis) {
         candidate.or_in(Stretch::Data)

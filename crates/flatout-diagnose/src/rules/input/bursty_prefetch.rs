@@ -87,7 +87,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
     .evidence(analysis.in_window(
         Evidence::new(
-            message!(en: "waiting that is in waits of twice a batch's work", zh: "等待中超过两倍 batch 工作量的部分"),
+            message!(en: "waiting in waits longer than twice the work of a batch", zh: "等待中超过两倍 batch 工作量的部分"),
             burst_s / all_s * 100.0,
             "%",
         )

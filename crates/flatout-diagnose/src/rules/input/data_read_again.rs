@@ -9,7 +9,7 @@
 //! Bytes that the program's processes read from disk in the first epoch and in the later ones, and the time spent waiting for batches.
 //! ## Fix
 //! Make the data smaller (uint8 instead of float32, a compressed or columnar format, smaller images), or the memory larger (`--mem` of
-//! the job, fewer copies of the data set in workers); read it in large pieces, in the order in which it lies on disk.
+//! the job, fewer copies of the data set in workers); read it in large pieces, in the order in which it is stored on disk.
 //! ## When it is wrong
 //! Each epoch reads other files on purpose (a stream without an end).
 //! ## References

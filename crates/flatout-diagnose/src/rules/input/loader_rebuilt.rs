@@ -3,7 +3,7 @@
 //! ## What it detects
 //! The same line builds a new `DataLoader` again and again while the training runs, and its first batches are waited for.
 //! ## Why it is slow
-//! A new loader starts its workers anew, hands them the data set, and begins with an empty queue.
+//! A new loader restarts its workers, hands them the data set, and begins with an empty queue.
 //! ## Evidence
 //! Loaders built at one source line within the steady window, and the time until their first batches.
 //! ## Fix

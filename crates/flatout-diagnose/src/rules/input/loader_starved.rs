@@ -1,7 +1,7 @@
 //! # loader-starved
 //!
 //! ## What it detects
-//! The steps wait for batches, and no narrower rule says why.
+//! The steps wait for batches, and no more specific rule explains why.
 //! ## Why it is slow
 //! While the training process waits for the next batch, the device has nothing to do.
 //! ## Evidence

@@ -9,9 +9,9 @@
 //! Time waiting for the batch, of the steady window; `num_workers` as it was really set; the CPUs this process may use.
 //! ## Fix
 //! As many workers as the steps need, at most what the usable CPUs carry; with one usable CPU none, and the cost of an
-//! item has to go down instead. `persistent_workers=True` so that they are not started anew each epoch.
+//! item has to go down instead. `persistent_workers=True` so that they are not restarted each epoch.
 //! ## When it is wrong
-//! A data set that already lies on the device, or a `__getitem__` that must run in the main process (an open CUDA context,
+//! A data set that is already on the device, or a `__getitem__` that must run in the main process (an open CUDA context,
 //! a lock, a database handle). Very cheap batches can cost more to pass between processes than to make.
 //! ## References
 //! Share limits: TraceML warns from 10%, the PyTorch TensorBoard plugin from 5%. PyTorch issue 23048 on choosing workers.

@@ -11,7 +11,7 @@
 //! `pin_memory=True` in the loader and `.to(device, non_blocking=True)`.
 //! ## When it is wrong
 //! Little memory to pin, or a custom batch type without `pin_memory()`. Where the device is busy all the time a copy waits for it, and
-//! nothing is lost: only what would go if copies ran beside the steps is counted.
+//! nothing is lost: only what would go if copies overlapped with the steps is counted.
 //! ## References
 //! TraceML: H2D 10% and 20% of a step. PyTorch's guide on pinned memory and `non_blocking`.
 //!

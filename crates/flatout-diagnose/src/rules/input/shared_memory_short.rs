@@ -9,7 +9,7 @@
 //! ## Fix
 //! A larger one (`docker run --shm-size=8g`), fewer workers, or a smaller `prefetch_factor`.
 //! ## When it is wrong
-//! Another program's files lie there.
+//! Another program's files are there.
 //! ## References
 //! PyTorch's README on `--shm-size`. 90%: the usual limit for memory that cannot be exceeded.
 //!

@@ -14,7 +14,7 @@
 //! ## When it is wrong
 //! A data set whose `__getitem__` does nothing and whose `collate_fn` does the fetching.
 //! ## References
-//! Wait shares: TraceML 10%, gpuprof 15%. PyTorch issue 106704: 0.44 million rows a second in memory with the default collate.
+//! Wait shares: TraceML 10%, gpuprof 15%. PyTorch issue 106704: 0.44 million rows per second in memory with the default collate.
 //!
 //! ---
 //! ## 检测什么

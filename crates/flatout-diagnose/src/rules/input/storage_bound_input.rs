@@ -5,7 +5,7 @@
 //! ## Why it is slow
 //! Each item is fetched with a latency that no CPU can shorten; few requests are under way at once.
 //! ## Evidence
-//! Time waiting for the batch; the workers' time in `__getitem__` beside the little CPU they use; I/O pressure.
+//! Time waiting for the batch; the workers' time in `__getitem__` compared with the little CPU they use; I/O pressure.
 //! ## Fix
 //! Copy the data to a local disk or into memory; pack small files into large ones; and, because waiting workers need no
 //! CPU, more of them than one a CPU.

@@ -48,7 +48,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let usable = analysis.usable_cpus()?;
     let loader = analysis.train_loader()?;
-    let workers = loader.num_workers?;
+    let each = loader.num_workers?;
+    // Every rank on the machine starts its own.
+    let ranks = analysis.local_ranks();
+    let workers = each * ranks;
     if workers as f64 <= usable as f64 * PER_CPU {
         return None;
     }
@@ -65,10 +68,17 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let mut candidate = Candidate::new(
         ID,
         severity_of(share.max(WARNING_SHARE)),
-        message!(
-            en: "{workers} loader workers share {usable} usable CPUs",
-            zh: "{workers} 个 DataLoader worker 争抢 {usable} 个可用 CPU"
-        ),
+        if ranks > 1 {
+            message!(
+                en: "{ranks} ranks start {each} loader workers each for {usable} usable CPUs",
+                zh: "{ranks} 个 rank 各启动 {each} 个 DataLoader worker，争抢 {usable} 个可用 CPU"
+            )
+        } else {
+            message!(
+                en: "{workers} loader workers share {usable} usable CPUs",
+                zh: "{workers} 个 DataLoader worker 争抢 {usable} 个可用 CPU"
+            )
+        },
     )
     .detail(message!(
         en: "This process may use {usable} CPUs (affinity and cgroup quota); more workers only queue for them, and hold back \
@@ -90,13 +100,20 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         // How much of the wait is the crowd's and how much the work's own cannot be told from one run.
         candidate = candidate.claims(Stretch::Data, Reach::Specific, 0.0, window.seconds(Phase::Data));
     }
-    let say = message!(
-        en: "num_workers={suggested}: what {usable} usable CPUs can carry",
-        zh: "num_workers={suggested}：{usable} 个可用 CPU 能承载的数量"
-    );
+    let say = if ranks > 1 {
+        message!(
+            en: "num_workers={suggested} per rank: what {usable} usable CPUs can carry for {ranks} ranks",
+            zh: "每个 rank 用 num_workers={suggested}：{usable} 个可用 CPU 能为 {ranks} 个 rank 承载的数量"
+        )
+    } else {
+        message!(
+            en: "num_workers={suggested}: what {usable} usable CPUs can carry",
+            zh: "num_workers={suggested}：{usable} 个可用 CPU 能承载的数量"
+        )
+    };
     Some(
         candidate
-            .setting("loader.num_workers", Some(workers.to_string()), suggested, say)
+            .setting("loader.num_workers", Some(each.to_string()), suggested, say)
             .code(
                 loader.place.as_ref(),
                 message!(

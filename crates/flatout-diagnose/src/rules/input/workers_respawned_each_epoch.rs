@@ -1,7 +1,7 @@
 //! # workers-respawned-each-epoch
 //!
 //! ## What it detects
-//! The loader's workers are started anew each epoch, and that start-up takes a visible share of the time.
+//! The loader's workers are restarted each epoch, and that start-up takes a visible share of the time.
 //! ## Why it is slow
 //! With `persistent_workers=False` every `for batch in loader` forks or spawns all workers, copies the data set to them
 //! and waits for the first batch with an empty queue.
@@ -63,7 +63,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(share),
             message!(
-                en: "{workers} workers were started anew {starts} times, {each} each",
+                en: "{workers} workers were restarted {starts} times, {each} each",
                 zh: "{workers} 个 worker 重新启动了 {starts} 次，每次 {each}"
             ),
         )

@@ -3,8 +3,8 @@
 //! ## What it detects
 //! The steps stall at a regular period, and no evaluation, checkpoint, epoch or collection explains it.
 //! ## Why it is slow
-//! Something happens every so many seconds or steps in which nothing is trained: writing a log, a metric over everything, a
-//! file that is opened anew.
+//! Something happens every few seconds or steps during which nothing is trained: writing a log, a metric over everything, a
+//! file that is opened again.
 //! ## Evidence
 //! The dips' number, period and regularity, the time lost in them, and the phase that grows in them.
 //! ## Fix

@@ -6,18 +6,18 @@
 //! A step pays once for starting each operation and for the optimizer, and in a Python program for Python, whatever the batch.
 //! With few samples in it, the device (or the CPU's vector units) waits for that most of the time.
 //! ## Evidence
-//! On a GPU: its busy share, or how many of its processors work while it reads busy (where the card tells), beside the samples
+//! On a GPU: its busy share, or how many of its processors work while it reads busy (where the GPU reports it), next to the samples
 //! in a step. On the CPU: the time that the step's
 //! arithmetic needs at a modest speed (at the speed this machine was measured to have, where the record knows it), against
 //! the time it took.
 //! ## Fix
-//! A larger batch, as long as samples a second grow; scale the learning rate with it. When the batch must stay: compile the
+//! A larger batch, as long as samples per second grow; scale the learning rate with it. When the batch must stay: compile the
 //! model, or use CUDA graphs.
 //! ## When it is wrong
 //! A small batch chosen for the result, not the speed; a model whose arithmetic is not in its parameters (attention over
 //! long sequences): there the estimate is too low, which is why the input's shape counts.
 //! ## References
-//! One LSTM on an H200: 4.9k samples/s at batch 64, 37.7k at 512, 268k at 4096. SageMaker calls a batch small when CPU, GPU
+//! One LSTM on an H200: 4.9k samples/s at batch 64, 37.7k at 512, 268k at 4096. SageMaker considers a batch small when CPU, GPU
 //! and memory all stay below 70%.
 //!
 //! ---
@@ -101,12 +101,12 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         )
         .detail(if own {
             message!(
-                en: "Starting each operation and the optimizer cost the same for a larger batch; more samples a step share it.",
+                en: "Starting each operation and the optimizer cost the same for a larger batch; more samples per step share it.",
                 zh: "启动每个算子和优化器的开销与 batch 大小无关；每步样本越多，摊薄得越多。"
             )
         } else {
             message!(
-                en: "Python, operator launches and the optimizer cost the same for a larger batch; more samples a step share it.",
+                en: "Python, operator launches and the optimizer cost the same for a larger batch; more samples per step share it.",
                 zh: "Python、算子下发和优化器的开销与 batch 大小无关；每步样本越多，摊薄得越多。"
             )
         })

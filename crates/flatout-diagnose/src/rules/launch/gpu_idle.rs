@@ -1,7 +1,7 @@
 //! # gpu-idle
 //!
 //! ## What it detects
-//! The GPU has nothing to do for a large part of the time, and no narrower rule says why.
+//! The GPU has nothing to do for a large part of the time, and no more specific rule explains why.
 //! ## Why it is slow
 //! The host launches too little work, too late: it is in Python, in operators that are small, or somewhere else altogether.
 //! ## Evidence

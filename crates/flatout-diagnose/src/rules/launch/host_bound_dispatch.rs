@@ -6,14 +6,14 @@
 //! Every operation costs some microseconds of Python and launching, whatever its size. Many small operations (a loop over
 //! time steps, an unfused optimizer, per-layer bookkeeping) leave gaps between kernels.
 //! ## Evidence
-//! The GPU's busy share beside the time the host spends computing or launching; data, copies and syncs do not explain it.
+//! The GPU's busy share next to the time the host spends computing or launching; data, copies and syncs do not explain it.
 //! ## Fix
 //! Fewer, larger operations: a larger batch, `torch.compile(mode="reduce-overhead")` or CUDA graphs, a fused optimizer. Not
 //! more workers: nothing waits for data.
 //! ## When it is wrong
 //! Real CPU work inside the step (NumPy, tokenising) is charged to the same phase.
 //! ## References
-//! LSTM 3×256, batch 512, on an H200: 13.6 ms a step with the data on the GPU, 3.0 ms with CUDA graphs. HTA calls a launch
+//! LSTM 3×256, batch 512, on an H200: 13.6 ms per step with the data on the GPU, 3.0 ms with CUDA graphs. HTA calls a launch
 //! issued after the previous kernel ended "host wait".
 //!
 //! ---

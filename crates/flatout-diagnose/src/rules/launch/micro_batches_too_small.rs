@@ -29,7 +29,7 @@
 //! ## 参考
 //! 梯度累积是为了节省显存：PyTorch 与 Hugging Face 的指南都建议用能放下的最大 micro-batch。
 
-use super::batch_too_small::{ARITHMETIC_SHARE, CORE_FLOPS};
+use super::batch_too_small::CORE_FLOPS;
 use crate::account::center::in_optimizer;
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -53,13 +53,22 @@ const GPU_BUSY: f64 = 0.6;
 const GOES: f64 = 0.9;
 const SURELY: f64 = 0.65;
 
+/// Share of the step that its arithmetic needs at a tenth of a core's peak; below it most of the rest is fixed cost.
+const ARITHMETIC_SHARE: f64 = 0.35;
+
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let facts = &analysis.facts;
     let backwards = facts
         .number("step.backwards")
         .filter(|calls| *calls >= BACKWARDS)?;
-    let rows = facts.number("backward.rows").filter(|rows| *rows <= ROWS)?;
+    // A graph may count the tokens of a sample as rows; the loader knows its samples.
+    let loaded = analysis.train_loader().and_then(|loader| loader.batch_size);
+    let counted = facts.number("backward.rows")?;
+    let rows = loaded.map_or(counted, |batch| counted.min(batch as f64));
+    if rows > ROWS {
+        return None;
+    }
     let (wasted_s, evidence) = match analysis.device() {
         Device::Cuda => idle_gpu(analysis)?,
         _ => on_cpu(analysis)?,

@@ -170,7 +170,7 @@ fn with_fixes(mut candidate: Candidate, analysis: &Analysis) -> Candidate {
             None,
             "reduce-overhead",
             message!(
-                en: "torch.compile(model, mode=\"reduce-overhead\"): chains of operations become one kernel, a step one launch",
+                en: "torch.compile(model, mode=\"reduce-overhead\"): chains of operations become one kernel, a whole step becomes one launch",
                 zh: "torch.compile(model, mode=\"reduce-overhead\")：连续的小算子融合成一个 kernel，一步只需一次下发"
             ),
         );

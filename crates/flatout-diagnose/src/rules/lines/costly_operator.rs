@@ -1,7 +1,7 @@
 //! # costly-operator
 //!
 //! ## What it detects
-//! One line that calls operators of PyTorch directly, outside of a module, holds a large share of the step: a one-hot product, a constant that is computed again, a check of every tensor.
+//! One line that calls operators of PyTorch directly, outside of a module, holds a large share of the step: a one-hot matmul, a constant that is computed again, a check of every tensor.
 //! ## Why it is slow
 //! The operator does work that the model does not need in every step, or does it in a costly way.
 //! ## Evidence

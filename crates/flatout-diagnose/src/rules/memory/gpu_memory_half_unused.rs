@@ -3,11 +3,11 @@
 //! ## What it detects
 //! Most of the device memory is never used while the GPU waits: there is room for a larger batch.
 //! ## Why it is slow
-//! It is not by itself. But a GPU that waits for its host, with room for more samples a step, could be given them.
+//! It is not by itself. But a GPU that waits for its host, with room for more samples per step, could be given them.
 //! ## Evidence
 //! The largest memory in use in the steady window against the device's, and the busy share.
 //! ## Fix
-//! A larger batch, as long as samples a second grow. An information, never a cause.
+//! A larger batch, as long as samples per second grow. For information only, never a cause.
 //! ## When it is wrong
 //! A batch chosen for the result; a device far too large for the model.
 //! ## References

@@ -3,7 +3,7 @@
 //! ## What it detects
 //! The device memory is nearly full.
 //! ## Why it is slow
-//! PyTorch's allocator then frees and asks anew instead of reusing, each time with a wait for the device; a little more
+//! PyTorch's allocator then frees and allocates again instead of reusing, each time with a wait for the device; a little more
 //! (a longer sequence, the last batch, an evaluation) ends the run.
 //! ## Evidence
 //! The largest memory in use in the steady window against the device's.

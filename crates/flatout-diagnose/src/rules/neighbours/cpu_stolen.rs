@@ -7,7 +7,7 @@
 //! ## Evidence
 //! Use of the usable CPUs against what the run's own processes use; steal time.
 //! ## Fix
-//! Reserve CPUs for the job (cgroup, Slurm `--cpus-per-task`, `taskset`), or end the neighbours.
+//! Reserve CPUs for the job (cgroup, Slurm `--cpus-per-task`, `taskset`), or end the other jobs.
 //! ## When it is wrong
 //! Work that the run itself started outside its process tree.
 //! ## References
@@ -73,7 +73,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .code(
             None,
             message!(
-                en: "Reserve CPUs for the job (a cgroup, Slurm's --cpus-per-task, taskset), or move the neighbours",
+                en: "Reserve CPUs for the job (a cgroup, Slurm's --cpus-per-task, taskset), or move the other jobs",
                 zh: "为任务预留 CPU（cgroup、Slurm 的 --cpus-per-task、taskset），或迁走其他程序"
             ),
         ),

@@ -5,7 +5,7 @@
 //! ## Why it is slow
 //! Memory that was swapped out comes back thousands of times slower than memory is; every process waits for it.
 //! ## Evidence
-//! Bytes a second read from swap in the steady window.
+//! Bytes per second read from swap in the steady window.
 //! ## Fix
 //! Less memory: fewer workers, a smaller `prefetch_factor`, data as arrays or memory-mapped files; or a machine with more.
 //! ## When it is wrong

@@ -8,7 +8,7 @@
 //! ## Evidence
 //! The class that wraps the model, and the GPUs in use.
 //! ## Fix
-//! `DistributedDataParallel` with one process a GPU, started by `torchrun`.
+//! `DistributedDataParallel` with one process per GPU, started by `torchrun`.
 //! ## When it is wrong
 //! Never faster; only simpler.
 //! ## References
@@ -63,14 +63,14 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .code(
             place.as_ref(),
             message!(
-                en: "Wrap the model in DistributedDataParallel instead, one process a GPU",
+                en: "Wrap the model in DistributedDataParallel instead, one process per GPU",
                 zh: "改用 DistributedDataParallel 包装模型，每个 GPU 一个进程"
             ),
         )
         .fix(Fix::Command {
             command: "torchrun --nproc-per-node=gpu train.py".into(),
             say: message!(
-                en: "one process a GPU, with the model in DistributedDataParallel",
+                en: "one process per GPU, with the model in DistributedDataParallel",
                 zh: "每个 GPU 一个进程，模型用 DistributedDataParallel 包装"
             ),
         }),

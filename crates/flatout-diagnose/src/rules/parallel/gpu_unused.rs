@@ -5,7 +5,7 @@
 //! ## Why it is slow
 //! The fastest processor of the machine does nothing: the model was never moved to it, or PyTorch was built without CUDA.
 //! ## Evidence
-//! The GPUs of the record, the device of the model, the utilisation of each GPU.
+//! The GPUs of the record, the device of the model, the utilization of each GPU.
 //! ## Fix
 //! `model.to("cuda")` and the batches too; a PyTorch with CUDA; several GPUs with `torchrun` and `DistributedDataParallel`.
 //! ## When it is wrong
@@ -60,7 +60,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .evidence(
             analysis.in_window(
                 Evidence::new(
-                    message!(en: "GPU utilisation", zh: "GPU 利用率"),
+                    message!(en: "GPU utilization", zh: "GPU 利用率"),
                     busy * 100.0,
                     "%",
                 )

@@ -1,31 +1,35 @@
 //! # gpus-unbalanced
 //!
 //! ## What it detects
-//! One GPU of several works much more than the others.
+//! The GPUs of one program are used unequally.
 //! ## Why it is slow
-//! The others wait for it at every step.
+//! The others wait for one of them at every step. Which one depends on how the program uses them: a rank that waits inside an NCCL collective spins,
+//! and its GPU reads 100%, so with one process per GPU the slow rank is the one with **low** utilization. In one process (`DataParallel`, a
+//! model split by hand) a GPU that waits is idle, so the busiest one holds the others up.
 //! ## Evidence
-//! Mean utilisation of each GPU in the steady window.
+//! Mean utilization of each GPU in the steady window, and power where it is known: a GPU that only spins draws little.
 //! ## Fix
-//! Equal batches for every rank; loss and metrics on all of them; no `DataParallel`.
+//! With ranks: look for what the slow rank's process waits for (its loader, its host code). In one process: DistributedDataParallel, or a more even
+//! split.
 //! ## When it is wrong
-//! Pipelines whose stages differ on purpose.
+//! Pipelines whose stages differ on purpose. Not yet measured by us on a machine with several GPUs.
 //! ## References
-//! A straggler of 10 and 20% (peers' levels).
+//! A straggler of 10 and 20% (peers' levels). NCCL's kernels wait for their peers by spinning.
 //!
 //! ---
 //! ## 检测什么
-//! 多块 GPU 中有一块比其他的忙得多。
+//! 同一程序的各块 GPU 利用率不均。
 //! ## 为什么慢
-//! 其他 GPU 每步都要等它。
+//! 每一步其他 GPU 都要等其中一块。是哪一块取决于程序的用法：在 NCCL 集合通信中等待的 rank 会空转，它的 GPU 显示 100%，所以每块 GPU 一个进程时，慢的是利用率**低**的那个 rank。
+//! 在单进程中（`DataParallel`、手工切分的模型），等待的 GPU 是空闲的，所以最忙的那块拖慢其他 GPU。
 //! ## 证据
-//! 稳定阶段中每块 GPU 的平均利用率。
+//! 稳定阶段中每块 GPU 的平均利用率；已知时还有功率：只空转的 GPU 功率很低。
 //! ## 怎么改
-//! 每个 rank 的 batch 相等；损失和指标在所有 rank 上计算；不用 `DataParallel`。
+//! 多个 rank 时：查看慢 rank 的进程在等什么（DataLoader、主机代码）。单进程时：改用 DistributedDataParallel，或切分得更均匀。
 //! ## 何时不成立
-//! 各段本来就不同的流水线。
+//! 各段本来就不同的流水线。我们尚未在多 GPU 机器上实测。
 //! ## 参考
-//! 落后 10% 和 20%（同类工具的两级）。
+//! 落后 10% 和 20%（同类工具的两级）。NCCL 的 kernel 以空转方式等待其他 rank。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
@@ -56,34 +60,76 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let (up, down) = (units::percent(high), units::percent(low));
-    Some(
-        Candidate::new(
-            ID,
-            Severity::Warning,
-            message!(
-                en: "The GPUs work unequally: GPU {most} {up}, GPU {least} {down}",
-                zh: "各 GPU 负载不均：GPU {most} {up}，GPU {least} {down}"
-            ),
+    let ranks = one_process_per_gpu(analysis);
+    let title = if ranks {
+        message!(
+            en: "GPU {least} is at {down}, others up to {up}: its rank is the slow one",
+            zh: "GPU {least} 为 {down}，其他最高 {up}：它的 rank 偏慢"
         )
+    } else {
+        message!(
+            en: "The GPUs work unequally: GPU {most} {up}, GPU {least} {down}",
+            zh: "各 GPU 负载不均：GPU {most} {up}，GPU {least} {down}"
+        )
+    };
+    let mut candidate = Candidate::new(ID, Severity::Warning, title)
         .confidence(Confidence::Medium)
         .evidence(
             analysis.in_window(
                 Evidence::new(
-                    message!(en: "spread of utilisation", zh: "利用率差距"),
+                    message!(en: "spread of utilization", zh: "利用率差距"),
                     (high - low) * 100.0,
                     "%",
                 )
                 .against(SPREAD * 100.0),
             ),
-        )
-        .code(
-            None,
-            message!(
-                en: "Give every rank equal batches, and compute loss and metrics on all of them",
-                zh: "让每个 rank 的 batch 相等，并在所有 rank 上计算损失和指标"
-            ),
+        );
+    for (index, what) in [
+        (
+            least,
+            message!(en: "power of GPU {least}", zh: "GPU {least} 的功率"),
         ),
-    )
+        (most, message!(en: "power of GPU {most}", zh: "GPU {most} 的功率")),
+    ] {
+        let power = analysis.gpus.iter().find(|gpu| gpu.index == index);
+        if let Some(watts) = power.and_then(|gpu| gpu.power_w) {
+            candidate = candidate.evidence(analysis.in_window(Evidence::new(what, watts, "W")));
+        }
+    }
+    if ranks {
+        return Some(
+            candidate
+                .detail(message!(
+                    en: "A rank that waits inside an NCCL collective spins, so its GPU reads busy. The GPU that is not busy belongs to the rank \
+                         that arrives last.",
+                    zh: "在 NCCL 集合通信中等待的 rank 会空转，它的 GPU 看上去是忙的。不忙的那块 GPU 属于最后到达的 rank。"
+                ))
+                .code(
+                    None,
+                    message!(
+                        en: "Look at what the process on GPU {least} does between its kernels: its loader, its host code",
+                        zh: "查看 GPU {least} 上的进程在两个 kernel 之间做什么：DataLoader、主机代码"
+                    ),
+                ),
+        );
+    }
+    Some(candidate.code(
+        None,
+        message!(
+            en: "Use DistributedDataParallel with equal batches, or split the model more evenly",
+            zh: "使用 DistributedDataParallel 并让 batch 相等，或把模型切分得更均匀"
+        ),
+    ))
+}
+
+/// Several ranks that meet in NCCL's collectives; not one process with several GPUs.
+fn one_process_per_gpu(analysis: &Analysis) -> bool {
+    let facts = &analysis.facts;
+    let world = facts.number("parallel.world_size").unwrap_or(1.0);
+    let backend = facts.text("parallel.backend").unwrap_or_default();
+    world > 1.0
+        && (backend.is_empty() || backend.contains("nccl"))
+        && facts.text("parallel.class").as_deref() != Some("DataParallel")
 }
 
 #[cfg(test)]
@@ -105,6 +151,32 @@ mod tests {
     #[test]
     fn fires() {
         assert!(check(&Analysis::new(&pair(0.4))).is_some());
+    }
+
+    #[test]
+    fn blames_the_idle_gpu_of_several_ranks_and_the_busy_one_of_one_process() {
+        let mut data = pair(0.4);
+        let one = check(&Analysis::new(&data)).unwrap();
+        assert!(one.finding.title.en.starts_with("The GPUs work unequally: GPU 0"));
+        for (key, value) in [
+            ("parallel.world_size", serde_json::json!(2)),
+            ("parallel.backend", serde_json::json!("nccl")),
+        ] {
+            let fact = flatout_telemetry::Fact {
+                t: 0.1,
+                key: key.into(),
+                value,
+                scope: None,
+                place: None,
+            };
+            data.facts.push(fact);
+        }
+        let ranks = check(&Analysis::new(&data)).unwrap();
+        assert!(
+            ranks.finding.title.en.starts_with("GPU 1 is at 40%"),
+            "{}",
+            ranks.finding.title.en
+        );
     }
 
     #[test]

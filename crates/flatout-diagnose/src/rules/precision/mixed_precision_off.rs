@@ -3,7 +3,7 @@
 //! ## What it detects
 //! A GPU with tensor cores computes in FP32, and the arithmetic is what takes the time.
 //! ## Why it is slow
-//! Tensor cores do matrix products in bf16 many times faster than the FP32 units, and half the bytes are moved.
+//! Tensor cores do matrix multiplications in bf16 many times faster than the FP32 units, and half the bytes are moved.
 //! ## Evidence
 //! `autocast` was never entered and the model is FP32; the time in matmul and memory-bound kernels, where the GPU was traced; the GPU's busy share and its compute capability.
 //! ## Fix

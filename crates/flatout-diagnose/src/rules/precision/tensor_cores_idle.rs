@@ -3,14 +3,14 @@
 //! ## What it detects
 //! The GPU reads busy, but its tensor cores do next to nothing.
 //! ## Why it is slow
-//! Utilisation only says that some kernel ran. Without tensor cores the GPU computes at a fraction of its speed, or the
+//! Utilization only means that some kernel ran. Without tensor cores the GPU computes at a fraction of its speed, or the
 //! kernels move memory and compute little.
 //! ## Evidence
 //! Where the GPU was traced: the time in kernels that use tensor cores. Else tensor-core activity and utilization, both as the driver counts them (GPM, Hopper and newer).
 //! ## Fix
 //! Mixed precision; sizes in multiples of 8; larger matrices. A symptom: the cause is another rule's.
 //! ## When it is wrong
-//! Models without matrix products (tree-like, element-wise).
+//! Models without matrix multiplication (tree-like, element-wise).
 //! ## References
 //! The TensorBoard plugin: no tensor-core kernels on capability 7 and newer. DCGM's guide on tensor activity.
 //!

@@ -1,12 +1,12 @@
 //! # tf32-off
 //!
 //! ## What it detects
-//! FP32 matrix products without TF32, on a GPU that has it and is busy.
+//! FP32 matrix multiplication without TF32, on a GPU that has it and is busy.
 //! ## Why it is slow
-//! TF32 lets the tensor cores do FP32 products with a shorter mantissa, several times faster; PyTorch leaves it off for
-//! matrix products unless asked.
+//! TF32 lets the tensor cores do FP32 matmuls with a shorter mantissa, several times faster; PyTorch leaves it off for
+//! matrix multiplication by default.
 //! ## Evidence
-//! The time in FP32 matmul kernels, where the GPU was traced; the precision of matrix products in force, no mixed precision, the GPU's busy share.
+//! The time in FP32 matmul kernels, where the GPU was traced; the precision of matrix multiplication in force, no mixed precision, the GPU's busy share.
 //! ## Fix
 //! `torch.set_float32_matmul_precision("high")`.
 //! ## When it is wrong

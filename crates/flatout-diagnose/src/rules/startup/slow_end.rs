@@ -4,13 +4,13 @@
 //! A program that is done and does not end: PyTorch waits five seconds for each worker of a loader.
 //! ## Why it is slow
 //! A loader with workers that stay and with pinned memory is looked after when Python ends: each of its workers is waited for, up to five
-//! seconds, one after the other, and nobody has told them to end. The GPU idles, a job holds its place in the queue, and a search pays it
+//! seconds, one after the other, and nothing has asked them to end. The GPU idles, a job holds its place in the queue, and a search pays it
 //! at every trial.
 //! ## Evidence
-//! The stacks of the main thread that stood in PyTorch's waiting for a worker, as a time; the run's time after its last step.
+//! The time the main thread spent in PyTorch's wait for a worker, from its stacks; the run's time after its last step.
 //! ## Fix
 //! Let the loader go before Python ends: train inside a function (its variables go when it returns), or write `del loader`. Then the workers
-//! are told to end, and do so at once.
+//! are asked to end, and do so at once.
 //! ## When it is wrong
 //! In a long run it is nothing: it comes once, at the end.
 //! ## References
@@ -90,7 +90,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .code(
             None,
             message!(
-                en: "Train inside a function, or write `del loader` at the end: then the workers are told to end, and do so at once",
+                en: "Train inside a function, or write `del loader` at the end: then the workers receive the request to end, and do so at once",
                 zh: "把训练放进函数里，或在结尾写 `del loader`：worker 会收到结束通知并立即退出"
             ),
         ),

@@ -6,7 +6,7 @@
 //! Reading and preparing all data, building the model, importing: all of it once more at every start, every restart after a
 //! crash, and every trial of a search.
 //! ## Evidence
-//! Seconds until the first step, and their share of the run; the line of the program the main thread stood in most.
+//! Seconds until the first step, and their share of the run; the line of the program the main thread was in most often.
 //! ## Fix
 //! Keep prepared data on disk (a cache next to the source), read lazily, prepare in parallel.
 //! ## When it is wrong

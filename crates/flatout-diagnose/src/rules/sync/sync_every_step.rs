@@ -7,7 +7,7 @@
 //! Such a read waits until the device has finished everything before it. The host cannot launch ahead, so the device
 //! then waits for the host: both take turns instead of working at the same time.
 //! ## Evidence
-//! The lines, reads a step, and the time blocked; the time that would remain if host and device overlapped.
+//! The lines, reads per step, and the time blocked; the time that would remain if host and device overlapped.
 //! ## Fix
 //! Keep the value on the device (`loss.detach()`), add it up there, and read it every N steps.
 //! ## When it is wrong

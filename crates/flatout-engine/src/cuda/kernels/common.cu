@@ -89,6 +89,12 @@ __device__ __forceinline__ T block_sum(T value) {
     return value;
 }
 
+// The sum over a warp, valid in all of its lanes.
+__device__ __forceinline__ float warp_sum(float value) {
+    for (int apart = 16; apart; apart /= 2) value += __shfl_xor_sync(0xffffffffu, value, apart);
+    return value;
+}
+
 // The activations of activation.rs by their codes, and their slope out of their result.
 __device__ __forceinline__ float activated(float x, int activation) {
     return activation == 1 ? (x < 0.f ? 0.f : x) : activation == 2 ? tanhf(x) : activation == 3 ? 1.f / (1.f + expf(-x)) : x;

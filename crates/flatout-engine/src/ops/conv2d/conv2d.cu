@@ -20,7 +20,7 @@ __device__ __forceinline__ void conv_finish(real* values, const float* bias, i64
     if (!mine.active) return;
     float own[V];
 #pragma unroll
-    for (int v = 0; v < V; ++v) own[v] = bias[mine.channel + v];
+    for (int v = 0; v < V; ++v) own[v] = bias ? bias[mine.channel + v] : 0.f;
 #pragma unroll 4
     for (i64 row = mine.first; row < rows; row += mine.stride) {
         Pack<V>* there = (Pack<V>*)(values + row * channels + mine.channel);

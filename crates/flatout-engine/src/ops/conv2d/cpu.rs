@@ -25,15 +25,18 @@ impl<T: Real> CpuOperation<T> for Conv2d {
     }
 
     fn forward(&self, io: &Io<T>) -> Result<(), EngineError> {
-        let (images, bias, mut output) = (io.input(0), io.parameter(1), io.output(0));
+        let (images, mut output) = (io.input(0), io.output(0));
+        let bias = self.bias.then(|| io.parameter(1));
         let (original, mut weight) = (io.parameter(0), io.scratch(WEIGHT));
         self.each_weight(|outside, place, channel, filter| {
             weight[(place * self.channels + channel) * self.filters + filter] = original[outside];
         });
         let activation = self.activation;
         let finish = |_row: usize, first: usize, values: &mut [T]| {
-            for (value, &bias) in values.iter_mut().zip(&bias[first..]) {
-                *value += bias;
+            if let Some(bias) = &bias {
+                for (value, &bias) in values.iter_mut().zip(&bias[first..]) {
+                    *value += bias;
+                }
             }
             activation.apply(values);
         };
@@ -67,13 +70,15 @@ impl<T: Real> CpuOperation<T> for Conv2d {
 
 impl Conv2d {
     fn backward_from<T: Real>(&self, io: &Io<T>, gradient: &[T]) {
-        add_columns(
-            io.pool(),
-            gradient,
-            self.pixels(),
-            self.filters,
-            &mut io.parameter_gradient(1),
-        );
+        if self.bias {
+            add_columns(
+                io.pool(),
+                gradient,
+                self.pixels(),
+                self.filters,
+                &mut io.parameter_gradient(1),
+            );
+        }
         self.weight_gradient(io, gradient);
         let Some((mut target, accumulate)) = io.input_gradient(0) else {
             return;

@@ -34,6 +34,8 @@ pub struct Conv2d {
     pub channels: usize,
     pub filters: usize,
     pub window: Window,
+    /// Whether a bias is added: pointless right before a batch normalization.
+    pub bias: bool,
     pub activation: Activation,
 }
 
@@ -78,6 +80,29 @@ impl Model {
         window: Window,
         activation: Activation,
     ) -> Result<Tensor, EngineError> {
+        self.convolution(name, input, filters, window, true, activation)
+    }
+
+    /// The same without a bias and an activation, for a batch normalization behind it: PyTorch's `Conv2d(bias=False)`.
+    pub fn conv2d_plain(
+        &mut self,
+        name: &str,
+        input: Tensor,
+        filters: usize,
+        window: Window,
+    ) -> Result<Tensor, EngineError> {
+        self.convolution(name, input, filters, window, false, Activation::None)
+    }
+
+    fn convolution(
+        &mut self,
+        name: &str,
+        input: Tensor,
+        filters: usize,
+        window: Window,
+        bias: bool,
+        activation: Activation,
+    ) -> Result<Tensor, EngineError> {
         let [batch, height, width, channels] = self.image("conv2d", input)?;
         let op = Conv2d {
             batch,
@@ -86,15 +111,19 @@ impl Model {
             channels,
             filters,
             window,
+            bias,
             activation,
         };
         self.window_fits("conv2d", &window, [batch, height, width, channels])?;
         let initialiser = Initialiser::fan(op.patch());
         let shape = [filters, channels, window.size, window.size];
         let weight = self.parameter(&format!("{name}.weight"), &shape, initialiser)?;
-        let bias = self.parameter(&format!("{name}.bias"), &[filters], initialiser)?;
+        let mut parameters = vec![weight];
+        if bias {
+            parameters.push(self.parameter(&format!("{name}.bias"), &[filters], initialiser)?);
+        }
         let shape = [batch, op.output_height(), op.output_width(), filters];
-        Ok(self.add(op, &[input], vec![weight, bias], &shape))
+        Ok(self.add(op, &[input], parameters, &shape))
     }
 
     /// The sizes of a tensor that must be a batch of images.

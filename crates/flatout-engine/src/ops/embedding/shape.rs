@@ -28,13 +28,21 @@ impl Model {
         entries: usize,
         width: usize,
     ) -> Result<Tensor, EngineError> {
+        self.embedding_from(name, index, entries, width, Initialiser::Normal(1.0))
+    }
+
+    /// The same, starting otherwise than PyTorch's `Embedding`.
+    pub fn embedding_from(
+        &mut self,
+        name: &str,
+        index: Tensor,
+        entries: usize,
+        width: usize,
+        initialiser: Initialiser,
+    ) -> Result<Tensor, EngineError> {
         self.require(index, DataType::I32)?;
         let [batch] = self.dimensions("embedding", index, "indices of shape [batch]")?;
-        let weight = self.parameter(
-            &format!("{name}.weight"),
-            &[entries, width],
-            Initialiser::Normal(1.0),
-        )?;
+        let weight = self.parameter(&format!("{name}.weight"), &[entries, width], initialiser)?;
         let op = Embedding {
             batch,
             entries,

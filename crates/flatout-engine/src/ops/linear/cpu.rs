@@ -8,16 +8,24 @@ use crate::cpu::io::{CpuOperation, Io};
 use crate::cpu::pool::Parts;
 use crate::cpu::real::Real;
 use crate::cpu::sums::add_columns;
+use crate::ops::gelu;
+
+/// The position in the scratch of what a GELU is applied to.
+const BEFORE_GELU: usize = 1;
 
 impl<T: Real> CpuOperation<T> for Linear {
     fn scratch(&self, _gemm: &GemmSpace<T>, _workers: usize) -> Vec<usize> {
-        // The gradient before the activation; without one it is the output's own.
-        let fused = self.activation != Activation::None;
-        vec![if fused { self.rows * self.outputs } else { 0 }]
+        // The gradient before the activation; without one it is the output's own. What a GELU is applied to.
+        let (fused, values) = (self.activation != Activation::None, self.rows * self.outputs);
+        vec![
+            if fused || self.gelu { values } else { 0 },
+            if self.gelu { values } else { 0 },
+        ]
     }
 
     fn forward(&self, io: &Io<T>) -> Result<(), EngineError> {
         let (input, weight, bias, mut output) = (io.input(0), io.parameter(0), io.parameter(1), io.output(0));
+        let mut before = io.scratch(BEFORE_GELU);
         let activation = self.activation;
         let finish = |_row: usize, first: usize, values: &mut [T]| {
             for (value, &bias) in values.iter_mut().zip(&bias[first..]) {
@@ -28,12 +36,19 @@ impl<T: Real> CpuOperation<T> for Linear {
         let product = Product {
             a: &Matrix::new(&input, self.rows, self.inputs),
             b: &Matrix::new(&weight, self.outputs, self.inputs).transposed(),
-            c: Parts::new(&mut output),
+            c: Parts::new(if self.gelu {
+                &mut before[..]
+            } else {
+                &mut output[..]
+            }),
             stride: self.outputs,
             accumulate: false,
             epilogue: Some(&finish),
         };
         io.gemm().multiply(io.pool(), &product);
+        if self.gelu {
+            gelu::apply_all(io, &before, &mut output);
+        }
         Ok(())
     }
 
@@ -42,6 +57,16 @@ impl<T: Real> CpuOperation<T> for Linear {
             return;
         };
         let mut scratch = io.scratch(0);
+        if self.gelu {
+            gelu::slope_all(
+                io,
+                &gradient,
+                &io.scratch_result(BEFORE_GELU),
+                &mut scratch,
+                false,
+            );
+            return self.backward_from(io, &scratch);
+        }
         if self.activation == Activation::None {
             return self.backward_from(io, &gradient);
         }

@@ -5,9 +5,13 @@ use crate::activation::Activation;
 use crate::cuda::columns::Columns;
 use crate::cuda::io::{CudaOperation, Io, Site};
 use crate::cuda::{Argument, CudaError, Machine, Matrix, Number};
+use crate::ops::residual::vector;
 
 /// Below this many outputs a product of cuBLASLt would mostly multiply padding.
 const NARROW: usize = 8;
+
+/// The position in the scratch of what a GELU is applied to.
+const BEFORE_GELU: usize = 2;
 
 impl CudaOperation for Linear {
     fn kernels() -> &'static str {
@@ -18,7 +22,8 @@ impl CudaOperation for Linear {
         let before = self.rows * self.outputs * machine.precision.number().bytes();
         let narrow = Columns::new(self.rows, self.inputs).bytes(self.outputs);
         let weights = if self.narrow() { narrow } else { 0 };
-        Ok(vec![before, self.columns().bytes(1).max(weights)])
+        let curved = if self.gelu { before } else { 0 };
+        Ok(vec![before, self.columns().bytes(1).max(weights), curved])
     }
 
     fn forward(&self, io: &Io) -> Result<(), CudaError> {
@@ -41,9 +46,24 @@ impl CudaOperation for Linear {
         let relu = self.activation == Activation::Relu;
         let input = io.matrix(io.input(0), self.rows, self.inputs);
         let weight = io.matrix(io.parameter(0), self.outputs, self.inputs).transposed();
-        let output = io.matrix(io.output(0), self.rows, self.outputs);
+        let target = if self.gelu {
+            io.scratch(BEFORE_GELU)
+        } else {
+            io.output(0)
+        };
+        let output = io.matrix(target, self.rows, self.outputs);
         io.machine
             .multiply_with_bias(input, weight, output, io.parameter(1), relu)?;
+        if self.gelu {
+            let (count, vector) = (self.rows * self.outputs, vector(self.rows * self.outputs));
+            let arguments = [
+                Argument::Address(target),
+                Argument::Address(io.output(0)),
+                Argument::Long((count / vector) as i64),
+            ];
+            let name = format!("gelu_forward_{vector}");
+            return io.machine.each(&name, count / vector, &arguments);
+        }
         if matches!(self.activation, Activation::Tanh | Activation::Sigmoid) {
             let count = self.rows * self.outputs;
             let arguments = [
@@ -84,7 +104,7 @@ impl CudaOperation for Linear {
 
 impl Linear {
     fn narrow(&self) -> bool {
-        self.outputs < NARROW
+        self.outputs < NARROW && !self.gelu
     }
 
     fn columns(&self) -> Columns {
@@ -98,6 +118,18 @@ impl Linear {
             Argument::Word(self.outputs as i32),
         );
         let parts = Argument::Address(io.scratch(1));
+        if self.gelu {
+            let arguments = [
+                Argument::Address(gradient),
+                Argument::Address(io.scratch(BEFORE_GELU)),
+                Argument::Address(io.scratch(0)),
+                parts,
+                rows,
+                outputs,
+            ];
+            self.columns().launch(io.machine, "before_gelu", &arguments)?;
+            return Ok(io.scratch(0));
+        }
         if self.activation == Activation::None {
             let arguments = [Argument::Address(gradient), parts, rows, outputs];
             self.columns().launch(io.machine, "column_sums", &arguments)?;

@@ -71,6 +71,18 @@ impl Model {
         (input, constant): (Tensor, Option<Tensor>),
         stack: Recurrent,
     ) -> Result<(Layers, Vec<Tensor>), EngineError> {
+        self.recurrent_from(operation, (name, 0, ""), gates, (input, constant), stack)
+    }
+
+    /// The same from a layer's number on, with a suffix behind each parameter's name.
+    pub(super) fn recurrent_from(
+        &mut self,
+        operation: &'static str,
+        names: (&str, usize, &str),
+        gates: usize,
+        (input, constant): (Tensor, Option<Tensor>),
+        stack: Recurrent,
+    ) -> Result<(Layers, Vec<Tensor>), EngineError> {
         self.require(input, DataType::Real)?;
         let [steps, batch, inputs] =
             self.dimensions(operation, input, "an input of shape [steps, batch, inputs]")?;
@@ -98,7 +110,7 @@ impl Model {
             gates,
             stack,
         };
-        let parameters = self.recurrent_parameters(name, &layers)?;
+        let parameters = self.recurrent_parameters(names, &layers)?;
         Ok((layers, parameters))
     }
 
@@ -120,7 +132,11 @@ impl Model {
         })
     }
 
-    fn recurrent_parameters(&mut self, name: &str, layers: &Layers) -> Result<Vec<Tensor>, EngineError> {
+    fn recurrent_parameters(
+        &mut self,
+        (name, first, suffix): (&str, usize, &str),
+        layers: &Layers,
+    ) -> Result<Vec<Tensor>, EngineError> {
         let (hidden, rows) = (layers.stack.hidden, layers.gate_width());
         let mut parameters = Vec::new();
         for layer in 0..layers.stack.layers {
@@ -136,7 +152,7 @@ impl Model {
                 ("bias_hh", &[rows]),
             ];
             for (part, shape) in shapes {
-                let name = format!("{name}.{part}_l{layer}");
+                let name = format!("{name}.{part}_l{}{suffix}", first + layer);
                 parameters.push(self.parameter(&name, shape, Initialiser::fan(hidden))?);
             }
         }

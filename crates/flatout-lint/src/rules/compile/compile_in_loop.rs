@@ -7,7 +7,7 @@
 //! Each call makes a new compiled function, which traces and may compile again: seconds to minutes, every time.
 //!
 //! ## Evidence
-//! The call lies in the body of a step loop or of a loop that counts epochs.
+//! The call is in the body of a step loop or of a loop that counts epochs.
 //!
 //! ## Fix
 //! Compile once, before the loops.

@@ -1,7 +1,7 @@
 //! # cudnn-benchmark-off
 //!
 //! ## What it detects
-//! A training loop on CUDA over a model with convolutions, in a program that never says anything about `cudnn.benchmark`.
+//! A training loop on CUDA over a model with convolutions, in a program that never sets `cudnn.benchmark`.
 //!
 //! ## Why it is slow
 //! cuDNN then picks its convolution by a rule of thumb. With the switch on it tries the candidates once for each shape and keeps the fastest.
@@ -13,7 +13,7 @@
 //! `torch.backends.cudnn.benchmark = True` once at the start.
 //!
 //! ## When it is wrong
-//! When the shape of the input changes all the time: every new shape is searched anew. Compiled models choose for themselves.
+//! When the shape of the input keeps changing: cuDNN searches again for every new shape. Compiled models choose for themselves.
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Enable cuDNN auto-tuner".

@@ -16,7 +16,7 @@
 //! For models whose single samples fill the memory: long sequences, volumes, large language models.
 //!
 //! ## References
-//! Batch too small: utilisation of GPU, CPU and memory all below 70% (SageMaker Debugger's rule). McCandlish et al., "An Empirical Model of Large-Batch Training".
+//! Batch too small: utilization of GPU, CPU and memory all below 70% (SageMaker Debugger's rule). McCandlish et al., "An Empirical Model of Large-Batch Training".
 //!
 //! ---
 //! ## 检测什么

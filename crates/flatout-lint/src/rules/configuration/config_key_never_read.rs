@@ -2,13 +2,13 @@
 //!
 //! ## What it detects
 //! A key of a configuration file, or a field of a configuration class, that no Python file of the project mentions, in a section whose other keys are read one by one:
-//! `compile_model: true` beside `batch_size`, and nobody ever asks for `compile_model`.
+//! `compile_model: true` next to `batch_size`, but no code reads `compile_model`.
 //!
 //! ## Why it is slow
 //! A switch for speed that is wired to nothing looks like one that is on. People tune it for weeks and measure noise.
 //!
 //! ## Evidence
-//! The key occurs nowhere in the code: not as a string, an attribute, a keyword or a parameter; at least half of the keys beside
+//! The key occurs nowhere in the code: not as a string, an attribute, a keyword or a parameter; at least half of the keys next to
 //! it do; and the section is nowhere passed on as a whole (`**config["train"]`, `instantiate(cfg.train)`).
 //!
 //! ## Fix
@@ -152,7 +152,7 @@ fn tell(source: &Source, entry: &Entry, report: &mut Report<'_>) {
         )
         .severity(severity)
         .because(message!(
-            en: "The keys beside it are read by name, this one occurs nowhere in the code: changing it changes nothing.",
+            en: "The other keys of its section are read by name, but this one appears nowhere in the code: changing it changes nothing.",
             zh: "同一节的其他键都按名字读取，唯独它没有在代码中出现：改它不会有任何效果。"
         ))
         .advice(message!(en: "read the key where it belongs, or delete it", zh: "在应该用到的地方读取它，或者删除它"));

@@ -1,10 +1,10 @@
 //! # config-key-twice
 //!
 //! ## What it detects
-//! A key that stands twice in the same section of a YAML or JSON file.
+//! A key that appears twice in the same section of a YAML or JSON file.
 //!
 //! ## Why it is slow
-//! Readers keep the last one and say nothing. Who changes the first one (the batch size, the workers, the precision) measures a run in
+//! Parsers keep the last one without a warning. A person who changes the first one (the batch size, the workers, the precision) measures a run in
 //! which nothing changed.
 //!
 //! ## Evidence

@@ -2,7 +2,7 @@
 //!
 //! ## What it detects
 //! A key of a configuration file, or the default of a configuration class, whose value the code can never match: `amp: true` while the code asks
-//! `config["train"].get("amp") == "bf16"`. The feature the key names stays off, and nothing says so.
+//! `config["train"].get("amp") == "bf16"`. The feature that the key names stays off, without a warning.
 //!
 //! ## Why it is slow
 //! The keys written this way switch mixed precision, compilation or a faster kernel on. The run works, at the speed without them.

@@ -5,7 +5,7 @@
 //! project ever mentions again.
 //!
 //! ## Why it is slow
-//! Somebody wrote the optimisation and forgot the call: the run goes on in full fp32 or without cuDNN's search, and the code reads as if it did not.
+//! The optimization was written but never called: the run stays in full fp32 or without cuDNN's search, and the code reads as if it did not.
 //!
 //! ## Evidence
 //! The function's body sets one of the switches, and its name occurs nowhere else in the linted files, neither called nor passed on

@@ -4,7 +4,7 @@
 //! A data set's `__getitem__` that moves its tensors to CUDA.
 //!
 //! ## Why it is slow
-//! Every sample becomes a copy and a few kernels of its own instead of one copy a batch. With workers it does worse: CUDA cannot be used in a forked
+//! Every sample becomes a copy and a few kernels of its own instead of one copy per batch. With workers it does worse: CUDA cannot be used in a forked
 //! process, so the loader is stuck with `num_workers=0`.
 //!
 //! ## Evidence
@@ -14,7 +14,7 @@
 //! Return CPU tensors; move the whole batch in the training loop with `non_blocking=True`. A data set that fits can be moved to the GPU as a whole, once.
 //!
 //! ## When it is wrong
-//! Hardly ever: where the whole data set already lies on the GPU nothing has to be moved.
+//! Hardly ever: where the whole data set is already on the GPU, nothing has to be moved.
 //!
 //! ## References
 //! PyTorch documentation of `torch.utils.data`: "It is generally not recommended to return CUDA tensors in multi-process loading".

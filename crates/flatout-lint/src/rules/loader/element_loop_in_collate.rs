@@ -5,7 +5,7 @@
 //!
 //! ## Why it is slow
 //! Each assignment to one element of a tensor is a dispatched operation of several microseconds; a batch has thousands of elements. Copying a whole row
-//! (`out[i, :length] = row`), padding or stacking does the same in one operation a sample.
+//! (`out[i, :length] = row`), padding or stacking does the same in one operation per sample.
 //!
 //! ## Evidence
 //! The function is passed as `collate_fn`, and in it a loop within a loop assigns to a subscript with two indices.
@@ -64,7 +64,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             )
             .see(call.place())
             .advice(message!(
-                en: "copy whole rows, pad or stack: one operation a sample",
+                en: "copy whole rows, pad or stack: one operation per sample",
                 zh: "整行复制、pad 或 stack：每个样本只用一次操作"
             ));
     }

@@ -5,7 +5,7 @@
 //! `h5py.File(self.path)`.
 //!
 //! ## Why it is slow
-//! The whole file is opened, and often parsed, once a sample: the loader does the same work thousands of times an epoch.
+//! The whole file is opened, and often parsed, once per sample: the loader repeats the same work thousands of times per epoch.
 //!
 //! ## Evidence
 //! The call's argument does not depend on the index: nothing in it comes from the method's own variables.

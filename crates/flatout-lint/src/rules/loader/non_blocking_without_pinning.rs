@@ -4,14 +4,14 @@
 //! `.to(device, non_blocking=True)` on a batch whose loader does not pin memory.
 //!
 //! ## Why it is slow
-//! From pageable memory `non_blocking` changes nothing: the driver copies through its own buffer and the CPU waits. The code reads as if the copy ran
-//! beside the computation, and it does not.
+//! From pageable memory `non_blocking` changes nothing: the driver copies through its own buffer and the CPU waits. The code looks as if the copy
+//! overlapped with the computation, but it does not.
 //!
 //! ## Evidence
 //! Every loader of the file has `pin_memory` unset or false, and the loop's own batch variable is copied with `non_blocking=True`.
 //!
 //! ## Fix
-//! `pin_memory=True` on the loader; `--fix` adds it through the rule `loader-without-pinned-memory`.
+//! `pin_memory=True` on the loader; `--fix` adds it through the rule `pageable-copies`.
 //!
 //! ## When it is wrong
 //! Where the batch is pinned by hand between the loader and the copy.
@@ -27,7 +27,7 @@
 //! ## 证据
 //! 该文件的每个 loader 都没有设置 `pin_memory` 或为 false，而循环自己的 batch 变量以 `non_blocking=True` 拷贝。
 //! ## 怎么改
-//! loader 设置 `pin_memory=True`；`--fix` 通过规则 `loader-without-pinned-memory` 加上。
+//! loader 设置 `pin_memory=True`；`--fix` 通过规则 `pageable-copies` 加上。
 //! ## 何时不成立
 //! 在 loader 与拷贝之间手动锁页。
 //! ## 参考
@@ -65,7 +65,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             .at(
                 call,
                 message!(
-                    en: "`{text}` cannot run beside the computation: the loader does not pin memory",
+                    en: "`{text}` cannot overlap with the computation: the loader does not pin memory",
                     zh: "`{text}` 无法与计算重叠：DataLoader 没有启用 pin_memory"
                 ),
             )

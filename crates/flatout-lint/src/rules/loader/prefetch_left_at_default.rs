@@ -12,7 +12,7 @@
 //! only: a recorded run shows whether batches come in bursts.
 //!
 //! ## Fix
-//! `prefetch_factor=4`, which `--fix --unsafe` adds: it costs the memory of two more batches a worker.
+//! `prefetch_factor=4`, which `--fix --unsafe` adds: it costs the memory of two more batches per worker.
 //!
 //! ## When it is wrong
 //! Where the workers are too slow altogether: a longer queue only delays the waiting. Where memory or `/dev/shm` is short.
@@ -72,7 +72,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         let found = report.at(
             call.callee().unwrap_or(call),
             message!(
-                en: "two batches a worker are prepared ahead, though every item comes from a file",
+                en: "only two batches per worker are prepared ahead, though every item comes from a file",
                 zh: "每个样本都要读文件，而每个 worker 只预取 2 个 batch"
             ),
         );

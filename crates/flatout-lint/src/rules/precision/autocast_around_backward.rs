@@ -8,7 +8,7 @@
 //! for longer. PyTorch recommends against it; with custom functions it gives wrong types.
 //!
 //! ## Evidence
-//! The call lies in the body of the `with`.
+//! The call is in the body of the `with`.
 //!
 //! ## Fix
 //! End the `with` after the loss is computed.

@@ -4,7 +4,7 @@
 //! `torch.cuda.amp.autocast(…)` and `torch.cuda.amp.GradScaler(…)`, deprecated since PyTorch 2.4.
 //!
 //! ## Why it is slow
-//! It is not slower today; it warns at every start, is fp16 unless told otherwise, and will go away.
+//! It is not slower today; it warns at every start, defaults to fp16, and will be removed.
 //!
 //! ## Evidence
 //! The name that is called, aliases resolved.

@@ -10,7 +10,7 @@
 //! The parser's message and place.
 //!
 //! ## Fix
-//! Mend the syntax; leave out files of another kind (Python 2, templates) with `exclude` in the settings.
+//! Fix the syntax; exclude files of another kind (Python 2, templates) with `exclude` in the settings.
 //!
 //! ## When it is wrong
 //! For syntax newer than the parser knows.

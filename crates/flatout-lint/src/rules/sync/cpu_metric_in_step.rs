@@ -10,7 +10,7 @@
 //! A function of `sklearn.metrics` or `scipy.stats` is called on the path of every step and behind no interval.
 //!
 //! ## Fix
-//! Collect predictions on the device and compute once an epoch, or use `torchmetrics`, which stays on the GPU.
+//! Collect predictions on the device and compute once per epoch, or use `torchmetrics`, which stays on the GPU.
 //!
 //! ## When it is wrong
 //! In loops of a few long steps.
@@ -53,7 +53,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
                 message!(en: "`{text}` is computed on the CPU at every step", zh: "`{text}` 在每一步都由 CPU 计算"),
             )
             .advice(message!(
-                en: "collect on the GPU and compute once an epoch",
+                en: "collect on the GPU and compute once per epoch",
                 zh: "在 GPU 上收集，每个 epoch 计算一次"
             ));
     }

@@ -7,10 +7,10 @@
 //! The copy to the host waits for everything the GPU still has to do, and the GPU then waits for the CPU to queue more.
 //!
 //! ## Evidence
-//! The call lies on the path of every step, in a program that uses CUDA, and works on a value that the step computed.
+//! Every step reaches the call, in a program that uses CUDA, and works on a value that the step computed.
 //!
 //! ## Fix
-//! Keep results on the device (`torchmetrics`, a preallocated tensor) and copy once an epoch, or with `non_blocking=True` into pinned memory and read a step later.
+//! Keep results on the device (`torchmetrics`, a preallocated tensor) and copy once per epoch, or with `non_blocking=True` into pinned memory and read a step later.
 //!
 //! ## When it is wrong
 //! On tensors that live on the CPU, or where the next step needs the host's answer anyway (sampling an environment).
@@ -53,7 +53,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         );
         tell_hot(found, call);
         found.advice(message!(
-            en: "keep it on the GPU and copy once an epoch or every so many steps",
+            en: "keep it on the GPU and copy once per epoch or every N steps",
             zh: "保留在 GPU 上，每个 epoch 或每隔若干步复制一次"
         ));
     }

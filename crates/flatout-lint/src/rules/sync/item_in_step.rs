@@ -8,14 +8,14 @@
 //! idle GPU: what could overlap runs one after the other.
 //!
 //! ## Evidence
-//! The call lies on the path of every step, in a program that uses CUDA.
+//! Every step reaches the call, in a program that uses CUDA.
 //!
 //! ## Fix
-//! Add up on the device (`total += loss.detach()`) and read once an epoch or every so many steps. `--fix --unsafe` turns `total += loss.item()`
+//! Add up on the device (`total += loss.detach()`) and read once per epoch or every N steps. `--fix --unsafe` turns `total += loss.item()`
 //! into `total += loss.detach()`: the sum is then a tensor, in the loss's own precision.
 //!
 //! ## When it is wrong
-//! On tensors that live on the CPU, and where steps are so long that one wait does not show. A recorded run tells: `flatout diagnose`.
+//! On tensors that live on the CPU, and where steps are so long that one wait does not show. A recorded run shows it: `flatout diagnose`.
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
@@ -58,12 +58,12 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             Some(edit) => {
                 found.unsafe_fix(
                     vec![edit],
-                    message!(en: "add up on the GPU with `.detach()` and read the sum once an epoch", zh: "用 `.detach()` 在 GPU 上累加，每个 epoch 只读取一次"),
+                    message!(en: "add up on the GPU with `.detach()` and read the sum once per epoch", zh: "用 `.detach()` 在 GPU 上累加，每个 epoch 只读取一次"),
                 );
             }
             None => {
                 found.advice(message!(
-                    en: "keep the tensor (`.detach()`) and call `.item()` only every so many steps",
+                    en: "keep the tensor (`.detach()`) and call `.item()` only every N steps",
                     zh: "保留张量（`.detach()`），每隔若干步才调用一次 `.item()`"
                 ));
             }

@@ -7,7 +7,7 @@
 //! Each one makes the CPU wait for the batch just queued, so copying, computing and preparing the next batch run one after another.
 //!
 //! ## Evidence
-//! The call lies in the body of a loop over a loader in a function that evaluates or predicts, in a program that uses CUDA. Told once a loop.
+//! The call is in the body of a loop over a loader, in a function that evaluates or predicts, in a program that uses CUDA. Reported once per loop.
 //!
 //! ## Fix
 //! Add up sums and counts on the device, collect predictions in a list of device tensors, and copy once after the loop.

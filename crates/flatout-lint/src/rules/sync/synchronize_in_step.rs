@@ -7,10 +7,10 @@
 //! The CPU waits until the GPU has nothing left to do, and only then starts to queue the next step: launching and computing no longer overlap.
 //!
 //! ## Evidence
-//! The call lies on the path of every step and behind no interval.
+//! Every step reaches the call, and no interval guards it.
 //!
 //! ## Fix
-//! Remove it. For timing use CUDA events, or measure with `flatout run`, which needs no such call. `--fix --unsafe` removes a call that stands on a line of its own.
+//! Remove it. For timing use CUDA events, or measure with `flatout run`, which needs no such call. `--fix --unsafe` removes a call that is the only statement on its line.
 //!
 //! ## When it is wrong
 //! In a benchmark, whose whole point is to wait.

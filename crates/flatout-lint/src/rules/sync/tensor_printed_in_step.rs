@@ -10,7 +10,7 @@
 //! An argument is surely a tensor, bare or in an f-string, on the path of every step.
 //!
 //! ## Fix
-//! Print every so many steps: `if step % 100 == 0:`.
+//! Print every N steps: `if step % 100 == 0:`.
 //!
 //! ## When it is wrong
 //! In loops of a few long steps.
@@ -60,7 +60,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             message!(en: "showing `{text}` makes the CPU wait for the GPU at every step", zh: "输出 `{text}` 使 CPU 在每一步都等待 GPU"),
         );
         tell_hot(found, call);
-        found.advice(message!(en: "print every so many steps: `if step % 100 == 0:`", zh: "每隔若干步输出一次：`if step % 100 == 0:`"));
+        found.advice(message!(en: "print every N steps: `if step % 100 == 0:`", zh: "每隔若干步输出一次：`if step % 100 == 0:`"));
     }
 }
 

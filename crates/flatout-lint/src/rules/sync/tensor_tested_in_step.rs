@@ -10,7 +10,7 @@
 //! The test itself is surely a tensor (a result of `torch`, a comparison of one, or what `.backward()` is called on).
 //!
 //! ## Fix
-//! Decide on the device (`torch.where`, `clip_grad_norm_`, a `GradScaler`, which skips bad steps by itself), or test every so many steps.
+//! Decide on the device (`torch.where`, `clip_grad_norm_`, a `GradScaler`, which skips bad steps by itself), or test every N steps.
 //!
 //! ## When it is wrong
 //! On tensors that live on the CPU; where a wrong step must be stopped at once, and is worth the wait.
@@ -102,7 +102,7 @@ fn tell(test: Code<'_>, report: &mut Report<'_>) {
     );
     tell_hot(found, test);
     found.advice(message!(
-        en: "decide on the device (`torch.where`, a GradScaler), or test every so many steps",
+        en: "decide on the device (`torch.where`, a GradScaler), or test every N steps",
         zh: "在设备上判断（`torch.where`、GradScaler），或每隔若干步检查一次"
     ));
 }

@@ -8,7 +8,7 @@
 //! training of many epochs has short ones as a rule.
 //!
 //! ## Evidence
-//! The call lies in a loop of at least 20 epochs and behind no condition. For information only: a recorded run measures its share.
+//! The call is in a loop of at least 20 epochs, and no condition guards it. For information only: a recorded run measures its share.
 //!
 //! ## Fix
 //! Save every fifth epoch and after the last, and the best one when the score improves.

@@ -7,10 +7,10 @@
 //! The weights are copied to the host and written to disk while the GPU waits: seconds for a large model, at every step.
 //!
 //! ## Evidence
-//! The call lies on the path of every step and behind no interval.
+//! Every step reaches the call, and no interval guards it.
 //!
 //! ## Fix
-//! Save every so many steps or once an epoch, or in a background thread from a copy.
+//! Save every N steps or once per epoch, or in a background thread from a copy.
 //!
 //! ## When it is wrong
 //! Where a step is itself an epoch (a loop over files or tasks).
@@ -57,7 +57,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
                 message!(en: "a checkpoint is written at every step", zh: "每一步都写一次检查点"),
             )
             .advice(message!(
-                en: "save every so many steps, or once an epoch",
+                en: "save every N steps, or once per epoch",
                 zh: "每隔若干步或每个 epoch 保存一次"
             ));
     }

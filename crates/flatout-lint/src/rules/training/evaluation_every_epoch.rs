@@ -8,7 +8,7 @@
 //! time. Nobody looks at a hundred validation scores; the best of every fifth is found as well.
 //!
 //! ## Evidence
-//! The call lies in a loop of at least 20 epochs and behind no condition. For information only: a recorded run measures its share.
+//! The call is in a loop of at least 20 epochs, and no condition guards it. For information only: a recorded run measures its share.
 //!
 //! ## Fix
 //! `if epoch % 5 == 0:` around it, and once more after the last epoch.

@@ -7,10 +7,10 @@
 //! One step is followed by a pass over the validation data: nearly all of the time goes into evaluation.
 //!
 //! ## Evidence
-//! The call lies in a loop over a loader, behind no condition, and the function called has an evaluation loop.
+//! The call is in a loop over a loader, no condition guards it, and the function called has an evaluation loop.
 //!
 //! ## Fix
-//! Evaluate once an epoch or every so many steps.
+//! Evaluate once per epoch or every N steps.
 //!
 //! ## When it is wrong
 //! When the loader of the evaluation is tiny on purpose.
@@ -56,7 +56,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         report
             .at(call, message!(en: "`{text}` evaluates on all the data at every step", zh: "`{text}` 在每一步都做一次完整评估"))
             .see(function.place())
-            .advice(message!(en: "evaluate once an epoch or every so many steps", zh: "每个 epoch 或每隔若干步评估一次"));
+            .advice(message!(en: "evaluate once per epoch or every N steps", zh: "每个 epoch 或每隔若干步评估一次"));
     }
 }
 

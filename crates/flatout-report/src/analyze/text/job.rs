@@ -66,6 +66,7 @@ impl Page {
             Align::Right,
             Align::Right,
             Align::Right,
+            Align::Right,
             Align::Left,
         ])
         .indented(2);
@@ -73,8 +74,9 @@ impl Page {
             message!(en: "rank", zh: "rank"),
             message!(en: "host", zh: "主机"),
             message!(en: "steps", zh: "步数"),
-            message!(en: "a step", zh: "每步"),
+            message!(en: "per step", zh: "每步"),
             message!(en: "own work", zh: "自身耗时"),
+            message!(en: "waiting", zh: "等待"),
             message!(en: "data", zh: "取数据"),
             message!(en: "GPU", zh: "GPU"),
             Message::default(),
@@ -95,6 +97,7 @@ impl Page {
                 (&row.steps.to_string(), None),
                 (&time(row.step_ms), None),
                 (&time(row.own_ms), tone),
+                (&time(row.wait_ms), None),
                 (&time(row.data_ms), None),
                 (&row.utilisation.map_or_else(unknown, units::percent), None),
                 (mark, tone),

@@ -21,7 +21,7 @@ impl Page {
             let named = section.training.as_ref().and_then(|log| log.times.last_epoch);
             let unknown = match named {
                 Some(last) => {
-                    message!(en: "unknown: epochs up to {last} are named, but no line tells their time", zh: "未知：提到了第 {last} 个 epoch，但没有任何一行给出时间")
+                    message!(en: "unknown: epochs up to {last} appear, but no line has their time", zh: "未知：提到了第 {last} 个 epoch，但没有任何一行给出时间")
                 }
                 None => message!(en: "unknown: no epoch is named", zh: "未知：没有提到任何 epoch"),
             };
@@ -59,9 +59,7 @@ impl Page {
         }
         let mut text = format!(
             "\n{}",
-            self.head(
-                self.say(&message!(en: "Time by phase, as the log says", zh: "各阶段时间（按日志所述）"))
-            )
+            self.head(self.say(&message!(en: "Time by phase, from the log", zh: "各阶段时间（按日志所述）")))
         );
         let mut table = Table::new(&[Align::Left, Align::Right, Align::Left]).indented(2);
         for (part, time) in &times.parts {
@@ -91,7 +89,7 @@ pub(crate) fn summary(epochs: &Epochs) -> Message {
     let seconds = &epochs.seconds;
     let count = seconds.count;
     let how = match epochs.measured {
-        Measured::Said => message!(en: "as the program said", zh: "程序自己报告"),
+        Measured::Said => message!(en: "as the program reported", zh: "程序自己报告"),
         Measured::Bar => message!(en: "by its progress bars", zh: "来自进度条"),
         Measured::Stamps => message!(en: "by time stamps", zh: "由时间戳推算"),
     };

@@ -46,7 +46,7 @@ fn lines() -> Vec<(&'static str, Message)> {
         ),
         (
             "–",
-            message!(en: "unknown: this GPU does not tell", zh: "未知：该 GPU 不提供"),
+            message!(en: "unknown: this GPU does not report it", zh: "未知：该 GPU 不提供"),
         ),
     ]
 }

@@ -118,9 +118,9 @@ pub fn legend(state: &State, columns: u16) -> String {
         .any(|point| point.inner.is_some())
         && state.theme.colour;
     let said = if inner {
-        message!(en: "last {span}, utilisation (bright: SMs at work)", zh: "最近 {span} 利用率（亮色：SM 在工作）")
+        message!(en: "last {span}, utilization (bright: SMs busy)", zh: "最近 {span} 利用率（亮色：SM 在工作）")
     } else {
-        message!(en: "last {span}, utilisation", zh: "最近 {span} 利用率")
+        message!(en: "last {span}, utilization", zh: "最近 {span} 利用率")
     };
     state.say(&said).to_owned()
 }

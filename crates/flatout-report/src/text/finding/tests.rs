@@ -55,7 +55,7 @@ fn a_finding_in_english() {
   not        loader.pin_memory
              copies take 0.4% of the step
   gain       throughput 1.33× – 2.00×, estimated from this run
-  how sure   high · a cause
+  confidence high · cause
 ";
     assert_eq!(findings(&[starved()], Language::English, 80, false), expected);
 }
@@ -110,7 +110,7 @@ fn a_bare_finding_is_short_and_an_absurd_value_is_unknown() {
     finding.kind = Kind::Verdict;
     assert_eq!(
         findings(&[finding.clone()], Language::English, 80, false),
-        "· NOTE  Nothing is wrong  [nothing-wrong]\n  how sure   high\n"
+        "· NOTE  Nothing is wrong  [nothing-wrong]\n  confidence high\n"
     );
     finding
         .evidence

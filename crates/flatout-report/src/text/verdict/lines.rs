@@ -12,7 +12,7 @@ impl Page {
     pub(super) fn numbers(&self, gpu: &GpuVerdict) -> String {
         let mut text = String::new();
         if let Some(utilisation) = &gpu.utilisation {
-            text += &self.line(message!(en: "utilisation", zh: "利用率"), spread(utilisation));
+            text += &self.line(message!(en: "utilization", zh: "利用率"), spread(utilisation));
             text += &self.line(Message::default(), shares(utilisation));
             text += &self.line(message!(en: "dips", zh: "下跌"), dips(&utilisation.dips));
         }

@@ -57,7 +57,7 @@ fn one_gpu_in_english() {
 Verdict after 5 min 00 s (300 samples)
 
 GPU 0  NVIDIA H200
-  utilisation  mean 78.4% ± 37.3 points · p5 4% · p50 97% · p95 97% · range
+  utilization  mean 78.4% ± 37.3 points · p5 4% · p50 97% · p95 97% · range
                4%–97%
                of the time 20% below 10%, 20% below 50%, 20% below 85%
   dips         9, one every 30 s, each about 6 s, down to 4%
@@ -68,14 +68,14 @@ GPU 0  NVIDIA H200
   throttling   power cap 12 s
   energy       122kJ (34 Wh), summed up from power readings
 
-  !  utilisation           78.4%  ≥ 85%        low
+  !  utilization           78.4%  ≥ 85%        low
   ✗  fluctuation     37.3 points  < 10 points  fluctuating
   !  power of limit        58.3%  ≥ 80%        low
   ✓  temperature           71 °C  < 85 °C      good
   ✓  peak memory           43.3%  < 92%        good
   ✓  throttled                0%  < 1%         good
-  Utilisation hides idle SMs: while it said 85% or more, the SMs had work only
-  31% of the time (below 50% is a GPU half empty). Utilisation only says that
+  Utilization hides idle SMs: while it read 85% or more, the SMs had work only
+  31% of the time (below 50% is a GPU half empty). Utilization only means that
   some kernel ran.
   For 4% of the time the clocks were held down by the power limit: normal at
   full load, not counted as throttling.
@@ -142,5 +142,5 @@ fn nothing_known_is_said_and_not_invented() {
         ..Sample::default()
     };
     let text = verdict(&Verdict::of(&info, [&blank]), Language::English, 80, false);
-    assert!(text.contains("?  utilisation     unknown  ≥ 85%"), "{text}");
+    assert!(text.contains("?  utilization     unknown  ≥ 85%"), "{text}");
 }

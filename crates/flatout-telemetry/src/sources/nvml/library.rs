@@ -89,7 +89,7 @@ impl Explain for NvmlProblem {
                 message!(en: "list the GPUs: flatout doctor", zh: "列出 GPU：flatout doctor")
             }
             Self::Failed { .. } => {
-                message!(en: "see what the driver itself says: nvidia-smi", zh: "查看驱动自身的信息：nvidia-smi")
+                message!(en: "check what the driver itself reports: nvidia-smi", zh: "查看驱动自身的信息：nvidia-smi")
             }
         })
     }

@@ -69,12 +69,12 @@ pub(super) fn prefetch(question: &Question) -> Advice {
     advice(
         "loader.prefetch_factor",
         2,
-        message!(en: "two batches a worker; 4 when waits come in bursts", zh: "每个 worker 预取两个 batch；等待成串出现时取 4"),
+        message!(en: "two batches per worker; 4 when waits come in bursts", zh: "每个 worker 预取两个 batch；等待成串出现时取 4"),
     )
 }
 
 pub(super) fn persistent() -> Advice {
-    let reason = message!(en: "workers are not started anew each epoch", zh: "不必每轮重新启动 worker");
+    let reason = message!(en: "workers are not restarted each epoch", zh: "不必每轮重新启动 worker");
     advice("loader.persistent_workers", "on", reason)
 }
 
@@ -89,6 +89,6 @@ pub(super) fn pinning(machine: &Machine) -> Advice {
     advice(
         "loader.pin_memory",
         "on",
-        message!(en: "copies from pinned memory run beside the computation (with non_blocking=True)", zh: "锁页内存的拷贝可与计算并行（配合 non_blocking=True）"),
+        message!(en: "copies from pinned memory overlap with the computation (with non_blocking=True)", zh: "锁页内存的拷贝可与计算并行（配合 non_blocking=True）"),
     )
 }

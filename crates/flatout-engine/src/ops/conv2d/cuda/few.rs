@@ -41,7 +41,7 @@ impl<'a> Few<'a> {
         let lanes = op.filters.is_power_of_two() && (8..=256).contains(&op.filters);
         let side = |tile: usize| (tile * pool - 1) * op.window.stride + op.window.size;
         let read = side(TILE.0) * side(TILE.1) * op.channels;
-        lanes && op.patch() <= LARGEST_PATCH && read <= LARGEST_READ
+        op.bias && lanes && op.patch() <= LARGEST_PATCH && read <= LARGEST_READ
     }
 
     fn pool_size(&self) -> usize {
@@ -195,6 +195,7 @@ pub(crate) fn examples() -> Vec<(String, String, Vec<String>)> {
             channels,
             filters,
             window,
+            bias: true,
             activation: Activation::Relu,
         };
         let pooling = MaxPool {

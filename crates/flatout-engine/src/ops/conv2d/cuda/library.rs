@@ -83,11 +83,15 @@ impl<'a> Library<'a> {
         io.machine.convolve(op, Direction::Forward, tensors)?;
         if let Some(pool) = self.pool {
             let places = (output, result(io).0, io.scratch(BETWEEN));
-            return pool.forward_on_card(io, places, Some(io.master(1)), op.activation);
+            let bias = op.bias.then(|| io.master(1));
+            return pool.forward_on_card(io, places, bias, op.activation);
+        }
+        if !op.bias && op.activation == Activation::None {
+            return Ok(());
         }
         let arguments = [
             Argument::Address(output),
-            Argument::Address(io.master(1)),
+            Argument::Address(if op.bias { io.master(1) } else { 0 }),
             Argument::Long(op.pixels() as i64),
             filters,
             Argument::Word(op.activation.code()),
@@ -100,8 +104,10 @@ impl<'a> Library<'a> {
             return Ok(());
         };
         let op = self.op;
-        self.columns()
-            .add(io.machine, io.scratch(PARTS), io.parameter_gradient(1))?;
+        if op.bias {
+            self.columns()
+                .add(io.machine, io.scratch(PARTS), io.parameter_gradient(1))?;
+        }
         let tensors = Tensors {
             images: io.input(0),
             weight: io.scratch(WEIGHT_GRADIENT),
@@ -158,6 +164,9 @@ impl<'a> Library<'a> {
             let parts = Some(io.scratch(PARTS));
             pool.backward_on_card(io, places, (target, false), parts, op.activation)?;
             return Ok(Some(target));
+        }
+        if op.activation == Activation::None && !op.bias {
+            return Ok(Some(gradient));
         }
         if op.activation == Activation::None {
             let arguments = [Argument::Address(gradient), parts, rows, filters];

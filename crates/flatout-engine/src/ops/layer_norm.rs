@@ -1,0 +1,7 @@
+//! Layer normalization over the last dimension.
+
+mod cpu;
+mod cuda;
+mod shape;
+
+pub use shape::LayerNorm;

@@ -1,0 +1,280 @@
+//! `flatout run --log-to`: findings, account and telemetry of a run for experiment trackers. They are Python packages of the
+//! program's own environment, so its Python logs them, after the program ended. Nothing that fails here touches the run.
+
+use crate::context::Context;
+use crate::linted;
+use clap::ValueEnum;
+use flatout_core::{Message, message};
+use flatout_report::digest::Digest;
+use flatout_report::tracking;
+use flatout_telemetry::Record;
+use flatout_telemetry::record::SourceLine;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SCRIPT: &str = include_str!("../../../python/flatout/_trackers.py");
+const CHECK_PATIENCE: Duration = Duration::from_secs(30);
+/// A tracker whose server does not answer is left after this time.
+const LOG_PATIENCE: Duration = Duration::from_secs(180);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tracker {
+    Wandb,
+    Mlflow,
+    Tensorboard,
+}
+
+impl Tracker {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Wandb => "wandb",
+            Self::Mlflow => "mlflow",
+            Self::Tensorboard => "tensorboard",
+        }
+    }
+}
+
+/// The trackers that can be used, and the Python that has them.
+pub struct Trackers {
+    names: Vec<&'static str>,
+    python: PathBuf,
+}
+
+impl Trackers {
+    /// Looks for the trackers before the program starts: hours later would be too late to install one. What is missing is
+    /// told, and left out.
+    pub fn check(asked: &[Tracker], command: &[OsString], context: &Context) -> Option<Self> {
+        if asked.is_empty() {
+            return None;
+        }
+        let mut names: Vec<&str> = asked.iter().map(|tracker| tracker.name()).collect();
+        names.dedup();
+        let python = python_of(command);
+        let shown = python.display();
+        let found = start(&python, "check", &names)
+            .and_then(|child| finish(child, None, CHECK_PATIENCE))
+            .and_then(|text| {
+                Ok(serde_json::from_str::<BTreeMap<String, Vec<String>>>(
+                    text.trim(),
+                )?)
+            });
+        let missing = match found {
+            Ok(missing) => missing,
+            Err(error) => {
+                warn(
+                    context,
+                    &message!(en: "nothing will be logged: `{shown}` could not look for the trackers: {error}", zh: "不会写入任何跟踪器：`{shown}` 无法查找跟踪器：{error}"),
+                );
+                return None;
+            }
+        };
+        names.retain(|name| {
+            let packages = missing.get(*name).map(|packages| packages.join(" ")).unwrap_or_default();
+            if !packages.is_empty() {
+                warn(context, &message!(
+                    en: "{name} is left out: {packages} is not installed for `{shown}`; install it with: {shown} -m pip install {packages}",
+                    zh: "已跳过 {name}：`{shown}` 中没有安装 {packages}；安装方法：{shown} -m pip install {packages}"
+                ));
+            }
+            packages.is_empty()
+        });
+        (!names.is_empty()).then_some(Self { names, python })
+    }
+
+    /// Logs a record. What fails is told, with the way to have it all the same.
+    pub fn log(&self, folder: &Path, quiet: bool, context: &Context) {
+        let sent = self.send(folder, context);
+        let answers = match &sent {
+            Ok(text) => text.as_str(),
+            Err(error) => {
+                let names = self.names.join(", ");
+                warn(
+                    context,
+                    &message!(en: "not logged to {names}: {error}. The record is complete.", zh: "未写入 {names}：{error}。运行记录是完整的。"),
+                );
+                return;
+            }
+        };
+        let answers: Vec<Answer> = answers
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
+        for name in &self.names {
+            let answer = answers.iter().find(|answer| answer.tracker == *name);
+            match answer.map(|answer| (&answer.r#where, &answer.error)) {
+                Some((Some(place), _)) if !quiet => {
+                    eprintln!(
+                        "{}",
+                        context.say(&message!(en: "logged to {name}: {place}", zh: "已写入 {name}：{place}"))
+                    );
+                }
+                Some((Some(_), _)) => {}
+                Some((None, Some(error))) => warn(
+                    context,
+                    &message!(en: "not logged to {name}: {error}. The record is complete.", zh: "未写入 {name}：{error}。运行记录是完整的。"),
+                ),
+                _ => warn(
+                    context,
+                    &message!(en: "not logged to {name}: its client ended without an answer. The record is complete.", zh: "未写入 {name}：客户端没有给出结果就结束了。运行记录是完整的。"),
+                ),
+            }
+        }
+    }
+
+    fn send(&self, folder: &Path, context: &Context) -> Result<String, Problem> {
+        let record = Record::open(folder).map_err(|error| Problem(error.to_string()))?;
+        let mut digest = Digest::read(&record);
+        let lines: Vec<SourceLine> = record.lines().collect();
+        linted::annotate(&mut digest.diagnosis, &lines);
+        let report = tracking::export(&digest, folder, context.language).to_string();
+        finish(
+            start(&self.python, "log", &self.names)?,
+            Some(report),
+            LOG_PATIENCE,
+        )
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    tracker: String,
+    r#where: Option<String>,
+    error: Option<String>,
+}
+
+#[derive(Debug)]
+struct Problem(String);
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str(&self.0)
+    }
+}
+
+impl From<std::io::Error> for Problem {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Problem {
+    fn from(error: serde_json::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+fn warn(context: &Context, message: &Message) {
+    eprintln!("flatout: {}", context.say(message));
+}
+
+/// The Python of the program: its own command, that next to a launcher such as `torchrun`, else the first on the path.
+fn python_of(command: &[OsString]) -> PathBuf {
+    let program = Path::new(command.first().map_or("".as_ref(), OsString::as_os_str));
+    let is_python = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("python") || name.starts_with("pypy")
+    };
+    if is_python(program) {
+        return program.to_owned();
+    }
+    let found = if program.components().count() > 1 {
+        Some(program.to_owned())
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path)
+            .map(|folder| folder.join(program))
+            .find(|path| path.is_file())
+    };
+    let beside = found.and_then(|path| Some(path.parent()?.join("python")));
+    beside
+        .filter(|python| python.is_file())
+        .unwrap_or_else(|| "python3".into())
+}
+
+fn start(python: &Path, what: &str, names: &[&str]) -> Result<Child, Problem> {
+    let mut command = Command::new(python);
+    command.args(["-c", SCRIPT, what]).arg(names.join(","));
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    Ok(command.spawn()?)
+}
+
+/// What it printed; one that takes too long is ended, and what it printed until then counts.
+fn finish(mut child: Child, input: Option<String>, patience: Duration) -> Result<String, Problem> {
+    let (mut to, mut from) = (child.stdin.take(), child.stdout.take());
+    let writing = std::thread::spawn(move || {
+        if let (Some(to), Some(input)) = (&mut to, input) {
+            let _ = to.write_all(input.as_bytes());
+        }
+        drop(to);
+    });
+    let reading = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(from) = &mut from {
+            let _ = from.read_to_end(&mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    let deadline = Instant::now() + patience;
+    while child.try_wait()?.is_none() {
+        if Instant::now() >= deadline {
+            child.kill()?;
+            child.wait()?;
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // A daemon of a tracker may keep the pipe open: then what came so far cannot be waited for.
+    let grace = Instant::now() + Duration::from_secs(5);
+    while !reading.is_finished() && Instant::now() < grace {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(writing);
+    if !reading.is_finished() {
+        return Err(Problem("a process of a tracker did not end".into()));
+    }
+    Ok(reading.join().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_programs_own_python() {
+        let of = |words: &[&str]| python_of(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(
+            of(&["/v/bin/python3.11", "train.py"]),
+            Path::new("/v/bin/python3.11")
+        );
+        assert_eq!(of(&["python", "-m", "train"]), Path::new("python"));
+        assert_eq!(of(&["./train.sh"]), Path::new("python3"));
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["python", "torchrun"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let launcher = folder.path().join("torchrun");
+        assert_eq!(
+            of(&[launcher.to_str().unwrap(), "train.py"]),
+            folder.path().join("python")
+        );
+    }
+
+    #[test]
+    fn one_that_does_not_end_is_left() {
+        let mut command = Command::new("sleep");
+        command.arg("60").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let child = command.spawn().unwrap();
+        assert_eq!(
+            finish(child, Some("x".into()), Duration::from_millis(50)).unwrap(),
+            ""
+        );
+    }
+}
