@@ -239,7 +239,7 @@ fn old_records_are_pruned_only_on_request() {
     let count = || fs::read_dir(home.join("home/runs")).unwrap().count();
     let shown = run(home, &["runs", "prune", "--keep", "1"]);
     assert!(
-        text(&shown.stderr).contains("would delete 1 records"),
+        text(&shown.stderr).contains("would delete 1 record,"),
         "{}",
         text(&shown.stderr)
     );
