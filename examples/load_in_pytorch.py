@@ -157,6 +157,33 @@ class Rows(Prepared):
         return self.restore(self.prepared(self.standardise(features), codes))
 
 
+class Columns(Prepared):
+    """A transformer over the columns of a row: a vector per feature, an embedding per category."""
+
+    def __init__(self, preparation, tensors, heads=4):
+        super().__init__(preparation)
+        width, wide = (tensors["encoder.layers.0." + name].shape[0] for name in ("linear2.weight", "linear1.weight"))
+        features = tensors["tokens.weight"].shape[0] if "tokens.weight" in tensors else 0
+        self.tokens = nn.ParameterDict({name: torch.empty(features, width) for name in ("weight", "bias")} if features else {})
+        count = len(preparation["categories"])
+        for position in range(count):
+            self.add_module(f"embedding{position}", nn.Embedding(*tensors[f"embedding{position}.weight"].shape))
+        self.embeddings = [getattr(self, f"embedding{position}") for position in range(count)]
+        layer = nn.TransformerEncoderLayer(width, heads, wide, dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
+        layers = sum(key.endswith("linear1.weight") for key in tensors)
+        self.encoder = nn.TransformerEncoder(layer, layers, norm=nn.LayerNorm(width), enable_nested_tensor=False)
+        self.head = nn.Linear(width, self.outputs)
+
+    def prepared(self, features, codes):
+        columns = [features[:, :, None] * self.tokens["weight"] + self.tokens["bias"]] if self.tokens else []
+        columns += [embedding(codes[:, place])[:, None] for place, embedding in enumerate(self.embeddings)]
+        return self.head(torch.relu(self.encoder(torch.cat(columns, dim=1)).mean(1)))
+
+    def forward(self, features, codes):
+        """`codes` as for `Rows`."""
+        return self.restore(self.prepared(self.standardise(features), codes))
+
+
 class BasicBlock(nn.Module):
     """Two 3×3 convolutions with batch normalization, and a shortcut around them."""
 
@@ -264,7 +291,8 @@ def load(path):
     preparation = json.loads(tensors.pop("flatout.preparation").numpy().tobytes())
     # The optimizer's moments lie beside the weights.
     tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith("optimizer.")}
-    kind = {"sequence": Sequence, "rows": Rows, "pictures": Pictures}[preparation["shape"]["kind"]]
+    rows = Columns if "encoder.norm.weight" in tensors else Rows
+    kind = {"sequence": Sequence, "rows": rows, "pictures": Pictures}[preparation["shape"]["kind"]]
     # No tensor tells how many heads an attention has; the settings in the file do.
     heads = re.search(r"num_heads:\D*?(\d+)", described.get("flatout", ""))
     model = kind(preparation, tensors, int(heads[1]) if heads else 4)

@@ -136,5 +136,6 @@ operations!(
     soft_argmax::SoftArgmax,
     steps::Steps,
     terms::Terms,
+    tokens::Tokens,
     upsample::Upsample,
 );

@@ -292,6 +292,37 @@ fn transformer_encoder() {
 }
 
 #[test]
+fn columns_of_a_row() {
+    let optimizer = Optimizer {
+        rule: Rule::Sgd,
+        weight_decay: 0.0,
+        ..Optimizer::default()
+    };
+    golden("columns", 4, &optimizer, 0.02, |case| {
+        let (x, target) = (case.real("x", &[4, 3]), case.target("target", 2));
+        let model = &mut case.model;
+        let code = model.index_input("code").unwrap();
+        let features = model.tokens("tokens", x, 4).unwrap();
+        let category = model.embedding("embedding", code, 5, 4).unwrap();
+        let x = model.join_steps(&[features, category]).unwrap();
+        let name = |part: &str| format!("encoder.layers.0.{part}");
+        let y = model.layer_norm(&name("norm1"), x).unwrap();
+        let y = model.self_attention(&name("self_attn"), y, 2).unwrap();
+        let x = model.residual(x, y, Activation::None).unwrap();
+        let y = model.layer_norm(&name("norm2"), x).unwrap();
+        let y = model.linear_gelu(&name("linear1"), y, 8).unwrap();
+        let y = model.linear(&name("linear2"), y, 4, Activation::None).unwrap();
+        let x = model.residual(x, y, Activation::None).unwrap();
+        let x = model.layer_norm("encoder.norm", x).unwrap();
+        let x = model.mean_steps(x).unwrap();
+        let x = model.activate(x, Activation::Relu).unwrap();
+        let x = model.linear("head", x, 2, Activation::None).unwrap();
+        model.name(x, "prediction").unwrap();
+        model.mse(x, target).unwrap()
+    });
+}
+
+#[test]
 #[ignore = "needs a GPU"]
 fn the_card_agrees_with_pytorch() {
     support::on_card(|| {
@@ -305,5 +336,6 @@ fn the_card_agrees_with_pytorch() {
         residual_blocks_of_images();
         upsampling_and_positions_of_peaks();
         transformer_encoder();
+        columns_of_a_row();
     });
 }

@@ -241,6 +241,26 @@ fn attention_layer_norm_gelu_and_positions() {
 }
 
 #[test]
+fn tokens_of_features_and_joined_steps() {
+    finite_differences(2, &[], |case| {
+        let (x, row, target) = (
+            case.real("x", &[2, 5]),
+            case.real("row", &[2, 3]),
+            case.target("target", 3),
+        );
+        let model = &mut case.model;
+        let tokens = model.tokens("tokens", x, 3).unwrap();
+        let chosen = model.select_steps(tokens, 2, 2).unwrap();
+        // The same rows twice: gradients add up.
+        let joined = model.join_steps(&[tokens, row, chosen, row]).unwrap();
+        let placed = model.positions("positions", joined).unwrap();
+        let curved = model.activate(placed, Activation::Tanh).unwrap();
+        let output = model.mean_steps(curved).unwrap();
+        model.mse(output, target).unwrap()
+    });
+}
+
+#[test]
 fn chosen_and_reversed_steps() {
     finite_differences(2, &[], |case| {
         let (x, target) = (case.real("x", &[5, 2, 3]), case.target("target", 6));

@@ -38,6 +38,9 @@ fn shapes_that_do_not_fit_are_errors() {
     assert!(refused(model.select_steps(sequence, 3, 3)));
     assert!(refused(model.select_steps(sequence, 1, 0)));
     assert!(refused(model.mean_steps(rows)));
+    assert!(refused(model.tokens("tokens", sequence, 4)));
+    assert!(refused(model.join_steps(&[sequence, image])));
+    assert!(refused(model.join_steps(&[])));
     assert!(refused(model.repeat_steps(sequence, 2)));
     assert!(refused(model.positions("positions", rows)));
     assert!(refused(model.upsample(image, (3, 9))));

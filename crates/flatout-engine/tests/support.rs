@@ -77,7 +77,7 @@ fn f64s<T: Real>(values: Vec<T>) -> Vec<f64> {
 }
 
 /// PyTorch's numbers; part of the program, which may run on a machine without the sources.
-const GOLDEN: [(&str, &str); 16] = [
+const GOLDEN: [(&str, &str); 17] = [
     ("adam", include_str!("golden/adam.json")),
     ("bce", include_str!("golden/bce.json")),
     ("bidirectional_gru", include_str!("golden/bidirectional_gru.json")),
@@ -97,6 +97,7 @@ const GOLDEN: [(&str, &str); 16] = [
     ("resnet", include_str!("golden/resnet.json")),
     ("sgd", include_str!("golden/sgd.json")),
     ("transformer", include_str!("golden/transformer.json")),
+    ("columns", include_str!("golden/columns.json")),
 ];
 
 thread_local! {

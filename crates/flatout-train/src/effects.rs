@@ -127,7 +127,7 @@ fn bidirectional(facts: &Facts) -> Option<Message> {
 }
 
 fn num_heads(facts: &Facts) -> Option<Message> {
-    only_models(facts, &["transformer"])
+    only_models(facts, crate::models::ATTENTION)
 }
 
 fn kernel_size(facts: &Facts) -> Option<Message> {

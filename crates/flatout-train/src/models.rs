@@ -1,12 +1,14 @@
 //! The models, one file each: data and settings to a plan. A new one is a file here and one line in the list.
 
 mod cnn;
+mod encoder;
 mod gru;
 mod heatmap;
 mod lstm;
 mod mlp;
 mod resnet;
 mod sequence;
+mod tabular_transformer;
 mod tcn;
 mod terms;
 mod transformer;
@@ -53,6 +55,7 @@ const MODELS: &[(&str, usize, Build)] = &[
     ("transformer", 2, transformer::build),
     ("mlp", 2, mlp::build),
     ("wide-deep", 2, wide_deep::build),
+    ("tabular-transformer", 3, tabular_transformer::build),
     ("cnn", 4, cnn::build),
     ("resnet", 18, resnet::build),
     ("heatmap", 4, heatmap::build),
@@ -67,10 +70,14 @@ pub const NAMES: &[&str] = &[
     "transformer",
     "mlp",
     "wide-deep",
+    "tabular-transformer",
     "cnn",
     "resnet",
     "heatmap",
 ];
+
+/// Models with attention heads.
+pub const ATTENTION: &[&str] = &["transformer", "tabular-transformer"];
 
 /// Models of sequences.
 pub const SEQUENCES: &[&str] = &["lstm", "gru", "tcn", "transformer"];
@@ -115,7 +122,7 @@ pub fn plan(settings: &Settings, preparation: &Preparation, batch: usize) -> Res
             ),
         });
     }
-    if name == "transformer" && !settings.hidden_size.is_multiple_of(settings.num_heads) {
+    if ATTENTION.contains(&name) && !settings.hidden_size.is_multiple_of(settings.num_heads) {
         let width = settings.hidden_size;
         return Err(TrainError::Value {
             setting: "num_heads".to_owned(),
@@ -143,8 +150,8 @@ pub fn plan(settings: &Settings, preparation: &Preparation, batch: usize) -> Res
             setting: "model_type".to_owned(),
             value: settings.model_type.clone(),
             expected: message!(
-                en: "a model for this kind of data: mlp or wide-deep for rows; lstm, gru, tcn or transformer for sequences; cnn, resnet or heatmap for images",
-                zh: "适合此类数据的模型：表格用 mlp 或 wide-deep，序列用 lstm、gru、tcn 或 transformer，图像用 cnn、resnet 或 heatmap"
+                en: "a model for this kind of data: mlp, wide-deep or tabular-transformer for rows; lstm, gru, tcn or transformer for sequences; cnn, resnet or heatmap for images",
+                zh: "适合此类数据的模型：表格用 mlp、wide-deep 或 tabular-transformer，序列用 lstm、gru、tcn 或 transformer，图像用 cnn、resnet 或 heatmap"
             ),
         });
     };

@@ -79,14 +79,14 @@ settings! {
     class_weight [class_weights]: Kind::List("balanced|[LABEL.]CLASS=WEIGHT"), "", "weight of the samples of a class; balanced: samples / (classes · samples of the class), over the training part; may be repeated [default: 1]", "某一类别样本的权重；balanced：训练部分的 样本数 /（类别数 · 该类样本数）；可重复 [默认：1]";
     sample_weight [weight_column]: Kind::Text, "", "column with the weight of each row in the loss; it is not a feature, and scores do not use it", "存放每行损失权重的列；它不作为特征，得分也不使用它";
     huber_delta: Kind::Real, "1", "loss huber: errors above this many standard deviations of the label count linearly", "loss huber：超过标签这么多个标准差的误差按线性计";
-    model_type [model]: Kind::Choice(crate::models::NAMES), "auto", "model: lstm, gru, tcn or transformer for sequences, mlp or wide-deep for rows, cnn, resnet or (positions) heatmap for images; auto is lstm, mlp or cnn", "模型：序列用 lstm、gru、tcn 或 transformer，表格用 mlp 或 wide-deep，图像用 cnn、resnet 或 heatmap（位置）；auto 即 lstm、mlp 或 cnn";
+    model_type [model]: Kind::Choice(crate::models::NAMES), "auto", "model: lstm, gru, tcn or transformer for sequences, mlp, wide-deep or tabular-transformer for rows, cnn, resnet or (positions) heatmap for images; auto is lstm, mlp or cnn", "模型：序列用 lstm、gru、tcn 或 transformer，表格用 mlp、wide-deep 或 tabular-transformer，图像用 cnn、resnet 或 heatmap（位置）；auto 即 lstm、mlp 或 cnn";
     epochs: Kind::Count, "10", "passes over the training data", "训练轮数";
     batch_size: Kind::Text, "auto", "samples that go through the model at once; auto measures and chooses", "一次通过模型的样本数；auto 表示实测后自动选择";
     keep_lr: Kind::Flag, "false", "do not scale the learning rate to a batch size that was chosen", "不随自动选择的 batch 大小缩放学习率";
     hidden_size: Kind::Count, "256", "width of the hidden layers", "隐藏层宽度";
     num_layers: Kind::Count, "", "hidden layers; residual blocks of a tcn; depth of a resnet: 10, 18 or 34 [default: 2; tcn, cnn, heatmap: 4; resnet: 18]", "隐藏层数；tcn 为残差块数；resnet 为深度：10、18 或 34 [默认：2；tcn、cnn、heatmap：4；resnet：18]";
     bidirectional: Kind::Flag, "false", "lstm and gru: read each window in both directions", "lstm 与 gru：沿两个方向读取每个窗口";
-    num_heads [heads, nhead]: Kind::Count, "4", "transformer: attention heads per layer; must divide hidden_size", "transformer：每层的注意力头数；须整除 hidden_size";
+    num_heads [heads, nhead]: Kind::Count, "4", "transformer, tabular-transformer: attention heads per layer; must divide hidden_size", "transformer、tabular-transformer：每层的注意力头数；须整除 hidden_size";
     kernel_size: Kind::Count, "3", "tcn: steps that one convolution reads; block i reads steps 2^i apart", "tcn：一次卷积读取的步数；第 i 个块读取的步之间相隔 2^i 步";
     entity_embedding_dim [stock_embedding_dim, embedding_dim]: Kind::Count, "16", "width of an entity's embedding; 0 for none", "实体（股票）嵌入的维度；0 表示不用";
     entity_dropout: Kind::Real, "0.05", "share of the training samples whose entity is hidden from the model, so that it learns an embedding for entities it has not seen; 0: unknown entities are refused", "训练样本中隐去实体的比例，使模型学到未知实体的嵌入；0 表示拒绝未知实体";

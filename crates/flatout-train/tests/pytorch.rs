@@ -101,6 +101,15 @@ fn cases() -> Vec<Case> {
             more: &[("model_type", "wide-deep"), ("num_layers", "2")],
         },
         Case {
+            name: "tabular-transformer",
+            recipe: Recipe::Interactions(interactions::Interactions::of_size(3000, 3)),
+            more: &[
+                ("model_type", "tabular-transformer"),
+                ("num_layers", "2"),
+                ("num_heads", "2"),
+            ],
+        },
+        Case {
             name: "resnet",
             recipe: Recipe::Images(shapes.clone()),
             more: &[

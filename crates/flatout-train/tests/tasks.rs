@@ -184,6 +184,10 @@ fn every_model_learns_what_was_planted_in_its_data() {
     let (scores, _) = train(&clicks, &[&small[..], &wide].concat()).unwrap();
     assert!(scores.auc.unwrap() > 0.6, "{scores:?}");
 
+    let columns = [("model_type", "tabular-transformer"), ("batch_size", "128")];
+    let (scores, _) = train(&clicks, &[&small[..], &columns].concat()).unwrap();
+    assert!(scores.auc.unwrap() > 0.6, "{scores:?}");
+
     let recipe = images::ImageClasses {
         images: 160,
         ..Default::default()

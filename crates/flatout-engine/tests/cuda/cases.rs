@@ -139,6 +139,8 @@ pub const CASES: &[Case] = &[
         WINDOW_ROWS,
     ),
     case("bidirectional gru", || models::bidirectional("gru"), WINDOW_ROWS),
+    case("columns 32", || models::columns(32), ROW),
+    case("columns 10", || models::columns(10), ROW),
     case("huber", models::huber, ROW),
     case("bce", models::bce, ROW),
     case("cross-entropy, two answers", models::cross_entropy, ROW),

@@ -128,6 +128,27 @@ pub fn transformer(width: usize, heads: usize, steps: usize) -> Result<Plan, Eng
     head(model, mean, target)
 }
 
+/// Features and a category as a sequence, one encoder layer over them; features are used twice, so their gradient adds up.
+pub fn columns(width: usize) -> Result<Plan, EngineError> {
+    let mut model = Model::new(37);
+    let prices = model.table("prices", DataType::Real, &[5])?;
+    let labels = model.table("labels", DataType::Real, &[1])?;
+    let start = model.index_input("start")?;
+    let (row, target) = (
+        model.gather_rows(prices, start)?,
+        model.gather_rows(labels, start)?,
+    );
+    let features = model.linear("input", row, 9, Activation::Tanh)?;
+    let tokens = model.tokens("tokens", features, width)?;
+    let again = model.linear("again", features, width, Activation::None)?;
+    let values = model.join_steps(&[tokens, again])?;
+    let branch = model.layer_norm("norm1", values)?;
+    let branch = model.self_attention("attention", branch, 2)?;
+    let values = model.residual(values, branch, Activation::None)?;
+    let mean = model.mean_steps(values)?;
+    head(model, mean, target)
+}
+
 /// Both directions, with what lies between the layers reversed twice.
 pub fn bidirectional(kind: &str) -> Result<Plan, EngineError> {
     let mut model = Model::new(40);

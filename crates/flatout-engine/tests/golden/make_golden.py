@@ -351,6 +351,37 @@ def transformer():
     record("transformer", model, inputs, compute, steps=4, optimizer=optimizer)
 
 
+class Columns(nn.Module):
+    """A vector per feature and per category, one encoder layer over them, the mean, ReLU, a linear head."""
+
+    def __init__(self, features=3, width=4, heads=2):
+        super().__init__()
+        self.tokens = nn.ParameterDict({name: torch.randn(features, width) for name in ("weight", "bias")})
+        self.embedding = nn.Embedding(5, width)
+        layer = nn.TransformerEncoderLayer(width, heads, 2 * width, dropout=0.0, activation="gelu", norm_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 1, norm=nn.LayerNorm(width), enable_nested_tensor=False)
+        for parameter in self.encoder.parameters():
+            nn.init.normal_(parameter, 0.1, 0.4)
+        self.head = nn.Linear(width, 2)
+
+    def forward(self, x, code):
+        columns = x.T[:, :, None] * self.tokens["weight"][:, None] + self.tokens["bias"][:, None]
+        columns = torch.cat([columns, self.embedding(code)[None]])
+        return self.head(torch.relu(self.encoder(columns).mean(0)))
+
+
+def columns():
+    model = Columns()
+
+    def compute(model, inputs):
+        y = model(inputs["x"], inputs["code"])
+        return F.mse_loss(y, inputs["target"].detach()), {"prediction": y}
+
+    inputs = {"x": torch.randn(4, 3), "code": torch.tensor([0, 3, 3, 1]), "target": torch.randn(4, 2)}
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+    record("columns", model, inputs, compute, steps=4, optimizer=optimizer)
+
+
 if __name__ == "__main__":
-    for maker in [linear, optimizers, lstm, gru, losses, cnn, conv1d, bidirectional, resnet, heatmap, transformer, terms]:
+    for maker in [linear, optimizers, lstm, gru, losses, cnn, conv1d, bidirectional, resnet, heatmap, transformer, columns, terms]:
         seeded(maker)

@@ -72,7 +72,7 @@ pub(super) fn check(
     let own: &[Compared] = match models::chosen(now, &data.preparation.shape) {
         "lstm" | "gru" => &[("bidirectional", |settings| settings.bidirectional.to_string())],
         "tcn" => &[("kernel_size", |settings| settings.kernel_size.to_string())],
-        "transformer" => &[("num_heads", |settings| settings.num_heads.to_string())],
+        "transformer" | "tabular-transformer" => &[("num_heads", |settings| settings.num_heads.to_string())],
         _ => &[],
     };
     for (name, value) in COMPARED.iter().chain(own) {
