@@ -74,11 +74,17 @@ REASONS = {
 
 @pytest.mark.parametrize("name", REASONS)
 def test_what_cannot_stay_the_same_is_left_alone(tmp_path, name):
-    # Long enough that other changes are tried first, on an idle machine too.
-    alone, changed, done = auto(tmp_path, name, 500)
-    assert done.returncode == 0 and alone == changed
-    found = changes(tmp_path)
-    assert REASONS[name] in [change.get("reason") for change in found if change["setting"].startswith("loader.num_workers")], (found, done.stderr)
+    # How many steps pass before the workers' turn comes depends on the machine: a run that is over too early is repeated with more.
+    for attempt in range(3):
+        place = tmp_path / str(attempt)
+        place.mkdir()
+        alone, changed, done = auto(place, name, 500 * 3**attempt)
+        assert done.returncode == 0 and alone == changed
+        found = changes(place)
+        reasons = [change.get("reason") for change in found if change["setting"].startswith("loader.num_workers")]
+        if reasons:
+            break
+    assert REASONS[name] in reasons, (found, done.stderr)
     assert not [change for change in found if change["state"] == "kept" and change["setting"].startswith("loader.")]
 
 

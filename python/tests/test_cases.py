@@ -10,7 +10,7 @@ FILES = sorted(path.name for path in (TESTS / "cases").glob("*.py"))
 
 
 @pytest.mark.parametrize("awake", [False, True], ids=["cpu", "cuda"])
-@pytest.mark.parametrize("file, name", [(file, name) for file in FILES for name in parts(file)[1]])
+@pytest.mark.parametrize("file, name", [pytest.param(file, name, marks=pytest.mark.xdist_group(file)) for file in FILES for name in parts(file)[1]])
 def test_same(batches, file, name, awake):
     alone, watched = batches(file, awake)
     if awake and name == "numpy_with_gradient" and sys.version_info < (3, 11):

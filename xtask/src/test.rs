@@ -96,7 +96,8 @@ fn python_tests(python: &std::path::Path) -> Result {
     must(
         Command::new(python)
             .current_dir(root())
-            .args(["-m", "pytest", "-q", "python/tests"]),
+            // Most tests wait for a program; cases of one file share a run, so they stay together.
+            .args(["-m", "pytest", "-q", "-n", "auto", "--dist", "loadgroup", "python/tests"]),
     )
 }
 
