@@ -3,7 +3,8 @@ and keeps or takes it back. By default only settings that leave results alone.
 
 The first steps are looked at one by one. From then on everything runs after some of the optimizer's steps, a few times per second, on
 the training thread. One change at a time: put in force, some steps to settle, then a window of steps. A change stays when the lower end
-of its gain's interval is above 1. What trials may cost is limited (`budget`): a trial that cannot be paid yet waits.
+of its gain's interval is above 1. What trials may cost is limited (`budget`): a trial that cannot be paid yet waits. A change that was kept
+is looked at again: where the steps become slower than they were before it, some run without it.
 """
 
 import json
@@ -18,6 +19,7 @@ from _flatout_probe.ring import W_STEPS
 from . import changes, losses, observe
 from .budget import LEAST_S, Budget, Trial, saved_s
 from .changes import zero
+from .changes.change import Without
 from .changes.shapes import Shapes
 from .control import Control
 from .spare import Usage
@@ -31,6 +33,8 @@ WORTH = 1.01
 TRIES = 3
 # What may help is looked for again after this many seconds.
 AGAIN_S = 2.0
+# Where the steps are clearly slower than this part of the rate before a change that was kept, the change is doubted.
+DOUBT = 0.98
 # Seconds from one total to the next.
 TOTAL_S = 30.0
 
@@ -53,6 +57,8 @@ class Auto:
         self.change, self.tries, self.settled, self.losses = None, 0, 0, []
         self.kept, self.iterators, self.outcomes = [], {}, []
         self.waiting, self.look_at, self.starts_s, self.total_at, self.scale = [], 0, 0.0, 0, 1.0
+        # Nothing is left to try.
+        self.idle = False
         # Processes that train side by side share the CPUs.
         beside = os.environ.get("LOCAL_WORLD_SIZE") or "1"
         self.tried, self.cpus = set(), max(int(asked.get("cpus") or 0) // max(int(beside), 1), 1)
@@ -135,15 +141,35 @@ class Auto:
             self.baseline = self.before.step_s()
             self.losses = losses.take()
             watched.on_got.remove(self.shapes.batch_came)
-        self.next_change(now)
+        if not self.doubted(now) and not self.idle:
+            self.next_change(now)
+        if self.idle and self.change is None and not self.unsure():
+            clock.after_some_steps.remove(self.stepped)
+
+    def unsure(self):
+        """Changes that were kept and not yet tried without, the last one first. One of the loader's that others build on stays."""
+        found, built_on = [], False
+        for one in reversed(self.kept):
+            of_loader = one.key.startswith("loader.")
+            if one.rate_before is not None and not (of_loader and built_on):
+                found.append(one)
+            built_on |= of_loader
+        return found
+
+    def doubted(self, now):
+        """Some steps without a change, where they are slower than they were before it."""
+        unsure = self.unsure()
+        if not unsure or gain(unsure[0].rate_before, self.before)[2] >= DOUBT:
+            return False
+        without = Without(unsure[0])
+        return self.budget.pays(now, without, self.kept) and self.begin(now, without)
 
     def next_change(self, now):
-        """Puts the next change in force that can be paid; where none is left at all, the watching ends."""
+        """Puts the next change in force that can be paid."""
         if now >= self.look_at:
             self.waiting, self.look_at = changes.candidates(self), now + AGAIN_S * 1e9
         left = [one for one in self.waiting if one.setting not in self.tried]
-        if not left:
-            clock.after_some_steps.remove(self.stepped)
+        self.idle = not left
         for change in left:
             if self.budget.pays(now, change, self.kept) and self.begin(now, change):
                 return
@@ -159,6 +185,9 @@ class Auto:
             return False
         self.change, self.trial, self.tries, self.window = change, trial, 0, None
         self.settled = clock.words[W_STEPS] + change.settle
+        if change.undoes is not None:
+            self.kept.remove(change.undoes)
+            return True
         self.tell(change, "tried")
         if self.allowed:
             # Those of the steps just before.
@@ -204,6 +233,8 @@ class Auto:
                 return
         if found[0] > 1.0 and found[1] >= max(WORTH, self.change.worth):
             self.keep(now, found)
+        elif self.change.undoes is not None:
+            self.take_back(now, None)
         elif found[2] < 1.0 or self.tries + 1 >= TRIES or self.lost_too_much(now):
             self.take_back(now, "slower" if found[2] < 1.0 else "no-gain", found)
         else:
@@ -216,8 +247,16 @@ class Auto:
 
     def keep(self, now, found):
         change = self.change
+        if change.undoes is not None:
+            # It is faster without: the change is gone for good.
+            self.tell(change.undoes, "taken-back", "slower-later", [1 / found[2], 1 / found[1], 1 / max(found[0], 1e-9)])
+            change.undoes.end()
+            self.over(now, change, None)
+            return
         self.scale *= change.scale
         change.since, change.saved_s_per_step = clock.words[W_STEPS], (self.before.step_s() - self.window.step_s()) * self.scale
+        # What changes the numbers was asked for, and the loss guard has looked at it.
+        change.rate_before = None if change.changes_numbers else self.before
         self.kept.append(change)
         self.tell(change, "kept", None, found)
         self.over(now, change, None)
@@ -225,15 +264,31 @@ class Auto:
 
     def take_back(self, now, reason, found=None):
         change = self.change
+        if change.undoes is not None:
+            self.restore(now, change)
+            return
         change.back()
         self.tell(change, "taken-back", reason, found)
         self.over(now, change, reason)
+
+    def restore(self, now, without):
+        """It is not faster without: the change is in force again, and not doubted any more."""
+        change = without.undoes
+        reason = self.put(change)
+        if reason is None:
+            change.rate_before = None
+            change.since += clock.words[W_STEPS] - self.trial.steps
+            self.kept.append(change)
+        else:
+            self.tell(change, "taken-back", reason)
+        self.over(now, without, None)
 
     def over(self, now, change, reason):
         lost_s = self.trial.lost_s(now)
         self.budget.spent_s += max(lost_s, 0.0)
         self.budget.won_s += max(-lost_s, 0.0)
-        self.outcomes.append((change.setting, reason))
+        if change.undoes is None:
+            self.outcomes.append((change.setting, reason))
         self.change, self.look_at = None, 0
         self.tell_total()
         self.rest(change.settle)

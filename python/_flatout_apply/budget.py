@@ -8,6 +8,8 @@ from _flatout_probe.ring import W_STEPS
 SAVED = 0.3
 # Of what a change promises to save if the run goes on for as long as it went.
 TRUST = 0.15
+# A run that ends soon must not lose by a promise that does not come true: no more than this, until it went for so many seconds.
+BET_S, SHORT_S = 0.1, 15.0
 # Below this no trial can be told from noise.
 LEAST_S = 0.06
 # Seconds that a kind of change may take that the user asked for with `--allow`.
@@ -25,12 +27,13 @@ class Budget:
         """Seconds that a trial of the change may lose."""
         run_s = (now - self.first_ns) / 1e9
         share = max(1.0 - 1.0 / change.expected, 0.0) if change.expected > 0 else 0.0
-        promised = TRUST * share * run_s if change.predicted else 0.0
+        bet_s = min(TRUST * share * run_s, BET_S) + TRUST * share * max(run_s - SHORT_S, 0.0)
+        promised = bet_s if change.predicted else 0.0
         asked = ASKED_S if change.changes_numbers else 0.0
         return self.SHARE * run_s + SAVED * saved_s(kept) - self.spent_s + promised + asked
 
     def pays(self, now, change, kept):
-        return change.cost_s <= max(self.allowed_s(now, change, kept), 0.0)
+        return change.is_refused or change.cost_s <= self.allowed_s(now, change, kept)
 
 
 class Trial:

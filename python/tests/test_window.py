@@ -97,7 +97,7 @@ def running(monkeypatch):
     made = auto.Auto.__new__(auto.Auto)
     made.allowed, made.without, made.kept, made.tried, made.losses, made.outcomes = set(), set(), [], set(), [], []
     made.last, made.cpus, made.baseline, made.waiting, made.look_at, made.scale = -1, 2, 0.02, [], 0, 1.0
-    made.change, made.window, made.told, made.budget, made.settled = None, None, [], auto.Budget(), 0
+    made.change, made.window, made.told, made.budget, made.settled, made.idle = None, None, [], auto.Budget(), 0, False
     change = Recorded()
     monkeypatch.setattr(auto.changes, "candidates", lambda one: [] if change.setting in one.tried else [change])
     monkeypatch.setattr(made, "tell", lambda change, state, reason=None, found=None: made.told.append((state, reason)), raising=False)
@@ -123,8 +123,53 @@ def test_changes_are_kept_or_taken_back(running, milliseconds, told, done):
     made, change = running
     run(made, milliseconds)
     assert made.told == [("tried", None), told] and change.done == done
-    # Nothing is left to try: the steps run without us.
+    # Nothing is left to try: the steps run without us, unless there is something to doubt later.
+    assert auto.clock.after_some_steps == ([made.stepped] if told[0] == "kept" else [])
+
+
+def go_on(made, seconds, milliseconds):
+    """Steps that take as long as `milliseconds` tells, by whether the change is in force."""
+    until = made.now + seconds * 1e9
+    while made.now < until and made.stepped in auto.clock.after_some_steps:
+        inside = made.change is None or made.change.undoes is None
+        made.now += int(milliseconds(inside) * 1e6)
+        auto.clock.words[W_STEPS] += 1
+        made.step(made.now)
+
+
+def kept_change(running):
+    made, change = running
+    go_on(made, 10, lambda inside: 10)
+    assert made.told[-1] == ("kept", None) and made.kept == [change]
+    return made, change
+
+
+def test_a_kept_change_that_becomes_slower_is_dropped(running):
+    made, change = kept_change(running)
+    go_on(made, 60, lambda inside: 30 if inside else 20)
+    assert made.told[2:] == [("taken-back", "slower-later")] and change.done == ["put", "back"] and not made.kept
+    assert auto.clock.after_some_steps == [] and change.setting not in [setting for setting, _ in made.outcomes[1:]]
+
+
+def test_a_kept_change_is_doubted_once(running):
+    """The program itself became slower: without the change it would be slower still."""
+    made, change = kept_change(running)
+    go_on(made, 60, lambda inside: 30 if inside else 60)
+    assert len(made.told) == 2 and change.done == ["put", "back", "put"] and made.kept == [change]
     assert auto.clock.after_some_steps == []
+
+
+def test_a_kept_change_that_cannot_come_back_is_named(running):
+    made, change = kept_change(running)
+    change.put = lambda: "no-memory"
+    go_on(made, 60, lambda inside: 30 if inside else 60)
+    assert made.told[2:] == [("taken-back", "no-memory")] and not made.kept
+
+
+def test_a_kept_change_is_not_doubted_without_a_reason(running):
+    made, change = kept_change(running)
+    go_on(made, 60, lambda inside: 12)
+    assert change.done == ["put"] and made.kept == [change]
 
 
 def test_a_slow_change_is_taken_back_within_a_second(running):
@@ -155,6 +200,15 @@ def test_larger_batches_are_measured_by_their_samples(running, milliseconds, tol
     change.scale, change.worth = 2, 1.05
     run(made, milliseconds)
     assert made.told == [("tried", None), told] and made.scale == (2 if told[0] == "kept" else 1)
+
+
+def test_a_short_run_bets_little_on_a_promise():
+    change = Recorded()
+    change.expected, change.predicted = 1e9, True
+    made = auto.Budget()
+    for seconds, most in ((5, 0.17), (12, 0.25), (15, 0.29)):
+        assert made.allowed_s(seconds * 1e9, change, []) < most
+    assert made.allowed_s(60e9, change, []) > 5
 
 
 def test_what_a_trial_cost_is_not_spent_again(running):

@@ -38,6 +38,9 @@ pub fn reason_for(name: &str, data: &RunData) -> Option<Message> {
 pub fn reason(code: Option<&str>) -> Message {
     match code {
         Some("slower") => message!(en: "it made the steps slower", zh: "它让训练变慢"),
+        Some("slower-later") => {
+            message!(en: "later in the run the steps were faster without it", zh: "运行一段时间后，没有它反而更快")
+        }
         Some("no-gain") => {
             message!(en: "its gain is within the noise", zh: "它带来的提升在误差范围内")
         }

@@ -116,6 +116,8 @@ def predicted(auto, now, count, waiting):
 class Refused(Change):
     """What is not even tried, for the report."""
 
+    is_refused = True
+
     def __init__(self, key, reason):
         super().__init__(key, "auto", 1.0)
         self.reason = reason
