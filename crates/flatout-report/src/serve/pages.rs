@@ -18,6 +18,29 @@ pub const MOST_ROWS: usize = 2000;
 /// Longer commands are cut: a row is one or two lines.
 const MOST_COMMAND: usize = 160;
 
+/// A command from its program on: there is room for the program, not for the interpreter and its options as well.
+fn program(command: &[String]) -> &[String] {
+    let [interpreter, rest @ ..] = command else {
+        return command;
+    };
+    if !interpreter
+        .rsplit('/')
+        .next()
+        .is_some_and(|name| name.starts_with("python"))
+    {
+        return command;
+    }
+    let mut rest = rest;
+    loop {
+        rest = match rest {
+            [option, _, more @ ..] if ["-W", "-X"].contains(&option.as_str()) => more,
+            [option, more @ ..] if option.starts_with('-') && option != "-m" && option != "-c" => more,
+            [] => return command,
+            _ => return rest,
+        };
+    }
+}
+
 /// How the reader wants it.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
@@ -206,7 +229,7 @@ impl View {
         let mut about: String = if info.command.is_empty() {
             id.clone()
         } else {
-            info.command.join(" ")
+            program(&info.command).join(" ")
         };
         if about.chars().count() > MOST_COMMAND {
             about = about.chars().take(MOST_COMMAND).chain(['…']).collect();
@@ -441,4 +464,26 @@ pub fn matches(row: &Row, query: &str) -> bool {
         .to_lowercase()
         .split_whitespace()
         .all(|word| text.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::program;
+
+    #[test]
+    fn a_row_shows_the_program_without_its_interpreter() {
+        let shown = |command: &str| {
+            let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            program(&words).join(" ")
+        };
+        assert_eq!(
+            shown("python3 -W ignore -u a/train.py --lr 1"),
+            "a/train.py --lr 1"
+        );
+        assert_eq!(shown("/usr/bin/python3.11 -m package.train"), "-m package.train");
+        assert_eq!(shown("python -c pass"), "-c pass");
+        for whole in ["torchrun --nproc 2 train.py", "./train.sh", "python", "python -u"] {
+            assert_eq!(shown(whole), whole);
+        }
+    }
 }
