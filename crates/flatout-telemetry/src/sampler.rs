@@ -6,7 +6,7 @@
 use crate::record::{Event, HostInfo, RunInfo, SCHEMA};
 use crate::sample::Sample;
 use crate::scope::GpuScope;
-use crate::sources::nvml::GpuState;
+use crate::sources::gpus::GpuState;
 use crate::sources::{self, Source, TickTime};
 use flatout_core::cpus::UsableCpus;
 use flatout_core::{Explain, Message, explained, message};

@@ -79,12 +79,20 @@ impl GpuScope {
 
     /// The scope of another environment, such as a watched process's.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
-        for origin in SCOPE_VARIABLES {
+        Self::from_list(&SCOPE_VARIABLES, variable)
+    }
+
+    /// The same for the variables of another vendor, first found first.
+    pub fn from_list(variables: &[&'static str], variable: impl Fn(&str) -> Option<String>) -> Self {
+        for origin in variables.iter().copied() {
             let Some(text) = variable(origin) else { continue };
             let text = text.trim();
             let wanted = match (origin, text) {
                 // An empty list hides all GPUs from CUDA; for the others it says nothing.
-                ("CUDA_VISIBLE_DEVICES", "" | "-1" | "NoDevFiles" | "none") => Some(Vec::new()),
+                (
+                    "CUDA_VISIBLE_DEVICES" | "HIP_VISIBLE_DEVICES" | "ROCR_VISIBLE_DEVICES",
+                    "" | "-1" | "NoDevFiles" | "none",
+                ) => Some(Vec::new()),
                 ("NVIDIA_VISIBLE_DEVICES", "none") => Some(Vec::new()),
                 (_, "" | "all" | "void") => continue,
                 // CUDA stops at the first name that it does not understand.

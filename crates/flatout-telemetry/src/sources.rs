@@ -5,7 +5,10 @@ use crate::sample::Sample;
 use crate::sampler::SamplerOptions;
 use std::time::{Duration, Instant};
 
+pub mod accelerators;
 pub mod background;
+pub mod fields;
+pub mod gpus;
 pub mod host;
 pub mod nvml;
 pub mod proc_file;
@@ -23,7 +26,7 @@ pub trait Source: Send {
     fn describe(&self, _info: &mut RunInfo) {}
 
     /// What is known of the GPUs, from the source that reads them.
-    fn gpus(&self) -> Option<nvml::GpuState> {
+    fn gpus(&self) -> Option<gpus::GpuState> {
         None
     }
 
@@ -45,7 +48,9 @@ pub struct TickTime {
 pub fn all(options: &SamplerOptions) -> Vec<Box<dyn Source>> {
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     if let Some(scope) = &options.gpus {
-        sources.push(Box::new(nvml::NvmlSource::start(scope.clone(), options.interval)));
+        sources.push(Box::new(
+            accelerators::vendor().start(scope.clone(), options.interval),
+        ));
     }
     if options.host {
         sources.push(Box::new(host::HostSource::new()));

@@ -2,7 +2,7 @@
 
 use flatout_telemetry::record::RunInfo;
 use flatout_telemetry::sampler::{SamplerError, interval_from_seconds};
-use flatout_telemetry::sources::nvml::GpuState;
+use flatout_telemetry::sources::gpus::GpuState;
 use flatout_telemetry::{Sampler, SamplerOptions};
 use std::process::Command;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use super::{Feed, FeedTick};
 use flatout_core::{Explain, Message, message};
-use flatout_telemetry::sources::nvml::GpuState;
+use flatout_telemetry::sources::gpus::GpuState;
 use flatout_telemetry::{RunInfo, Sampler};
 use std::time::Duration;
 

@@ -2,6 +2,7 @@
 
 use super::{Area, Check, Health};
 use crate::scope::{GpuScope, SCOPE_VARIABLES};
+use crate::sources::accelerators::{self, AcceleratorProblem, Vendor};
 use crate::sources::nvml::{self, NvmlProblem};
 use crate::sources::process_tree::member;
 use flatout_core::{Explain, Message, message, units};
@@ -32,17 +33,24 @@ pub fn finish(answer: Receiver<Vec<Check>>, patience: Duration) -> Vec<Check> {
             "driver",
             Area::Gpu,
             Health::Problem,
-            message!(en: "the NVIDIA driver did not answer within {seconds} s", zh: "NVIDIA 驱动在 {seconds} 秒内没有响应"),
+            message!(en: "the GPU driver did not answer within {seconds} s", zh: "GPU 驱动在 {seconds} 秒内没有响应"),
         )
-        .cost(message!(en: "every program that opens the GPU waits as long", zh: "每个打开 GPU 的程序都要等这么久"))
-        .remedy(message!(en: "switch persistence mode on: sudo nvidia-smi -pm 1", zh: "打开持久模式：sudo nvidia-smi -pm 1"));
-        vec![slow]
+        .cost(message!(en: "every program that opens the GPU waits as long", zh: "每个打开 GPU 的程序都要等这么久"));
+        vec![match accelerators::vendor() {
+            Vendor::Nvidia => slow
+                .remedy(message!(en: "switch persistence mode on: sudo nvidia-smi -pm 1", zh: "打开持久模式：sudo nvidia-smi -pm 1")),
+            _ => slow,
+        }]
     });
     checks.extend(scope());
     checks
 }
 
 fn ask() -> Vec<Check> {
+    let vendor = accelerators::vendor();
+    if vendor != Vendor::Nvidia {
+        return other_vendor(vendor);
+    }
     let nvml = match nvml::open() {
         Ok(nvml) => nvml,
         Err(problem) => return vec![driver_problem(&problem)],
@@ -71,15 +79,68 @@ fn ask() -> Vec<Check> {
     checks
 }
 
+/// AMD's or Huawei's devices.
+fn other_vendor(vendor: Vendor) -> Vec<Check> {
+    let (library, devices) = match accelerators::list(vendor) {
+        Ok(found) => found,
+        Err(problem) => {
+            let health = match problem {
+                AcceleratorProblem::NoLibrary { .. } | AcceleratorProblem::NoDevices { .. } => {
+                    Health::Missing
+                }
+                _ => Health::Problem,
+            };
+            let mut check = Check::new("driver", Area::Gpu, health, problem.message()).cost(nothing_seen());
+            check.remedy = problem.hint();
+            if let AcceleratorProblem::NoLibrary { detail, .. } = problem {
+                check = check.with("detail", detail);
+            }
+            return vec![check];
+        }
+    };
+    let driver = Check::new(
+        "driver",
+        Area::Gpu,
+        Health::Note,
+        message!(en: "{library} open", zh: "{library} 可用"),
+    )
+    .cost(message!(
+        en: "this source has not been run on hardware: compare its values with the vendor's own tool",
+        zh: "此数据源尚未在真实硬件上运行过：请与厂商自带工具的数值对照"
+    ))
+    .with("library", library);
+    let devices = devices.into_iter().map(|device| {
+        let (index, info) = (device.index, device.info);
+        let name = info.name.unwrap_or_else(|| "?".into());
+        let memory = info.mem_total_bytes;
+        let shown = memory.map_or("?".into(), |bytes| units::bytes(bytes as f64));
+        Check::new(
+            format!("gpu.{index}"),
+            Area::Gpu,
+            Health::Good,
+            message!(en: "GPU {index}: {name}, memory {shown}", zh: "GPU {index}：{name}，显存 {shown}"),
+        )
+        .with("index", index)
+        .with("name", name)
+        .with("uuid", info.uuid)
+        .with("mem_total_bytes", memory)
+    });
+    std::iter::once(driver).chain(devices).collect()
+}
+
+fn nothing_seen() -> Message {
+    message!(
+        en: "nothing of the GPU can be seen; the host still can",
+        zh: "看不到任何 GPU 信息；仍可查看主机"
+    )
+}
+
 fn driver_problem(problem: &NvmlProblem) -> Check {
     let health = match problem {
         NvmlProblem::NoLibrary { .. } | NvmlProblem::NoGpus => Health::Missing,
         _ => Health::Problem,
     };
-    let mut check = Check::new("driver", Area::Gpu, health, problem.message()).cost(message!(
-        en: "nothing of the GPU can be seen; the host still can",
-        zh: "看不到任何 GPU 信息；仍可查看主机"
-    ));
+    let mut check = Check::new("driver", Area::Gpu, health, problem.message()).cost(nothing_seen());
     check.remedy = problem.hint();
     if let NvmlProblem::NoLibrary { detail, .. } = problem {
         check = check.with("detail", detail);
@@ -254,7 +315,11 @@ fn others(nvml: &Nvml, device: &Device<'_>, index: u32) -> Option<Check> {
 
 /// What the environment hides.
 fn scope() -> Option<Check> {
-    let scope = GpuScope::from_environment();
+    let scope = match accelerators::vendor() {
+        Vendor::Nvidia => GpuScope::from_environment(),
+        Vendor::Amd => accelerators::amd::scope(),
+        Vendor::Ascend => accelerators::ascend::scope(),
+    };
     let origin = scope.origin?;
     let value = std::env::var(origin).unwrap_or_default();
     let all: Vec<&str> = SCOPE_VARIABLES

@@ -11,7 +11,7 @@ use flatout_report::watch::{CsvLog, Feed, Live, RecordSink, Served, Sink, View, 
 use flatout_telemetry::prometheus::{DEFAULT_ADDRESS, PrometheusServer};
 use flatout_telemetry::record::{self, SCHEMA};
 use flatout_telemetry::sampler::{interval_from_seconds, job_from_environment};
-use flatout_telemetry::sources::nvml::GpuState;
+use flatout_telemetry::sources::gpus::GpuState;
 use flatout_telemetry::{GpuScope, RunInfo, Sampler, SamplerOptions};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ pub struct Arguments {
     /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     duration: Option<f64>,
-    /// Only these GPUs: indices or UUIDs [default: what the environment leaves visible]
+    /// Only these GPUs: indices or UUIDs [default: what the environment leaves visible]. AMD GPUs and Ascend NPUs are read too, which has not been run on hardware
     #[arg(long, value_name = "LIST")]
     gpu: Option<String>,
     /// Watch this process and its children too; end when it ends
@@ -179,8 +179,8 @@ fn require_gpu(sampler: &Sampler) -> Result<()> {
             zh: "环境变量隐藏了所有 GPU"
         ))
         .with_hint(message!(en: "look at CUDA_VISIBLE_DEVICES, or name them: --gpu 0", zh: "检查 CUDA_VISIBLE_DEVICES，或用 --gpu 0 指定"))),
-        GpuState::Starting => Err(Failure::new(message!(en: "the NVIDIA driver does not answer", zh: "NVIDIA 驱动没有响应"))
-            .with_hint(message!(en: "check its own output: nvidia-smi", zh: "查看驱动自身的信息：nvidia-smi"))),
+        GpuState::Starting => Err(Failure::new(message!(en: "the GPU driver does not answer", zh: "GPU 驱动没有响应"))
+            .with_hint(message!(en: "check its own output: nvidia-smi, amd-smi or npu-smi info", zh: "查看驱动自身的信息：nvidia-smi、amd-smi 或 npu-smi info"))),
         _ => Ok(()),
     }
 }

@@ -334,8 +334,8 @@ pub static CHINESE: &[(&str, &str)] = &[
         "只用前多少个实体、文件或图片",
     ),
     (
-        "Only these GPUs: indices or UUIDs [default: what the environment leaves visible]",
-        "只看这些 GPU：序号或 UUID [默认：环境变量允许的 GPU]",
+        "Only these GPUs: indices or UUIDs [default: what the environment leaves visible]. AMD GPUs and Ascend NPUs are read too, which has not been run on hardware",
+        "只看这些 GPU：序号或 UUID [默认：环境变量允许的 GPU]。也能读取 AMD GPU 与昇腾 NPU，但尚未在真实硬件上运行过",
     ),
     (
         "Only these knobs, with a range where wanted: num_workers,batch_size=32..4096,amp",

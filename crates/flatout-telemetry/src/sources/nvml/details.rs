@@ -1,8 +1,8 @@
 //! What a GPU is, once.
 
-use super::fields::Fields;
 use super::select::Chosen;
 use crate::record::GpuInfo;
+use crate::sources::fields::Fields;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureThreshold};
 use std::collections::BTreeMap;

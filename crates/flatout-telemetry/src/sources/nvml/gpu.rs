@@ -1,7 +1,6 @@
 //! Reading one GPU at one tick.
 
 use super::details;
-use super::fields::Fields;
 use super::gpm::Gpm;
 use super::pcie::Pcie;
 use super::processes::Processes;
@@ -9,6 +8,8 @@ use super::select::Chosen;
 use super::throttle;
 use crate::record::{EventKind, GpuInfo};
 use crate::sample::GpuSample;
+use crate::sources::fields::Fields;
+use crate::sources::gpus;
 use nvml_wrapper::Device;
 use nvml_wrapper::enum_wrappers::device::{Clock, Sampling, TemperatureSensor};
 use nvml_wrapper::enums::device::SampleValue;
@@ -31,7 +32,6 @@ pub struct Gpu<'nvml> {
     fine_seen: u64,
     slow_read: Option<Instant>,
     slow: GpuSample,
-    loss_told: bool,
 }
 
 impl<'nvml> Gpu<'nvml> {
@@ -46,21 +46,25 @@ impl<'nvml> Gpu<'nvml> {
             fine_seen: driver_time_before(interval),
             slow_read: None,
             slow: GpuSample::default(),
-            loss_told: false,
             chosen,
         }
     }
+}
 
-    pub fn index(&self) -> u32 {
+impl gpus::Gpu for Gpu<'_> {
+    fn index(&self) -> u32 {
         self.chosen.index
     }
 
-    pub fn details(&mut self) -> GpuInfo {
+    fn details(&mut self) -> GpuInfo {
         details::read(&self.chosen, &mut self.fields)
     }
 
-    /// `None` when the GPU is lost.
-    pub fn read(&mut self, now: Instant, events: &mut Vec<EventKind>) -> Option<GpuSample> {
+    fn fields(&mut self) -> &mut Fields {
+        &mut self.fields
+    }
+
+    fn read(&mut self, now: Instant, events: &mut Vec<EventKind>) -> Option<GpuSample> {
         let mut sample = GpuSample::default();
         if self.fields.lost().is_none() {
             self.read_slow(now);
@@ -77,19 +81,12 @@ impl<'nvml> Gpu<'nvml> {
                     .read(&self.chosen.device, now, &mut self.fields, &mut sample);
             }
         }
-        let Some(message) = self.fields.lost() else {
-            return Some(sample);
-        };
-        if !self.loss_told {
-            self.loss_told = true;
-            events.push(EventKind::GpuLost {
-                gpu: self.chosen.index,
-                message: message.to_owned(),
-            });
-        }
-        None
+        events.extend(self.fields.take_loss());
+        self.fields.lost().is_none().then_some(sample)
     }
+}
 
+impl Gpu<'_> {
     fn read_fast(&mut self, sample: &mut GpuSample) {
         let Self { chosen, fields, .. } = self;
         let device = &chosen.device;
@@ -138,18 +135,6 @@ impl<'nvml> Gpu<'nvml> {
         self.slow.pcie_generation = fields.ask("pcie_generation", || board.current_pcie_link_gen());
         self.slow.pcie_width = fields.ask("pcie_width", || board.current_pcie_link_width());
         self.slow.processes = self.processes.read(&chosen.device, fields);
-    }
-
-    pub fn take_news(&mut self) -> bool {
-        self.fields.take_news()
-    }
-
-    pub fn unknown(&self) -> impl Iterator<Item = String> + '_ {
-        self.fields.unknown()
-    }
-
-    pub fn clamped(&self) -> impl Iterator<Item = (String, u64)> + '_ {
-        self.fields.clamped()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The processes on a GPU: their memory, their share of the SMs, their command lines.
 
-use super::fields::Fields;
 use crate::sample::GpuProcess;
+use crate::sources::fields::Fields;
 use crate::sources::process_tree::member;
 use nvml_wrapper::Device;
 use nvml_wrapper::enums::device::UsedGpuMemory;

@@ -1,11 +1,38 @@
 //! Asking one GPU for one value after the other: what it cannot do is remembered and not asked again, what is out of range is
 //! clamped and counted.
 
-use nvml_wrapper::error::NvmlError;
+use crate::record::EventKind;
 use std::collections::BTreeMap;
 
 /// An error that may pass (no data yet, a timeout) is taken for lasting after this many in a row.
 const PATIENCE: u32 = 20;
+
+/// Why a driver gave no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The GPU is gone: nothing more is asked.
+    Lost(String),
+    /// It will not answer this later either.
+    Never(String),
+    /// Nothing to tell now, which is not a failure.
+    Nothing,
+    /// It may answer the next time.
+    Passing(String),
+}
+
+impl Trouble {
+    pub fn not_supported() -> Self {
+        Self::Never("not supported by this GPU".into())
+    }
+
+    pub fn not_in_driver() -> Self {
+        Self::Never("not in this driver".into())
+    }
+
+    pub fn not_permitted() -> Self {
+        Self::Never("not permitted for this user".into())
+    }
+}
 
 pub struct Fields {
     gpu: u32,
@@ -15,6 +42,7 @@ pub struct Fields {
     clamped: BTreeMap<&'static str, u64>,
     /// The GPU has fallen off the bus, in the driver's words.
     lost: Option<String>,
+    loss_told: bool,
     news: bool,
 }
 
@@ -26,12 +54,17 @@ impl Fields {
             failures: BTreeMap::new(),
             clamped: BTreeMap::new(),
             lost: None,
+            loss_told: false,
             news: false,
         }
     }
 
     /// Asks, unless it is known to be of no use.
-    pub fn ask<T>(&mut self, name: &'static str, call: impl FnOnce() -> Result<T, NvmlError>) -> Option<T> {
+    pub fn ask<T, E: Into<Trouble>>(
+        &mut self,
+        name: &'static str,
+        call: impl FnOnce() -> Result<T, E>,
+    ) -> Option<T> {
         if self.lost.is_some() || self.is_off(name) {
             return None;
         }
@@ -43,7 +76,7 @@ impl Fields {
                 Some(value)
             }
             Err(error) => {
-                self.note(name, &error);
+                self.note(name, error.into());
                 None
             }
         }
@@ -54,21 +87,16 @@ impl Fields {
         !self.unknown.is_empty() && self.unknown.contains_key(name)
     }
 
-    fn note(&mut self, name: &'static str, error: &NvmlError) {
-        match error {
-            NvmlError::GpuLost | NvmlError::ResetRequired => self.lost = Some(error.to_string()),
-            NvmlError::NotSupported
-            | NvmlError::FunctionNotFound
-            | NvmlError::FailedToLoadSymbol(_)
-            | NvmlError::NoPermission
-            | NvmlError::InvalidArg => self.give_up(name, reason(error)),
-            // Nothing to tell now is not a failure.
-            NvmlError::NoData | NvmlError::NotFound | NvmlError::InsufficientSize(_) => {}
-            _ => {
+    fn note(&mut self, name: &'static str, trouble: Trouble) {
+        match trouble {
+            Trouble::Lost(message) => self.lost = Some(message),
+            Trouble::Never(reason) => self.give_up(name, reason),
+            Trouble::Nothing => {}
+            Trouble::Passing(reason) => {
                 let failures = self.failures.entry(name).or_default();
                 *failures += 1;
                 if *failures >= PATIENCE {
-                    self.give_up(name, reason(error));
+                    self.give_up(name, reason);
                 }
             }
         }
@@ -112,6 +140,16 @@ impl Fields {
         self.lost.as_deref()
     }
 
+    /// The event of the loss, once.
+    pub fn take_loss(&mut self) -> Option<EventKind> {
+        let message = self.lost.clone().filter(|_| !self.loss_told)?;
+        self.loss_told = true;
+        Some(EventKind::GpuLost {
+            gpu: self.gpu,
+            message,
+        })
+    }
+
     pub fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.news)
     }
@@ -133,15 +171,6 @@ impl Fields {
     }
 }
 
-fn reason(error: &NvmlError) -> String {
-    match error {
-        NvmlError::NotSupported => "not supported by this GPU".into(),
-        NvmlError::FunctionNotFound | NvmlError::FailedToLoadSymbol(_) => "not in this driver".into(),
-        NvmlError::NoPermission => "not permitted for this user".into(),
-        other => other.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,7 +182,7 @@ mod tests {
         for _ in 0..5 {
             let value: Option<u32> = fields.ask("power", || {
                 asked += 1;
-                Err(NvmlError::NotSupported)
+                Err(Trouble::not_supported())
             });
             assert_eq!(value, None);
         }
@@ -169,13 +198,13 @@ mod tests {
     fn what_may_pass_is_asked_again() {
         let mut fields = Fields::new(0);
         for _ in 0..PATIENCE - 1 {
-            fields.ask("clock", || Err::<u32, _>(NvmlError::Timeout));
+            fields.ask("clock", || Err::<u32, _>(Trouble::Passing("a timeout".into())));
         }
-        assert_eq!(fields.ask("clock", || Ok(5)), Some(5));
+        assert_eq!(fields.ask("clock", || Ok::<_, Trouble>(5)), Some(5));
         for _ in 0..PATIENCE {
-            fields.ask("clock", || Err::<u32, _>(NvmlError::Timeout));
+            fields.ask("clock", || Err::<u32, _>(Trouble::Passing("a timeout".into())));
         }
-        assert_eq!(fields.ask("clock", || Ok(5)), None);
+        assert_eq!(fields.ask("clock", || Ok::<_, Trouble>(5)), None);
     }
 
     #[test]
@@ -192,8 +221,9 @@ mod tests {
     #[test]
     fn a_lost_gpu_is_not_asked_again() {
         let mut fields = Fields::new(0);
-        fields.ask("util", || Err::<u32, _>(NvmlError::GpuLost));
+        fields.ask("util", || Err::<u32, _>(Trouble::Lost("gone".into())));
         assert!(fields.lost().is_some());
-        assert_eq!(fields.ask("power", || Ok(1)), None);
+        assert!(fields.take_loss().is_some() && fields.take_loss().is_none());
+        assert_eq!(fields.ask("power", || Ok::<_, Trouble>(1)), None);
     }
 }
