@@ -11,7 +11,7 @@ mod score;
 
 use crate::{Result, root};
 use flatout_core::{Kind, Severity};
-use flatout_telemetry::record::{Record, RunData};
+use flatout_record::{Record, RunData};
 use label::Program;
 use score::{Score, Verdict};
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use crate::Estimate;
 use flatout_diagnose::Analysis;
-use flatout_telemetry::StepTick;
+use flatout_record::StepTick;
 
 /// Samples per second, or steps per second where the samples are not known.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,6 +6,7 @@ pub mod error;
 pub mod files;
 pub mod finding;
 pub mod histogram;
+pub mod interrupt;
 pub mod language;
 pub mod leftover;
 pub mod memory;

@@ -28,8 +28,7 @@ use activity::Activity;
 use center::Iterations;
 use device::GpuKind;
 use flatout_core::Place;
-use flatout_telemetry::Phase;
-use flatout_telemetry::record::{GpuState, KernelKind, RunData, StackCount};
+use flatout_record::{GpuState, KernelKind, Phase, RunData, StackCount};
 use frame::Frame;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -254,7 +253,7 @@ fn samples_within(data: &RunData, (start_s, end_s): (f64, f64)) -> Vec<&StackCou
     let ticks = || data.stacks.iter().filter(move |tick| tick.t <= end_s + 60.0);
     // A line of stacks holds the seconds before it: the first one inside may begin in the warm-up.
     let inside = || ticks().filter(move |tick| tick.t > start_s);
-    let begun = |tick: &&flatout_telemetry::StackTick| {
+    let begun = |tick: &&flatout_record::StackTick| {
         let before = ticks().filter(|other| other.t < tick.t).map(|other| other.t);
         before.fold(0.0, f64::max) >= start_s - 1.0
     };

@@ -3,7 +3,7 @@
 use crate::analysis::loaders::Loader;
 use crate::analysis::{Analysis, Device};
 use flatout_core::{Fix, message, shell};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 /// Workers that would keep up with the steps, at most what the usable CPUs carry beside the training process.
 /// `None` when the usable CPUs are unknown or leave no room for a worker.

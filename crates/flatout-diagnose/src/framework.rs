@@ -138,8 +138,7 @@ mod tests {
     use super::*;
     use crate::testing::Build;
     use flatout_core::Severity;
-    use flatout_telemetry::Phase;
-    use flatout_telemetry::record::SourceLine;
+    use flatout_record::{Phase, SourceLine};
 
     #[test]
     fn names_the_argument_and_the_users_line() {

@@ -38,7 +38,7 @@ pub use rules::{RULES, Rule, rule_infos};
 
 use analysis::time::TimeTable;
 use flatout_core::{Finding, Kind, Message};
-use flatout_telemetry::record::{Profile, RunData};
+use flatout_record::{Profile, RunData};
 use serde::Serialize;
 
 /// The version of the JSON form of [`Diagnosis`].

@@ -7,8 +7,7 @@ use crate::account::center::{
 };
 use crate::account::frame::Frame;
 use crate::account::{Account, Span, gpu_idle_share};
-use flatout_telemetry::Phase;
-use flatout_telemetry::record::RunData;
+use flatout_record::{Phase, RunData};
 
 /// Packages whose code between the user's frames is the training itself, not an addition to it.
 const TRAINERS: [&str; 14] = [

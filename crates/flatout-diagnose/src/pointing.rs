@@ -9,8 +9,7 @@ use crate::analysis::Analysis;
 use crate::analysis::stacks::{HotLine, hottest_within};
 use crate::candidate::{Candidate, Stretch};
 use flatout_core::{Evidence, Fix, Message, Place, message};
-use flatout_telemetry::Phase;
-use flatout_telemetry::record::StackCount;
+use flatout_record::{Phase, StackCount};
 
 /// A line that holds less of its stretch is not worth a look.
 const SHARE: f64 = 0.2;
@@ -183,7 +182,7 @@ fn launching(line: &HotLine) -> Message {
 #[cfg(test)]
 mod tests {
     use crate::testing::Build;
-    use flatout_telemetry::Phase;
+    use flatout_record::Phase;
     use serde_json::json;
 
     const LOOP: &str = "<module> (train.py:80)";

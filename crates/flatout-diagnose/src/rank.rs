@@ -6,7 +6,7 @@ use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Claim, Reach, Stretch, severity_of};
 use crate::promise;
 use flatout_core::{Finding, Gain, Kind, Severity};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 use std::collections::BTreeMap;
 
 /// Orders and clears the candidates: causes by gain, then symptoms, then verdicts.

@@ -8,8 +8,7 @@ use crate::analysis::Analysis;
 use crate::candidate::Stretch;
 use crate::{Diagnosis, conclude_one};
 use flatout_core::{Message, Place, message};
-use flatout_telemetry::record::RunData;
-use flatout_telemetry::{EventKind, Phase};
+use flatout_record::{EventKind, Phase, RunData};
 use serde::Serialize;
 
 /// A rank is slow when its own work exceeds the others' by this share of a step: TraceML's first level for stragglers.

@@ -4,7 +4,7 @@ use crate::Analysis;
 use crate::analysis::stacks::{hot_lines, own_stacks};
 use crate::rules::host::memory_given_back::matters;
 use flatout_core::Place;
-use flatout_telemetry::record::RunData;
+use flatout_record::RunData;
 use serde::Serialize;
 
 /// Lines told, and the least share of one.

@@ -3,7 +3,7 @@
 use crate::account::frame::Frame;
 use crate::analysis::collectives::op_name;
 use flatout_core::{Message, Place, message};
-use flatout_telemetry::record::StalledRank;
+use flatout_record::StalledRank;
 
 /// The line of the user's code that a rank is in; else the innermost line of all.
 pub fn place_of(rank: &StalledRank) -> Option<Place> {
@@ -117,7 +117,7 @@ fn numbers(ranks: &[&StalledRank]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::record::{InsideCollective, ThreadStack};
+    use flatout_record::{InsideCollective, ThreadStack};
 
     fn rank(number: u32, op: Option<&str>, collectives: u64) -> StalledRank {
         StalledRank {

@@ -5,12 +5,10 @@ use crate::candidate::Candidate;
 use flatout_core::cpus::UsableCpus;
 use flatout_core::histogram::Histogram;
 use flatout_core::{Finding, Kind, Place};
-use flatout_telemetry::record::{Blocked, Copy, GpuWindow, KernelKind, KindTime, LaunchStack, SyncStack};
-use flatout_telemetry::record::{ExitInfo, GpuInfo, HostInfo, PageInfo, RunData};
-use flatout_telemetry::record::{NamedTime, SourceLine, SourceLoop, StackCount};
-use flatout_telemetry::{
-    Event, EventKind, Fact, GpuSample, HostSample, Phase, PhaseTime, ProcessSample, Sample, StackTick,
-    StepTick,
+use flatout_record::{
+    Blocked, Copy, Event, EventKind, ExitInfo, Fact, GpuInfo, GpuSample, GpuWindow, HostInfo, HostSample,
+    KernelKind, KindTime, LaunchStack, NamedTime, PageInfo, Phase, PhaseTime, ProcessSample, RunData, Sample,
+    SourceLine, SourceLoop, StackCount, StackTick, StepTick, SyncStack,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -19,7 +19,7 @@ pub use gpu::utilisation_of_tick;
 pub use mark::{Aspect, Mark, Status, Unit, costs_speed};
 pub use note::Note;
 
-use flatout_telemetry::{RunInfo, Sample};
+use flatout_record::{RunInfo, Sample};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@ mod broken;
 #[path = "records/keeps.rs"]
 mod keeps;
 
-use flatout_telemetry::record::{Record, RunData};
+use flatout_record::{Record, RunData};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

@@ -1,8 +1,8 @@
 //! Paths of a call stay inside the folder that the server was started for.
 
 use flatout_core::{Failure, Result, message};
-use flatout_telemetry::Record;
-use flatout_telemetry::record;
+use flatout_record as record;
+use flatout_record::Record;
 use std::path::{Component, Path, PathBuf};
 
 /// The folder that calls may name files of. It is the server's current folder as well.

@@ -9,7 +9,7 @@ use crate::wire::{
 };
 use flatout_core::{Language, RuleInfo};
 use flatout_diagnose::Diagnosis;
-use flatout_telemetry::record::RunData;
+use flatout_record::RunData;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, Write};

@@ -23,10 +23,10 @@ use flatout_core::stats::Summary;
 use flatout_core::{Failure, Finding, Message, Result, message};
 use flatout_diagnose::analysis::time::TimeTable;
 use flatout_diagnose::verdict::Verdict;
-use flatout_telemetry::import::ImportOptions;
-use flatout_telemetry::record::{EventKind, Record, RunData};
-use flatout_telemetry::slurm::JobAccount;
-use flatout_telemetry::training_log::{EpochTime, Measured, TrainingLog};
+use flatout_import::ImportOptions;
+use flatout_import::training_log::{EpochTime, Measured, TrainingLog};
+use flatout_record::{EventKind, Record, RunData};
+use flatout_slurm::JobAccount;
 use serde::Serialize;
 use sniff::Kind;
 use std::io;
@@ -248,7 +248,7 @@ pub fn named(name: &str, options: &Options) -> Result<Read> {
     if path.exists() && !path.is_dir() {
         return log(path, options);
     }
-    let found = flatout_telemetry::record::find(name);
+    let found = flatout_record::find(name);
     // Something with a slash or an extension was meant to be a file.
     if found.is_err()
         && (name.contains('/') || path.extension().is_some())

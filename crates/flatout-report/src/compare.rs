@@ -19,7 +19,7 @@ use crate::digest::figures::{Figure, Unit};
 pub use findings::{Fate, FindingRow};
 use flatout_compare::{Change, Limit, LimitError, Ratio};
 use flatout_core::{Message, message};
-use flatout_telemetry::Fact;
+use flatout_record::Fact;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

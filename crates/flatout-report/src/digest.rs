@@ -21,8 +21,7 @@ use flatout_diagnose::account::over_time::OverTime;
 use flatout_diagnose::analysis::loaders::Loader;
 use flatout_diagnose::verdict::{Gatherer, Verdict};
 use flatout_diagnose::{Analysis, Diagnosis};
-use flatout_telemetry::record::{Record, RunData, StepTimeline};
-use flatout_telemetry::{Fact, RunInfo, Sample, StepTick};
+use flatout_record::{Fact, Record, RunData, RunInfo, Sample, StepTick, StepTimeline};
 use marks::Marks;
 use processes::ProcessRow;
 

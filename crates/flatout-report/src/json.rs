@@ -8,7 +8,7 @@ use crate::ranks::Ranks;
 use flatout_core::Message;
 use flatout_diagnose::Diagnosis;
 use flatout_diagnose::verdict::Verdict;
-use flatout_telemetry::{Fact, RunInfo};
+use flatout_record::{Fact, RunInfo};
 use serde::Serialize;
 
 /// The version of the JSON form.
@@ -89,7 +89,7 @@ pub fn report(digest: &Digest) -> serde_json::Result<String> {
 mod tests {
     use super::*;
     use crate::testing;
-    use flatout_telemetry::record::RunData;
+    use flatout_record::RunData;
 
     fn json(data: RunData) -> serde_json::Value {
         serde_json::from_str(&report(&Digest::of(data)).unwrap()).unwrap()

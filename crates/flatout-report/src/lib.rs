@@ -1,9 +1,6 @@
 //! Showing. Nothing here measures or decides: it gets samples, verdicts and findings and makes them readable.
 //!
 //! - [`text`]: findings, verdicts and tables as text, for terminals and pipes, with Chinese aligned.
-//! - [`watch`]: the loop from ticks to record, view and verdict, live or replayed.
-//! - [`screen`]: the terminal screen.
-//! - [`lines`]: ticks as plain, JSON and CSV lines.
 //! - [`analyze`]: runs, jobs and other tools' logs as statistics.
 //! - [`digest`]: a record boiled down to what is shown of it.
 //! - [`compare`]: digests of several runs against the first.
@@ -17,17 +14,14 @@ pub mod analyze;
 pub mod compare;
 pub mod digest;
 pub mod json;
-pub mod lines;
 pub mod markdown;
 pub mod page;
 pub mod picture;
 pub mod ranks;
-pub mod screen;
 pub mod serve;
 #[cfg(test)]
 mod testing;
 pub mod text;
 pub mod trace;
 pub mod tracking;
-pub mod watch;
 pub mod words;

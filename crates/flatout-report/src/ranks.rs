@@ -2,7 +2,7 @@
 
 use flatout_core::{Message, message, units};
 use flatout_diagnose::analysis::collectives::Collectives;
-use flatout_telemetry::record::{self, JobInfo, Phase, Record, RunData};
+use flatout_record::{self as record, JobInfo, Phase, Record, RunData};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -196,7 +196,7 @@ pub fn mark(rows: &mut [RankRow]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::{PhaseTime, StepTick};
+    use flatout_record::{PhaseTime, StepTick};
 
     fn rank(data_ms: f64) -> RunData {
         let time = |ms| PhaseTime {

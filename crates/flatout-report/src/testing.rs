@@ -1,8 +1,8 @@
 //! Records for tests: a training of known numbers.
 
-use flatout_telemetry::record::{ExitInfo, RunData};
-use flatout_telemetry::{
-    Event, EventKind, Fact, GpuSample, HostSample, Phase, PhaseTime, ProcessSample, Sample, StepTick,
+use flatout_record::{
+    Event, EventKind, ExitInfo, Fact, GpuSample, HostSample, Phase, PhaseTime, ProcessSample, RunData,
+    Sample, StepTick,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// So many seconds with ten steps of 32 samples each, of which `data_share` waits for data; a GPU that is busy half of the time.
 pub fn training(seconds: u32, data_share: f64) -> RunData {
     let mut data = RunData::default();
-    data.info.schema = flatout_telemetry::record::SCHEMA;
+    data.info.schema = flatout_record::SCHEMA;
     data.info.id = "20261115-031200-train".into();
     data.info.name = "train".into();
     data.info.kind = "run".into();

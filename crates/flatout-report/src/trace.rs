@@ -5,8 +5,7 @@
 
 use crate::words;
 use flatout_core::Language;
-use flatout_telemetry::record::{HostSlice, StepTimeline};
-use flatout_telemetry::{Event, EventKind, Phase, Record};
+use flatout_record::{Event, EventKind, HostSlice, Phase, Record, StepTimeline};
 use serde_json::{Map, Value, json};
 
 /// Processes and threads of the trace.
@@ -174,8 +173,7 @@ fn add_counters(record: &Record, events: &mut Vec<Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::RecordWriter;
-    use flatout_telemetry::record::{GpuSlice, KernelKind, RunInfo, SCHEMA};
+    use flatout_record::{GpuSlice, KernelKind, RecordWriter, RunInfo, SCHEMA};
     use std::collections::BTreeMap;
 
     fn host(at: f64, us: f64, stack: usize, phase: Phase) -> HostSlice {

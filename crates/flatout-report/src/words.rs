@@ -2,8 +2,7 @@
 
 use flatout_core::{Confidence, Finding, Gain, Kind, Linted, Message, Severity, message, units};
 use flatout_diagnose::WindowSummary;
-use flatout_telemetry::record::KernelKind;
-use flatout_telemetry::{Phase, RunInfo};
+use flatout_record::{KernelKind, Phase, RunInfo};
 
 /// `61%`, `3.2 ms`, `8`.
 pub fn number(value: f64, unit: &str) -> String {
@@ -146,7 +145,7 @@ pub fn about_running(info: &RunInfo, length_s: Option<f64>) -> Message {
 fn about(info: &RunInfo, length_s: Option<f64>, ending: Message) -> Message {
     let mut parts = Vec::new();
     if info.started_unix_ms > 0 {
-        parts.push(Message::verbatim(flatout_telemetry::record::utc(
+        parts.push(Message::verbatim(flatout_record::utc(
             info.started_unix_ms / 1000,
         )));
     }

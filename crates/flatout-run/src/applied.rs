@@ -1,7 +1,7 @@
 //! What became of `--apply`: the probe tells which settings it put in force, and why it could not.
 
 use flatout_core::{Message, message};
-use flatout_telemetry::record::RunData;
+use flatout_record::RunData;
 use serde_json::Value;
 
 /// One line for each setting that was asked for but is not in force.
@@ -202,7 +202,7 @@ pub fn reason(code: Option<&str>) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::Fact;
+    use flatout_record::Fact;
 
     fn data(facts: &[(&str, Value)]) -> RunData {
         let fact = |(key, value): &(&str, Value)| Fact {

@@ -7,7 +7,7 @@ mod summary;
 
 use crate::RunError;
 use flatout_core::cpus::UsableCpus;
-use flatout_telemetry::record::RunData;
+use flatout_record::RunData;
 use flatout_vocabulary::settings;
 use serde::Deserialize;
 use serde_json::json;
@@ -118,7 +118,7 @@ fn total(data: &RunData) -> Option<Total> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::Fact;
+    use flatout_record::Fact;
 
     pub fn data(facts: &[(&str, serde_json::Value)]) -> RunData {
         let fact = |(key, value): &(&str, serde_json::Value)| Fact {

@@ -11,8 +11,10 @@ mod loaders;
 use crate::ring::{Message, Ring, WindowMessage};
 use crate::stacks::Watch;
 use collectives::Collectives;
-use flatout_telemetry::record::{GpuWindow, InsideCollective, StalledRank, StepTimeline};
-use flatout_telemetry::{Event, EventKind, Fact, RecordWriter, StackTick, StepTick};
+use flatout_record::{
+    Event, EventKind, Fact, GpuWindow, InsideCollective, RecordWriter, StackTick, StalledRank, StepTick,
+    StepTimeline,
+};
 use growth::Growth;
 use lane::Lanes;
 use loaders::Loaders;

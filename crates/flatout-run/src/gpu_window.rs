@@ -6,7 +6,7 @@ pub(crate) mod kernels;
 mod launches;
 
 use crate::stacks::TimedStack;
-use flatout_telemetry::record::{Copy, GpuState, GpuWindow, KernelKind, KindTime, NamedTime, StackCount};
+use flatout_record::{Copy, GpuState, GpuWindow, KernelKind, KindTime, NamedTime, StackCount};
 use flatout_tracer::format::{Activity, DEVICE, PAGEABLE, PINNED, Record, Trace};
 use intervals::Intervals;
 use std::collections::{BTreeMap, HashMap};

@@ -15,7 +15,7 @@ mod operators;
 mod scan;
 mod tally;
 
-use flatout_telemetry::record::Profile;
+use flatout_record::Profile;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

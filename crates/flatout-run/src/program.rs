@@ -10,7 +10,7 @@ pub use guard::{Charge, Guard, sweep};
 pub use signals::{Signals, Woken};
 
 use crate::RunError;
-use flatout_telemetry::record::ExitInfo;
+use flatout_record::ExitInfo;
 use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};

@@ -10,7 +10,7 @@ mod messages;
 pub use layout::{Counters, Stamp};
 pub use messages::{CollectiveMessage, FactMessage, GroupMessage, Hello, Message, WindowMessage};
 
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 use map::Map;
 use std::path::{Path, PathBuf};
 

@@ -17,9 +17,9 @@ use crate::program::{self, Charge, Environment, Guard, Program, Signals, Woken, 
 pub use attach::{Access, Attach, access, attach};
 use early::EarlyFinding;
 pub use early::Live;
-use flatout_telemetry::record::{self, ExitInfo, JobInfo, SCHEMA};
+use flatout_record::{self as record, ExitInfo, JobInfo, SCHEMA};
+use flatout_record::{RecordWriter, RunInfo};
 use flatout_telemetry::sampler::job_from_environment;
-use flatout_telemetry::{RecordWriter, RunInfo};
 pub use recording::Recording;
 pub use stall::OnHang;
 use stall::Stall;

@@ -3,8 +3,7 @@
 
 use flatout_diagnose::account::frame::Frame;
 use flatout_lint::context::Context;
-use flatout_telemetry::record::{SourceLine, SourceLoop};
-use flatout_telemetry::{RecordWriter, StackTick};
+use flatout_record::{RecordWriter, SourceLine, SourceLoop, StackTick};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -208,7 +207,7 @@ fn read(path: &Path) -> Option<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::record::{Record, RunInfo, SCHEMA, StackCount};
+    use flatout_record::{Record, RunInfo, SCHEMA, StackCount};
 
     #[test]
     fn writes_each_line_once_with_its_loops() {

@@ -10,8 +10,7 @@ mod thread;
 mod watcher;
 mod windows;
 
-use flatout_telemetry::StackTick;
-use flatout_telemetry::record::StackCount;
+use flatout_record::{StackCount, StackTick};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

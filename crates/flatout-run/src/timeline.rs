@@ -2,7 +2,7 @@
 
 use crate::gpu_window::kernels;
 use crate::stacks::TimedStack;
-use flatout_telemetry::record::{GpuSlice, HostSlice, StepTimeline};
+use flatout_record::{GpuSlice, HostSlice, StepTimeline};
 use flatout_tracer::format::{Activity, PAGEABLE, PINNED, Record, Trace};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -208,7 +208,7 @@ fn copy_name(record: &Record) -> String {
 mod tests {
     use super::*;
     use crate::stacks::Key;
-    use flatout_telemetry::Phase;
+    use flatout_record::Phase;
 
     /// Steps of 40 ms, sampled every 2 ms: 10 ms of data, 30 ms of compute.
     fn samples(steps: u64) -> Vec<TimedStack> {

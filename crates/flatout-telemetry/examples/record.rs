@@ -4,9 +4,10 @@
 //! `record FOLDER SECONDS [INTERVAL_SECONDS]`
 
 use flatout_core::Failure;
-use flatout_telemetry::record::{ExitInfo, RunInfo};
+use flatout_record::RecordWriter;
+use flatout_record::{ExitInfo, RunInfo};
 use flatout_telemetry::sampler::interval_from_seconds;
-use flatout_telemetry::{RecordWriter, Sampler, SamplerOptions};
+use flatout_telemetry::{Sampler, SamplerOptions};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -7,9 +7,8 @@ mod server;
 
 pub use server::{DEFAULT_ADDRESS, PrometheusError, PrometheusServer};
 
-use crate::record::RunInfo;
-use crate::sample::Sample;
 use family::Page;
+use flatout_record::{RunInfo, Sample};
 
 /// What a page is made of.
 #[derive(Clone, Debug, Default)]

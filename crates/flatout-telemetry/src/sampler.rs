@@ -3,13 +3,12 @@
 //! It neither draws nor writes nor judges. A command with a loop of its own asks [`Sampler::remaining`] and [`Sampler::poll`];
 //! one without calls [`Sampler::wait`]. A source that blocks does not delay the tick.
 
-use crate::record::{Event, HostInfo, RunInfo, SCHEMA};
-use crate::sample::Sample;
 use crate::scope::GpuScope;
 use crate::sources::gpus::GpuState;
 use crate::sources::{self, Source, TickTime};
 use flatout_core::cpus::UsableCpus;
 use flatout_core::{Explain, Message, explained, message};
+use flatout_record::{Event, HostInfo, RunInfo, SCHEMA, Sample};
 use std::time::{Duration, Instant, SystemTime};
 
 mod host_info;

@@ -1,8 +1,7 @@
 //! Where samples come from. A new source is a file here that implements [`Source`], and one line in [`all`].
 
-use crate::record::{EventKind, RunInfo};
-use crate::sample::Sample;
 use crate::sampler::SamplerOptions;
+use flatout_record::{EventKind, RunInfo, Sample};
 use std::time::{Duration, Instant};
 
 pub mod accelerators;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
 
-use flatout_telemetry::record::{EventKind, Record, RunData};
+use flatout_record::{EventKind, Record, RunData};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -230,7 +230,10 @@ fn doctor_lists_the_devices_and_says_what_is_untested() {
     );
     let text = examine(ASCEND, library());
     assert!(text.contains("driver Note DCMI, driver 24.1.rc2 open"), "{text}");
-    assert!(text.contains("gpu.0 Good GPU 0: Ascend 910B3, memory 64"), "{text}");
+    assert!(
+        text.contains("gpu.0 Good GPU 0: Ascend 910B3, memory 64"),
+        "{text}"
+    );
     let text = examine(ASCEND, "/nonexistent.so".into());
     assert!(
         text.contains(

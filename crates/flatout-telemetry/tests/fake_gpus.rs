@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
 
-use flatout_telemetry::record::{EventKind, Record, RunData};
+use flatout_record::{EventKind, Record, RunData};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -72,7 +72,7 @@ fn the_built_in_trace_is_read_in_full() {
     let process = &last.processes.as_ref().unwrap()[0];
     assert_eq!(process.mem_bytes, Some(61_440 << 20));
     assert!(process.sm_util.unwrap() > 0.9 && process.command.as_ref().unwrap().contains("record"));
-    let energy = |sample: &flatout_telemetry::Sample| sample.gpus[&0].energy_j.unwrap();
+    let energy = |sample: &flatout_record::Sample| sample.gpus[&0].energy_j.unwrap();
     let (first, last) = (energy(&data.samples[0]), energy(data.samples.last().unwrap()));
     assert!(last > first, "{first} {last}");
     let fine: usize = data

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+use flatout_record::{GpuInfo, GpuProcess, GpuSample, HostSample, JobInfo, ProcessSample, RunInfo, Sample};
 use flatout_telemetry::prometheus::{PrometheusError, PrometheusServer, Snapshot, page};
-use flatout_telemetry::record::{GpuInfo, JobInfo, RunInfo};
-use flatout_telemetry::sample::GpuProcess;
-use flatout_telemetry::{GpuSample, HostSample, ProcessSample, Sample};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
 //! The sampler on this machine's host, without a GPU.
 
-use flatout_telemetry::record::RunInfo;
+use flatout_record::RunInfo;
 use flatout_telemetry::sampler::{SamplerError, interval_from_seconds};
 use flatout_telemetry::sources::gpus::GpuState;
 use flatout_telemetry::{Sampler, SamplerOptions};

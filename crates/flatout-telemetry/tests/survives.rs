@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-use flatout_telemetry::record::{EventKind, ExitInfo, Record, RunInfo, SCHEMA};
-use flatout_telemetry::{HostSample, RecordWriter, Sample};
+use flatout_record::{EventKind, ExitInfo, HostSample, Record, RecordWriter, RunInfo, SCHEMA, Sample};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -85,7 +84,7 @@ fn sampling_goes_on_when_nothing_more_can_be_written() {
     assert_eq!(data.skipped, []);
     // The loss stands in the record itself, whose other files still had room.
     let lost =
-        |event: &flatout_telemetry::Event| matches!(event.kind, EventKind::Lost { lines, .. } if lines > 0);
+        |event: &flatout_record::Event| matches!(event.kind, EventKind::Lost { lines, .. } if lines > 0);
     assert!(data.events.iter().any(lost));
     assert!(data.info.exit.is_some());
 }

@@ -6,8 +6,8 @@ mod writing;
 
 use crate::TrainError;
 use flatout_core::error::FileError;
-use flatout_telemetry::record::{ExitInfo, RunInfo, SCHEMA};
-use flatout_telemetry::{Event, EventKind, Fact, Phase, RecordWriter, Sample, Sampler, SamplerOptions};
+use flatout_record::{Event, EventKind, ExitInfo, Fact, Phase, RecordWriter, RunInfo, SCHEMA, Sample};
+use flatout_telemetry::{Sampler, SamplerOptions};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;

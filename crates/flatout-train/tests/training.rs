@@ -4,7 +4,7 @@
 
 mod support;
 
-use flatout_telemetry::{EventKind, Phase, Record};
+use flatout_record::{EventKind, Phase, Record};
 use flatout_train::{Configuration, Report, Trainer};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

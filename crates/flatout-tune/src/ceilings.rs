@@ -2,7 +2,8 @@
 
 use crate::gpus::Figures;
 use flatout_core::{Message, message, units};
-use flatout_telemetry::{Sample, Sampler, SamplerOptions};
+use flatout_record::Sample;
+use flatout_telemetry::{Sampler, SamplerOptions};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -133,7 +134,7 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::gpus;
-    use flatout_telemetry::GpuSample;
+    use flatout_record::GpuSample;
 
     #[test]
     fn a_slow_card_is_told() {

@@ -4,7 +4,7 @@ use crate::TuneError;
 use crate::gpus::{self, Figures};
 use flatout_core::cpus::UsableCpus;
 use flatout_core::memory::UsableMemory;
-use flatout_telemetry::record::{GpuInfo, RunInfo};
+use flatout_record::{GpuInfo, RunInfo};
 use flatout_telemetry::{Sampler, SamplerOptions};
 use std::time::Duration;
 

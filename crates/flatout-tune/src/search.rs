@@ -20,8 +20,7 @@ use crate::objective::Objective;
 use crate::trial::{Measurement, Outcome, Plan, Rate, Settings, Trial};
 use flatout_core::Result;
 use flatout_diagnose::Analysis;
-use flatout_telemetry::Record;
-use flatout_telemetry::record::RunData;
+use flatout_record::{Record, RunData};
 use std::time::{Duration, Instant};
 
 /// Less than this is not worth a trial, nor a setting.

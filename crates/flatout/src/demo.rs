@@ -12,10 +12,10 @@ use flatout_core::files::write_atomically;
 use flatout_core::{Kind, Message, Result, message, units};
 use flatout_data::generate::Recipe;
 use flatout_data::generate::interactions::Interactions;
+use flatout_record as record;
 use flatout_report::compare::{Comparison, html, text};
 use flatout_report::digest::Digest;
 use flatout_report::{page, text as report_text, words};
-use flatout_telemetry::record;
 use std::path::Path;
 use training::{Settings, Training};
 

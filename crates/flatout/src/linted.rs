@@ -4,7 +4,7 @@
 use flatout_core::Place;
 use flatout_diagnose::Diagnosis;
 use flatout_lint::join;
-use flatout_telemetry::record::SourceLine;
+use flatout_record::SourceLine;
 
 /// A line with less of the time is not what a finding is about.
 const COSTLY: f64 = 0.03;

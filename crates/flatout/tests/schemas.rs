@@ -4,9 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use flatout_telemetry::Sample;
-use flatout_telemetry::record::{
-    Event, Fact, GpuWindow, Profile, RunInfo, SourceLine, StackTick, StepTick, StepTimeline,
+use flatout_record::{
+    Event, Fact, GpuWindow, Profile, RunInfo, Sample, SourceLine, StackTick, StepTick, StepTimeline,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, schema_for};

@@ -8,8 +8,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use flatout_core::Language;
+use flatout_record::Record;
 use flatout_report::text;
-use flatout_telemetry::Record;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};

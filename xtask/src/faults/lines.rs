@@ -6,7 +6,7 @@
 use crate::Result;
 use flatout_core::{Finding, Kind, Place, Severity};
 use flatout_diagnose::account::{Account, activity::Activity};
-use flatout_telemetry::record::Record;
+use flatout_record::Record;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

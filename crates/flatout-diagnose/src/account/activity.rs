@@ -2,8 +2,7 @@
 
 use super::frame::Frame;
 use flatout_core::{Message, message};
-use flatout_telemetry::Phase;
-use flatout_telemetry::record::{Blocked, GpuState, StackCount};
+use flatout_record::{Blocked, GpuState, Phase, StackCount};
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]

@@ -8,8 +8,7 @@ use super::activity::Activity;
 use super::frame::Frame;
 use super::{Account, Span};
 use flatout_core::Place;
-use flatout_telemetry::Phase;
-use flatout_telemetry::record::{RunData, SourceLine, SourceLoop};
+use flatout_record::{Phase, RunData, SourceLine, SourceLoop};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,7 @@
 use super::activity::Activity;
 use super::{Frame, Span};
 use crate::analysis::collectives::{BUFFERS, Collectives, GRADIENTS, Site};
-use flatout_telemetry::record::RunData;
+use flatout_record::RunData;
 
 /// Splits the samples in collectives into waiting for other ranks, transferring, and what is neither.
 pub fn split(data: &RunData, range: (f64, f64), spans: &mut Vec<Span>) {

@@ -5,8 +5,7 @@ use super::frame::Frame;
 use super::{Row, Span};
 use crate::analysis::kernels::Kernels;
 use flatout_core::Place;
-use flatout_telemetry::Phase;
-use flatout_telemetry::record::{GpuState, KernelKind, KindTime, LaunchStack, RunData};
+use flatout_record::{GpuState, KernelKind, KindTime, LaunchStack, Phase, RunData};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -2,8 +2,7 @@
 
 use super::activity::{self, Activity};
 use super::frame::Frame;
-use flatout_telemetry::record::RunData;
-use flatout_telemetry::{Phase, StackTick};
+use flatout_record::{Phase, RunData, StackTick};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -128,7 +127,7 @@ fn spread(
 mod tests {
     use super::*;
     use crate::testing::Build;
-    use flatout_telemetry::record::StackCount;
+    use flatout_record::StackCount;
 
     #[test]
     fn every_stretch_adds_up() {

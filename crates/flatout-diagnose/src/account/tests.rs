@@ -126,13 +126,13 @@ fn traced_samples_split_the_time_by_what_the_gpu_did() {
         gpu: Some(gpu),
         ..StackCount::default()
     };
-    data.windows.push(flatout_telemetry::record::GpuWindow {
+    data.windows.push(flatout_record::GpuWindow {
         t: 8.0,
         wall_ms: 1000.0,
         computing_ms: 300.0,
         idle_ms: 700.0,
         stacks: vec![stack(42, GpuState::Computing, 40), stack(47, GpuState::Idle, 60)],
-        ..flatout_telemetry::record::GpuWindow::default()
+        ..flatout_record::GpuWindow::default()
     });
     let account = account(&data);
     let share = |activity| account.seconds(activity) / account.wall_s;
@@ -146,7 +146,7 @@ fn traced_samples_split_the_time_by_what_the_gpu_did() {
 
 #[test]
 fn computing_belongs_to_the_line_that_launched_it() {
-    use flatout_telemetry::record::{GpuWindow, KernelKind, KindTime, LaunchStack};
+    use flatout_record::{GpuWindow, KernelKind, KindTime, LaunchStack};
     let mut data = scoring();
     let stack = |line: u32, gpu: GpuState, count: u64| StackCount {
         frames: vec!["<module> (t.py:90)".into(), format!("train (t.py:{line})")],
@@ -225,7 +225,7 @@ fn with_lock(mut data: RunData) -> RunData {
 }
 
 fn collecting() -> Build {
-    python_loop().each_second(|| flatout_telemetry::EventKind::GarbageCollection {
+    python_loop().each_second(|| flatout_record::EventKind::GarbageCollection {
         count: 10,
         duration_ms: 250.0,
     })

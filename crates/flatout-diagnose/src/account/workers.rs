@@ -5,7 +5,7 @@
 use super::frame::Frame;
 use super::source;
 use flatout_core::{Message, Place, message};
-use flatout_telemetry::record::{Blocked, RunData, StackCount};
+use flatout_record::{Blocked, RunData, StackCount};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -241,7 +241,7 @@ fn between_batches(stack: &StackCount, frames: &[Frame]) -> Task {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::StackTick;
+    use flatout_record::StackTick;
 
     const LOOP: &str = "_worker_loop (/v/site-packages/torch/utils/data/_utils/worker.py:9)";
     const FETCHER: &str = "_MapDatasetFetcher.fetch (/v/site-packages/torch/utils/data/_utils/fetch.py:52)";

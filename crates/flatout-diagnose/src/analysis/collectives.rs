@@ -1,8 +1,7 @@
 //! What one rank spent in collectives, by the line that calls them.
 
 use flatout_core::{Message, Place, message};
-use flatout_telemetry::EventKind;
-use flatout_telemetry::record::RunData;
+use flatout_record::{EventKind, RunData};
 
 /// The gradients that DistributedDataParallel reduces during backward.
 pub const GRADIENTS: &str = "ddp-gradients";

@@ -2,8 +2,7 @@
 
 use super::stacks;
 use flatout_core::Place;
-use flatout_telemetry::EventKind;
-use flatout_telemetry::record::RunData;
+use flatout_record::{EventKind, RunData};
 
 /// One kind of compile event: errors, graph breaks or recompiles.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 //! device busy most of that time is no copying: it belongs to waiting for the device.
 
 use super::{Analysis, Device};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 use std::collections::BTreeMap;
 
 /// No slower does ordinary memory go to a device, nor the few copies of a batch, whatever they hold.

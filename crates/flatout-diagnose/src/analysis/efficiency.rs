@@ -85,7 +85,7 @@ fn precision(analysis: &Analysis) -> &'static str {
 mod tests {
     use super::*;
     use crate::testing::Build;
-    use flatout_telemetry::record::RunData;
+    use flatout_record::RunData;
 
     fn counted(dtype: &str) -> Build {
         // 100 steps per second.

@@ -1,7 +1,7 @@
 //! Settings in force, by key and scope: the last fact of a key and scope counts.
 
 use flatout_core::Place;
-use flatout_telemetry::Fact;
+use flatout_record::Fact;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -1,8 +1,7 @@
 //! Each GPU over the window.
 
 use flatout_core::stats::mean;
-use flatout_telemetry::record::{GpuInfo, RunData};
-use flatout_telemetry::{GpuSample, Sample};
+use flatout_record::{GpuInfo, GpuSample, RunData, Sample};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,7 @@
 //! The machine over the window: CPUs, memory, disks, and the process tree of the run.
 
 use flatout_core::stats::mean;
-use flatout_telemetry::record::RunData;
-use flatout_telemetry::{HostSample, Sample};
+use flatout_record::{HostSample, RunData, Sample};
 
 #[derive(Clone, Debug, Default)]
 pub struct Host {

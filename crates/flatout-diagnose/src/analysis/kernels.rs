@@ -2,7 +2,7 @@
 
 use crate::account::frame::Frame;
 use flatout_core::{Message, Place, message};
-use flatout_telemetry::record::{KernelKind, KindTime, LaunchStack, RunData};
+use flatout_record::{KernelKind, KindTime, LaunchStack, RunData};
 use std::collections::BTreeMap;
 
 /// Kernels that move memory and compute little.
@@ -40,9 +40,7 @@ impl LaunchLine {
 impl Kernels {
     /// `None` where no window traced a kernel.
     pub fn of(data: &RunData) -> Option<Self> {
-        let sum = |value: fn(&flatout_telemetry::record::GpuWindow) -> f64| {
-            data.windows.iter().map(value).sum::<f64>()
-        };
+        let sum = |value: fn(&flatout_record::GpuWindow) -> f64| data.windows.iter().map(value).sum::<f64>();
         let wall_ms = sum(|window| window.wall_ms);
         let working_ms = sum(|window| window.computing_ms + window.communicating_ms);
         let mut all = LaunchStack::default();

@@ -2,8 +2,7 @@
 
 use super::facts::{Facts, as_switch, as_text};
 use flatout_core::Place;
-use flatout_telemetry::EventKind;
-use flatout_telemetry::record::RunData;
+use flatout_record::{EventKind, RunData};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default)]

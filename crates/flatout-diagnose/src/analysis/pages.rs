@@ -5,8 +5,7 @@
 
 use super::workers;
 use flatout_core::stats::{mean, quantile};
-use flatout_telemetry::record::RunData;
-use flatout_telemetry::{Event, EventKind, ProcessSample, Sample};
+use flatout_record::{Event, EventKind, ProcessSample, RunData, Sample};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Ticks that say how it usually is: fewer are a chance.

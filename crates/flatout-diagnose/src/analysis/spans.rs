@@ -1,8 +1,7 @@
 //! What interrupts the steps: evaluations, checkpoints, garbage collections.
 
 use flatout_core::Place;
-use flatout_telemetry::EventKind;
-use flatout_telemetry::record::RunData;
+use flatout_record::{EventKind, RunData};
 
 /// Every event of one kind within the window.
 #[derive(Clone, Debug, Default)]

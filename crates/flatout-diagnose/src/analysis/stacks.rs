@@ -2,7 +2,7 @@
 
 use crate::account::frame::Frame;
 use flatout_core::Place;
-use flatout_telemetry::record::{RunData, StackCount};
+use flatout_record::{RunData, StackCount};
 use std::collections::BTreeMap;
 
 /// Frames of these are not the user's: the place sought is the innermost frame outside of them.

@@ -1,8 +1,7 @@
 //! Blocking reads of the device, by source line, over the window.
 
 use flatout_core::Place;
-use flatout_telemetry::EventKind;
-use flatout_telemetry::record::RunData;
+use flatout_record::{EventKind, RunData};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]

@@ -2,8 +2,7 @@
 
 use super::copies;
 use flatout_core::{Message, message};
-use flatout_telemetry::Phase;
-use flatout_telemetry::record::RunData;
+use flatout_record::{Phase, RunData};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

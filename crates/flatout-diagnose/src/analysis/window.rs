@@ -3,8 +3,7 @@
 use flatout_core::histogram::Histogram;
 use flatout_core::stats::quantile;
 use flatout_core::{Message, message};
-use flatout_telemetry::record::RunData;
-use flatout_telemetry::{Phase, StepTick};
+use flatout_record::{Phase, RunData, StepTick};
 use std::collections::BTreeMap;
 
 /// A tick whose steps take this much longer than the later half's median still warms up.

@@ -1,8 +1,7 @@
 //! The loaders' worker processes, from the process tree.
 
 use flatout_core::stats::mean;
-use flatout_telemetry::record::RunData;
-use flatout_telemetry::{EventKind, ProcessSample, Sample};
+use flatout_record::{EventKind, ProcessSample, RunData, Sample};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What one worker is on average over the window.

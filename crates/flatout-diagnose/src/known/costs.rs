@@ -8,7 +8,7 @@ use crate::account::center::{Center, in_backward, in_optimizer};
 use crate::analysis::{Analysis, Device};
 use crate::candidate::WARNING_SHARE;
 use crate::lines::in_module;
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 /// What the threads of an operator lose beside a worker that takes one of their CPUs.
 const STALLED: f64 = 0.45;

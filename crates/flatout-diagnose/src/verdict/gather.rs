@@ -4,7 +4,7 @@ use super::clock::Clock;
 use super::gpu::GpuGatherer;
 use super::host::HostGatherer;
 use super::{SCHEMA, Verdict};
-use flatout_telemetry::{RunInfo, Sample};
+use flatout_record::{RunInfo, Sample};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]

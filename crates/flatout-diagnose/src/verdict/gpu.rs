@@ -3,8 +3,7 @@
 use super::dips::DipDetector;
 use super::host::Mean;
 use super::{Distribution, Energy, GpuVerdict, Memory, Power, Temperature, Utilisation, mark, note};
-use flatout_telemetry::GpuSample;
-use flatout_telemetry::record::GpuInfo;
+use flatout_record::{GpuInfo, GpuSample};
 use std::collections::BTreeMap;
 
 /// A foreign record may hold any number of reasons; ours has about ten.

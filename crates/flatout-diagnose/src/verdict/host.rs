@@ -1,7 +1,7 @@
 //! The machine's part of the verdict: enough to see whether it was busy while the GPU was not.
 
 use super::{Distribution, HostVerdict};
-use flatout_telemetry::HostSample;
+use flatout_record::HostSample;
 
 #[derive(Clone, Debug, Default)]
 pub struct HostGatherer {

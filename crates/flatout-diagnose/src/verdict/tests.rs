@@ -1,6 +1,5 @@
 use super::*;
-use flatout_telemetry::GpuSample;
-use flatout_telemetry::record::GpuInfo;
+use flatout_record::{GpuInfo, GpuSample};
 
 fn info() -> RunInfo {
     let gpu = GpuInfo {

@@ -2,7 +2,7 @@
 
 use super::{Recorded, all};
 use flatout_diagnose::diagnose;
-use flatout_telemetry::record::Record;
+use flatout_record::Record;
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;

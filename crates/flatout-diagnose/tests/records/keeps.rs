@@ -3,8 +3,7 @@
 use super::{Recorded, all, until};
 use flatout_core::{Finding, Fix, Kind, Severity};
 use flatout_diagnose::{Analysis, Diagnosis, RULES, diagnose};
-use flatout_telemetry::Phase;
-use flatout_telemetry::record::RunData;
+use flatout_record::{Phase, RunData};
 
 /// Every record, whole and as it was on the way: each with its diagnosis.
 fn each(mut hold: impl FnMut(&str, &RunData, &Diagnosis)) {

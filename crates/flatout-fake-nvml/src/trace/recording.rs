@@ -1,10 +1,7 @@
 //! A run record as a trace: what flatout recorded on a real machine is played back to the byte.
 
 use super::{Frame, Gpm, GpuTrace, Process, Trace};
-use flatout_telemetry::GpuSample;
-use flatout_telemetry::record::{GpuInfo, Record, RunInfo};
-use flatout_telemetry::sample::GpuProcess;
-use flatout_telemetry::sources::nvml::throttle_bits;
+use flatout_record::{GpuInfo, GpuProcess, GpuSample, Record, RunInfo, throttle_bits};
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -3,9 +3,9 @@
 use super::{Call, Tool, arguments, list, number, text, texts};
 use flatout_compare::Limit;
 use flatout_core::{Failure, Result, message};
+use flatout_record as record;
 use flatout_report::compare::Comparison;
 use flatout_report::digest::Digest;
-use flatout_telemetry::record;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use super::diagnose;
 use super::{Call, Tool, arguments, flag, list, number, text, texts, wait, wait_schema};
 use crate::jobs::{Job, Kind, Start};
 use flatout_core::{Failure, Result, message, secrets};
-use flatout_telemetry::record::{self, RunEntry};
+use flatout_record::{self as record, RunEntry};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -116,7 +116,7 @@ pub fn described(call: &Call<'_>, job: &Job) -> Result<Value> {
     if let Some(entry) = recorded(job) {
         answer["run"] = json!(entry.info.id);
         if job.ended.is_some() {
-            let data = flatout_telemetry::Record::open(&entry.folder)?.load();
+            let data = flatout_record::Record::open(&entry.folder)?.load();
             diagnose::add(call, &(call.host.diagnose)(&data), &mut answer);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Call, Tool, arguments, list, number, text};
 use flatout_core::Result;
-use flatout_telemetry::record;
+use flatout_record as record;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -2,9 +2,8 @@
 
 use flatout_core::error::FileError;
 use flatout_core::{Failure, Result, message};
-use flatout_telemetry::EventKind;
-use flatout_telemetry::record::RunData;
-use flatout_telemetry::training_log::{Problem, ProblemKind, Problems};
+use flatout_import::training_log::{Problem, ProblemKind, Problems};
+use flatout_record::{EventKind, RunData};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -4,9 +4,8 @@ use super::timeline::Timeline;
 use super::{Options, Read, Section};
 use flatout_core::{Result, message};
 use flatout_diagnose::verdict::Gatherer;
-use flatout_telemetry::import::{Importer, Report};
-use flatout_telemetry::record::{RunData, SCHEMA};
-use flatout_telemetry::{RunInfo, Sample};
+use flatout_import::{Importer, Report};
+use flatout_record::{RunData, RunInfo, SCHEMA, Sample};
 use std::io;
 use std::path::Path;
 

@@ -5,8 +5,8 @@ mod notes;
 use super::{Analysis, JobReport, Options, Read, SCHEMA};
 use crate::ranks::{Ranks, rank_of};
 use flatout_core::{Explain, Failure, Message, Result, message};
-use flatout_telemetry::record::{self, JobInfo, Record, RunEntry};
-use flatout_telemetry::slurm::{self, SlurmError};
+use flatout_record::{self as record, JobInfo, Record, RunEntry};
+use flatout_slurm::{self as slurm, SlurmError};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 

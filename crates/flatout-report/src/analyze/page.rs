@@ -8,7 +8,7 @@ use crate::page::frame::Frame;
 use crate::page::{Markup, Options, Writer, data, markup};
 use crate::ranks::Ranks;
 use flatout_core::{Message, message, units};
-use flatout_telemetry::training_log::{Problems, Times};
+use flatout_import::training_log::{Problems, Times};
 
 /// Problems told in full; of more, their number.
 const MOST_PROBLEMS: usize = 100;

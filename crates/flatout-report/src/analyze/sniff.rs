@@ -3,7 +3,7 @@
 use super::files;
 use flatout_core::Result;
 use flatout_core::error::FileError;
-use flatout_telemetry::import::{ImportError, ImportOptions, Importer};
+use flatout_import::{ImportError, ImportOptions, Importer};
 use std::io::{Cursor, Read};
 use std::path::Path;
 

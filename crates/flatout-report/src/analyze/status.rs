@@ -3,8 +3,8 @@
 use super::job;
 use crate::text::width::{cut, printable};
 use flatout_core::{Kind, Language, Message, Result, message, units};
-use flatout_telemetry::record::{Record, RunData};
-use flatout_telemetry::slurm::{self, QueuedJob, SlurmError};
+use flatout_record::{Record, RunData};
+use flatout_slurm::{self as slurm, QueuedJob, SlurmError};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};

@@ -9,7 +9,7 @@ use crate::ranks::Ranks;
 use crate::text::width::{printable, wrap};
 use crate::text::{Paint, Tone, time_table, verdict};
 use flatout_core::{Kind, Language, Message, message};
-use flatout_telemetry::training_log::{Problem, ProblemKind, TrainingLog};
+use flatout_import::training_log::{Problem, ProblemKind, TrainingLog};
 
 /// Problems told in full; of more, their number.
 const MOST_PROBLEMS: usize = 12;

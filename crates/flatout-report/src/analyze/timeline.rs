@@ -1,7 +1,7 @@
 //! Utilisation over time in a fixed number of buckets, whatever the length: when it runs over, neighbours are joined.
 
 use flatout_diagnose::verdict::utilisation_of_tick;
-use flatout_telemetry::Sample;
+use flatout_record::Sample;
 use serde::Serialize;
 use serde::ser::Serializer;
 use std::collections::BTreeMap;
@@ -121,7 +121,7 @@ impl Serialize for Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::GpuSample;
+    use flatout_record::GpuSample;
 
     #[test]
     fn any_length_fits_and_the_mean_is_kept() {

@@ -3,7 +3,7 @@ use crate::page::Options;
 use crate::testing;
 use flatout_compare::Outcome;
 use flatout_core::Language;
-use flatout_telemetry::record::RunData;
+use flatout_record::RunData;
 use serde_json::json;
 
 /// The same work with another share of waiting, so many times as fast.

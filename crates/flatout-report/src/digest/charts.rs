@@ -3,7 +3,7 @@
 use super::series::Series;
 use flatout_core::{Message, message};
 use flatout_diagnose::verdict::utilisation_of_tick;
-use flatout_telemetry::{GpuSample, Phase, RunInfo, Sample, StepTick};
+use flatout_record::{GpuSample, Phase, RunInfo, Sample, StepTick};
 
 /// How a chart's values are written and where its axis begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

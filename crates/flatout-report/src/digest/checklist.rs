@@ -4,7 +4,7 @@
 use flatout_core::{Finding, Kind, Message, message};
 use flatout_diagnose::Analysis;
 use flatout_diagnose::analysis::Device;
-use flatout_telemetry::EventKind;
+use flatout_record::EventKind;
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -209,7 +209,7 @@ fn checks() -> Vec<Check> {
 mod tests {
     use super::*;
     use crate::testing;
-    use flatout_telemetry::record::RunData;
+    use flatout_record::RunData;
 
     #[test]
     fn unknown_is_not_done() {

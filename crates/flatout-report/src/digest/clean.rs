@@ -2,7 +2,7 @@
 //! number from it would be wrong.
 
 use flatout_core::{Message, message};
-use flatout_telemetry::record::RunData;
+use flatout_record::RunData;
 
 /// Something that the reader of a report should know of the record.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use flatout_core::stats::{Summary, mean};
 use flatout_core::{Message, message, units};
 use flatout_diagnose::Analysis;
 use flatout_diagnose::verdict::utilisation_of_tick;
-use flatout_telemetry::{EventKind, Phase, Sample, StepTick};
+use flatout_record::{EventKind, Phase, Sample, StepTick};
 use serde::Serialize;
 
 /// What a figure is counted in.
@@ -240,7 +240,7 @@ fn of_ticks(
 mod tests {
     use super::*;
     use crate::testing;
-    use flatout_telemetry::record::RunData;
+    use flatout_record::RunData;
 
     #[test]
     fn steady_steps_have_exact_figures() {

@@ -1,6 +1,6 @@
 //! Epochs, evaluations and checkpoints, to be marked on the charts.
 
-use flatout_telemetry::{Event, EventKind};
+use flatout_record::{Event, EventKind};
 
 /// A stretch of time that ended at `end_s`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! The processes of the run, one row each: what the main process and every loader worker did on average.
 
-use flatout_telemetry::{Event, EventKind, ProcessSample, Sample};
+use flatout_record::{Event, EventKind, ProcessSample, Sample};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

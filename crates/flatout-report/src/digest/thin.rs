@@ -1,7 +1,7 @@
 //! A bounded part of a long record for the rules: one sample of every few, and steps summed up. A day would not fit into
 //! memory, and means over every n-th sample are the same means.
 
-use flatout_telemetry::{Sample, StepTick};
+use flatout_record::{Sample, StepTick};
 
 /// So many ticks are kept at least, twice as many at most: an hour at one a second is kept whole.
 const KEPT: usize = 2500;

@@ -8,7 +8,7 @@ use flatout_core::{Language, message, units};
 use flatout_diagnose::account::Account;
 use flatout_diagnose::account::frame::Frame;
 use flatout_diagnose::analysis::kernels::kind_name;
-use flatout_telemetry::record::{GpuSlice, HostSlice, StepTimeline};
+use flatout_record::{GpuSlice, HostSlice, StepTimeline};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -5,7 +5,7 @@ use crate::digest::Digest;
 use crate::digest::checklist::{Item, State};
 use flatout_core::{Message, message, units};
 use flatout_diagnose::analysis::loaders::Loader;
-use flatout_telemetry::Fact;
+use flatout_record::Fact;
 
 /// More processes than this (workers that are started again every epoch) are counted only.
 const MOST_PROCESSES: usize = 40;

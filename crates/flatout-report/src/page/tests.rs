@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing;
-use flatout_telemetry::record::RunData;
+use flatout_record::RunData;
 
 fn options(language: Language) -> Options {
     Options {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::digest::Digest;
 use crate::testing;
-use flatout_telemetry::training_log::{EpochTime, Measured};
+use flatout_import::training_log::{EpochTime, Measured};
 
 fn epochs(count: u64) -> Epochs {
     let time = |number| EpochTime {

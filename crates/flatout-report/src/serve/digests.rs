@@ -6,7 +6,7 @@ use crate::digest::Digest;
 use crate::words;
 use flatout_core::{Message, Severity, message, units};
 use flatout_diagnose::Diagnosis;
-use flatout_telemetry::record::{Record, SourceLine};
+use flatout_record::{Record, SourceLine};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;

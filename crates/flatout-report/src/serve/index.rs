@@ -2,8 +2,7 @@
 //! browser sends.
 
 use flatout_core::{Explain, Message, message};
-use flatout_telemetry::RunInfo;
-use flatout_telemetry::record::Record;
+use flatout_record::{Record, RunInfo};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};

@@ -10,7 +10,7 @@ use crate::page::frame::{Frame, Served};
 use crate::page::{self, Markup, Writer, data, markup};
 use crate::words;
 use flatout_core::{Language, Message, message, units};
-use flatout_telemetry::record::utc;
+use flatout_record::utc;
 use std::path::PathBuf;
 
 /// Rows of one page; of more, the newest, and the search finds the others.

@@ -1,8 +1,7 @@
 //! What a running job does now, from the lines that it wrote since the last look: cheap enough for every other second.
 
 use flatout_diagnose::verdict::utilisation_of_tick;
-use flatout_telemetry::record::Follow;
-use flatout_telemetry::{Sample, StepTick};
+use flatout_record::{Follow, Sample, StepTick};
 use std::collections::VecDeque;
 use std::path::Path;
 

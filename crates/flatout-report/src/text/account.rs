@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use flatout_diagnose::account::device::GpuKind;
     use flatout_diagnose::analysis::efficiency::Peak;
-    use flatout_telemetry::record::KernelKind;
+    use flatout_record::KernelKind;
 
     fn busy() -> Account {
         let row = Row {

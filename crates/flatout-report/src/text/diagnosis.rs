@@ -97,8 +97,7 @@ pub fn time_table(time: &TimeTable, language: Language, colour: bool) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::record::{ExitInfo, RunData};
-    use flatout_telemetry::{Phase, PhaseTime, StepTick};
+    use flatout_record::{ExitInfo, Phase, PhaseTime, RunData, StepTick};
     use std::collections::BTreeMap;
 
     #[test]

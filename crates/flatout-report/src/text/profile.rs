@@ -2,7 +2,7 @@
 
 use super::{Align, Paint, Table, Tone};
 use flatout_core::{Language, Message, message, units};
-use flatout_telemetry::record::{DeviceProfile, Profile};
+use flatout_record::{DeviceProfile, Profile};
 
 /// Lines of the costliest kernels or operators; the longest name shown.
 const TOP: usize = 5;
@@ -109,7 +109,7 @@ fn costliest(profile: &Profile, language: Language) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::record::{Copy, Idle, NamedTime};
+    use flatout_record::{Copy, Idle, NamedTime};
 
     #[test]
     fn every_part_of_a_profile_is_shown() {

@@ -4,7 +4,7 @@ use super::width::{cut, printable};
 use super::{Align, Paint, Table, Tone};
 use crate::words;
 use flatout_core::{Language, message, units};
-use flatout_telemetry::record::{RunEntry, RunInfo};
+use flatout_record::{RunEntry, RunInfo};
 use serde::Serialize;
 
 /// The version of the list's JSON form.

@@ -211,7 +211,7 @@ pub fn next_command(diagnosis: &Diagnosis) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::Record;
+    use flatout_record::Record;
     use std::path::Path;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::Change;
 use flatout_core::{Message, message};
-use flatout_telemetry::record::RunData;
+use flatout_record::RunData;
 
 /// The location of the call that the change belongs to, and what to write there; `None` where no source line does it.
 pub fn of(change: &Change, data: &RunData) -> Option<Message> {

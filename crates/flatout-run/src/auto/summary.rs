@@ -4,7 +4,7 @@ use super::{Change, State, changes, lines, total};
 use crate::applied;
 use crate::session::Ended;
 use flatout_core::{Message, message, shell, units};
-use flatout_telemetry::record::RunData;
+use flatout_record::RunData;
 
 /// One line per change, the time saved, and how to have the changes always. `command` is the program's own.
 pub fn summary(data: &RunData, command: &[String]) -> Vec<Message> {

@@ -6,7 +6,7 @@
 
 use crate::ring::{CollectiveMessage, Stamp};
 use flatout_core::Place;
-use flatout_telemetry::EventKind;
+use flatout_record::EventKind;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Collectives that no rank leaves before the last one has arrived.

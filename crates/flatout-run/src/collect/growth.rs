@@ -4,7 +4,7 @@ use super::says_something;
 use crate::ring::Counters;
 use crate::ring::layout::{BUCKETS, LoaderCounters, PHASES};
 use flatout_core::histogram::Histogram;
-use flatout_telemetry::{EventKind, Phase, PhaseTime, StepTick};
+use flatout_record::{EventKind, Phase, PhaseTime, StepTick};
 
 /// The counters already told.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Which process writes where: the record itself, or `ranks/N` inside it.
 
 use flatout_core::error::FileError;
-use flatout_telemetry::{RecordWriter, RunInfo};
+use flatout_record::{RecordWriter, RunInfo};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! What the loaders cost since the last tick: the workers' preparing, added up for the process that feeds on them.
 
 use crate::ring::layout::LoaderCounters;
-use flatout_telemetry::EventKind;
+use flatout_record::EventKind;
 use std::collections::BTreeMap;
 
 /// Growth by the process that iterates the loader, then by loader.

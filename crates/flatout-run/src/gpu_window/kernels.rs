@@ -1,7 +1,7 @@
 //! What a kernel computes, from its name (mangled or not).
 
 use crate::profile::kernels::{is_matrix, uses_tensor_cores};
-use flatout_telemetry::record::KernelKind;
+use flatout_record::KernelKind;
 
 /// Names of parts, the first that matches counts.
 const NAMES: [(KernelKind, &[&str]); 7] = [

@@ -7,7 +7,7 @@
 
 use super::{add_kernel, kernels, one_copy};
 use crate::stacks::TimedStack;
-use flatout_telemetry::record::{KindTime, LaunchStack, SyncStack};
+use flatout_record::{KindTime, LaunchStack, SyncStack};
 use flatout_tracer::format::{Activity, Record, Trace};
 use std::collections::HashMap;
 

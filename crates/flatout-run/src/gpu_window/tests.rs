@@ -108,7 +108,7 @@ fn kernels_belong_to_the_line_that_launched_them() {
         let found = launches
             .iter()
             .find(|stack| stack.frames.iter().any(|frame| frame == text));
-        found.map_or(0.0, flatout_telemetry::record::LaunchStack::ms)
+        found.map_or(0.0, flatout_record::LaunchStack::ms)
     };
     assert!((of("attend (a.py:1)") - 3.0).abs() < 1e-9);
     assert!((of("score (a.py:2)") - 1.0).abs() < 1e-9);

@@ -1,6 +1,6 @@
 //! Why nothing ran on the device: when was the kernel after the gap launched, and what had the host been doing?
 
-use flatout_telemetry::record::Idle;
+use flatout_record::Idle;
 
 #[derive(Clone, Copy)]
 pub struct DeviceSpan {

@@ -1,7 +1,7 @@
 //! Operators on the host: the time of each without what it calls.
 
 use super::tally::Names;
-use flatout_telemetry::record::NamedTime;
+use flatout_record::NamedTime;
 
 #[derive(Clone, Copy)]
 pub struct HostSpan {

@@ -4,7 +4,7 @@ use super::event::Event;
 use super::gaps::{self, DeviceSpan, HostMark, Waits};
 use super::kernels;
 use super::operators::{self, HostSpan};
-use flatout_telemetry::record::{Copy, DeviceProfile, NamedTime, Profile};
+use flatout_record::{Copy, DeviceProfile, NamedTime, Profile};
 use std::collections::{BTreeMap, HashMap};
 
 /// Spans of one kind that are kept.

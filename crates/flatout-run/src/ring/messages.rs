@@ -1,7 +1,7 @@
 //! What a probe says in words: JSON, one object a message.
 
 use flatout_core::Place;
-use flatout_telemetry::EventKind;
+use flatout_record::EventKind;
 use serde::Deserialize;
 use serde_json::Value;
 

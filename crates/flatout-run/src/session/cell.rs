@@ -6,8 +6,7 @@ use super::{Ended, Options, Outcome, POLL, info};
 use crate::RunError;
 use crate::probe::Runtime;
 use crate::program::{Signals, Woken};
-use flatout_telemetry::RecordWriter;
-use flatout_telemetry::record::{self, ExitInfo};
+use flatout_record::{self as record, ExitInfo, RecordWriter};
 use std::path::{Path, PathBuf};
 
 /// What the kernel must know to load the probe.

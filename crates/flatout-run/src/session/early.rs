@@ -5,8 +5,7 @@ use crate::collect::Progress;
 use flatout_core::{Finding, Kind};
 use flatout_diagnose::Diagnosis;
 use flatout_diagnose::rules::parallel::stalled;
-use flatout_telemetry::Record;
-use flatout_telemetry::record::StalledRank;
+use flatout_record::{Record, StalledRank};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 

@@ -1,7 +1,6 @@
 //! The GPU's peaks, for the model's FLOPs utilization: the vendor's figures, and those that `flatout bench` measured here.
 
-use flatout_telemetry::Fact;
-use flatout_telemetry::record::RunInfo;
+use flatout_record::{Fact, RunInfo};
 use flatout_tune::gpus;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -70,7 +69,7 @@ fn measured(path: &Path, name: &str) -> Vec<(String, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::record::GpuInfo;
+    use flatout_record::GpuInfo;
 
     fn machine(names: &[&str]) -> RunInfo {
         let gpu = |name: &&str| GpuInfo {

@@ -3,7 +3,7 @@
 
 use super::{Live, Options, Recording};
 use crate::program::{self, Program};
-use flatout_telemetry::{Event, EventKind, RecordWriter};
+use flatout_record::{Event, EventKind, RecordWriter};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

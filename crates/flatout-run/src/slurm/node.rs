@@ -1,7 +1,7 @@
 //! What a partition's nodes have: a GPU's fair share of the CPUs and the memory is what one may ask for without blocking others.
 
 use flatout_core::cpus::UsableCpus;
-use flatout_telemetry::slurm::call;
+use flatout_slurm::call;
 
 /// More loader workers a GPU brought nobody anything (Lightning#19391); more CPUs only make the job wait.
 const MOST_CPUS: u64 = 16;

@@ -1,7 +1,7 @@
 //! `sbatch`, with the script on its standard input.
 
 use flatout_core::error::FileError;
-use flatout_telemetry::slurm::SlurmError;
+use flatout_slurm::SlurmError;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
 //! What of a stack is kept: not the probe's own frames, not what a forked worker inherited, and never an endless recursion.
 
-use flatout_telemetry::record::ThreadStack;
+use flatout_record::ThreadStack;
 use py_spy::{Frame, StackTrace};
 
 /// The outermost and the innermost frames kept of a deep stack.

@@ -1,6 +1,6 @@
 //! What the operating system knows of one thread: whether it runs, what it is blocked in, how long it waited for a CPU.
 
-use flatout_telemetry::record::Blocked;
+use flatout_record::Blocked;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;

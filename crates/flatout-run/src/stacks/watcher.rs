@@ -3,8 +3,7 @@
 use super::thread::{CpuClock, Thread};
 use super::{Watch, frames};
 use crate::ring::Ring;
-use flatout_telemetry::Phase;
-use flatout_telemetry::record::{Blocked, StackCount, ThreadStack};
+use flatout_record::{Blocked, Phase, StackCount, ThreadStack};
 use py_spy::config::LockingStrategy;
 use py_spy::{Config, PythonSpy};
 use std::collections::HashMap;

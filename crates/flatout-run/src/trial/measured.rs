@@ -2,8 +2,7 @@
 
 use super::power;
 use crate::collect::Clock;
-use flatout_telemetry::Record;
-use flatout_telemetry::record::RunData;
+use flatout_record::{Record, RunData};
 use flatout_tune::trial::{Fed, Measurement, Plan, Rate, Settings, Size, Supply, Variant};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -178,7 +177,7 @@ pub fn own_is_enough(record: &Path, plan: &Plan) -> bool {
 }
 
 /// Its ticks after the first two with steps: they hold the start.
-fn steady(data: &RunData) -> impl Iterator<Item = &flatout_telemetry::StepTick> {
+fn steady(data: &RunData) -> impl Iterator<Item = &flatout_record::StepTick> {
     data.steps.iter().filter(|tick| tick.steps > 0).skip(2)
 }
 

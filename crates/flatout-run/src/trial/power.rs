@@ -1,7 +1,6 @@
 //! What the GPUs of a trial take, all of them together, in watts.
 
-use flatout_telemetry::GpuSample;
-use flatout_telemetry::record::RunData;
+use flatout_record::{GpuSample, RunData};
 use std::collections::BTreeMap;
 
 /// Their mean over a window, by the energy counter where there is one.
@@ -62,7 +61,7 @@ pub fn limit(data: &RunData) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_telemetry::{Sample, StepTick};
+    use flatout_record::{Sample, StepTick};
 
     /// Watts and utilisation of two cards alike, each second; steps are told after five.
     fn run(readings: &[(f64, f64)]) -> RunData {

@@ -12,7 +12,7 @@ use config::Config;
 use flatout_core::{Message, message};
 use flatout_diagnose::Analysis;
 use flatout_diagnose::analysis::{Device, compiles};
-use flatout_telemetry::record::RunData;
+use flatout_record::RunData;
 use flatout_tune::trial::{Measurement, Settings};
 use flatout_vocabulary::settings;
 use placeholders::{filled, names};

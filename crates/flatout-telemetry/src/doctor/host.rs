@@ -1,10 +1,10 @@
 //! CPUs, memory, what the kernel tells, and whether a record can be written.
 
 use super::{Area, Check, Health};
-use crate::record::runs_folder;
 use crate::sampler::job_from_environment;
 use flatout_core::cpus::UsableCpus;
 use flatout_core::{Message, message, units};
+use flatout_record::runs_folder;
 use std::fs;
 use std::path::Path;
 

@@ -3,8 +3,7 @@
 use super::Snapshot;
 use super::family::Kind::{Counter, Gauge};
 use super::family::{Kind, Page};
-use crate::sample::{GpuSample, HostSample, Sample};
-use crate::sources::nvml::throttle_names;
+use flatout_record::{GpuSample, HostSample, Sample, throttle_names};
 
 type Row<T> = (&'static str, Kind, &'static str, fn(&T) -> Option<f64>);
 

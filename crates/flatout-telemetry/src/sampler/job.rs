@@ -1,7 +1,7 @@
 //! The batch system's job around this process, from its environment or its cgroup. The scheduler itself is not asked: that would cost it.
 
-use crate::record::JobInfo;
-use crate::slurm::{self, JobName};
+use flatout_record::JobInfo;
+use flatout_slurm::{self as slurm, JobName};
 use std::collections::BTreeMap;
 
 /// `SLURM_JOB_PARTITION` becomes `partition`, and so on; what a report or a Prometheus label can use.

@@ -255,7 +255,7 @@ fn text(bytes: &[u8]) -> Option<String> {
 /// A device for `flatout doctor`.
 pub struct Listed {
     pub index: u32,
-    pub info: crate::record::GpuInfo,
+    pub info: flatout_record::GpuInfo,
 }
 
 /// What the library shows: its name with version, and the devices.

@@ -1,7 +1,7 @@
 //! Asking one GPU for one value after the other: what it cannot do is remembered and not asked again, what is out of range is
 //! clamped and counted.
 
-use crate::record::EventKind;
+use flatout_record::EventKind;
 use std::collections::BTreeMap;
 
 /// An error that may pass (no data yet, a timeout) is taken for lasting after this many in a row.

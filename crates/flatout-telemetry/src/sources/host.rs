@@ -10,8 +10,7 @@ mod quota_use;
 pub use memory::shared_memory;
 
 use super::{Source, TickTime};
-use crate::record::EventKind;
-use crate::sample::{HostSample, Sample};
+use flatout_record::{EventKind, HostSample, Sample};
 use std::time::{Duration, Instant};
 
 /// The kernel counts CPU time in steps of 10 ms, so rates over less than this are mostly rounding; faster ticks repeat the

@@ -10,7 +10,6 @@ mod library;
 mod pcie;
 mod processes;
 mod select;
-mod throttle;
 
 use super::background::Port;
 use super::fields::Trouble;
@@ -23,7 +22,6 @@ use std::time::Duration;
 
 pub use details::versions;
 pub use library::{NvmlProblem, library_path, open};
-pub use throttle::{bits as throttle_bits, names as throttle_names};
 
 /// Begins to open the driver and returns at once.
 pub fn start(scope: GpuScope, interval: Duration) -> GpuSource {

@@ -8,8 +8,7 @@ mod stat;
 
 use super::background::{Background, Port, Reading};
 use super::{Source, TickTime};
-use crate::record::{EventKind, PageInfo, RunInfo};
-use crate::sample::{ProcessSample, Sample};
+use flatout_record::{EventKind, PageInfo, ProcessSample, RunInfo, Sample};
 use member::Member;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,7 +1,7 @@
 //! The steps of one tick in memory that never grows: what the training thread fills costs it no allocation.
 
 use flatout_core::histogram::Histogram;
-use flatout_telemetry::{Phase, PhaseTime, StepTick};
+use flatout_record::{Phase, PhaseTime, StepTick};
 use std::collections::BTreeMap;
 
 /// Buckets of [`Histogram`] that a duration can fall into: eight an octave, up to 2⁶⁴ ns.

@@ -115,7 +115,7 @@ pub struct Watched {
 }
 
 impl Shared {
-    pub fn writer(&self) -> std::sync::MutexGuard<'_, flatout_telemetry::RecordWriter> {
+    pub fn writer(&self) -> std::sync::MutexGuard<'_, flatout_record::RecordWriter> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -6,7 +6,7 @@ use super::{Report, Trainer};
 use crate::TrainError;
 use crate::checkpoint::LossSum;
 use flatout_engine::{Answer, Loss, Session};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 use std::time::Instant;
 
 /// Epochs that may wait for their end while the next ones are trained. Each may hold copies of the parameters on the device.

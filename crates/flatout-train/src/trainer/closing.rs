@@ -9,7 +9,7 @@ use crate::TrainError;
 use crate::checkpoint::{LossSum, Progress};
 use crate::metrics::Scores;
 use flatout_engine::{Leaving, Session};
-use flatout_telemetry::EventKind;
+use flatout_record::EventKind;
 use std::collections::BTreeMap;
 use std::time::Instant;
 

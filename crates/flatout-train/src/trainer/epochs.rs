@@ -9,7 +9,7 @@ use crate::schedule::{Schedule, Shape};
 use crate::{Settings, TrainError};
 use flatout_data::{EpochOrder, Position};
 use flatout_engine::Session;
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 

@@ -8,7 +8,7 @@ use crate::{Settings, TrainError};
 use flatout_core::files::write_atomically;
 use flatout_data::{EpochOrder, Position};
 use flatout_engine::{Answer, Session};
-use flatout_telemetry::{EventKind, Phase};
+use flatout_record::{EventKind, Phase};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;

@@ -7,7 +7,7 @@ use crate::metric_files::MetricFiles;
 use flatout_core::error::FileError;
 use flatout_core::{Explain, Message};
 use flatout_engine::{Leaving, Session};
-use flatout_telemetry::{EventKind, Phase};
+use flatout_record::{EventKind, Phase};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;

@@ -3,7 +3,7 @@
 use crate::TuneError;
 use crate::config_file::ConfigFile;
 use flatout_diagnose::Analysis;
-use flatout_telemetry::record::RunData;
+use flatout_record::RunData;
 use flatout_vocabulary::settings;
 use std::collections::BTreeMap;
 use std::path::Path;

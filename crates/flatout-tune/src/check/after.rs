@@ -5,8 +5,7 @@ use flatout_compare::{Limit, Ratio, throughput};
 use flatout_core::stats::Summary;
 use flatout_core::{Message, message, units};
 use flatout_diagnose::Analysis;
-use flatout_telemetry::EventKind;
-use flatout_telemetry::record::RunData;
+use flatout_record::{EventKind, RunData};
 
 pub fn after(data: &RunData, limits: &Limits) -> Vec<Item> {
     let analysis = Analysis::new(data);
@@ -195,8 +194,7 @@ fn out_of_memory(data: &RunData) -> Item {
 mod tests {
     use super::*;
     use crate::check::state;
-    use flatout_telemetry::record::ExitInfo;
-    use flatout_telemetry::{Event, GpuSample, Sample, StepTick};
+    use flatout_record::{Event, ExitInfo, GpuSample, Sample, StepTick};
 
     #[test]
     fn a_program_that_failed_does_not_pass() {

@@ -11,7 +11,7 @@ use super::{Item, Limits};
 use crate::advise::Given;
 use crate::machine::Machine;
 use flatout_core::{Finding, Message, message};
-use flatout_telemetry::Sample;
+use flatout_record::Sample;
 use std::path::Path;
 
 /// All that is known before a start.

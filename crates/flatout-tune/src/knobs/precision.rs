@@ -3,7 +3,7 @@
 use super::cost::Cost;
 use super::{Knob, Proposal, Situation, one};
 use flatout_core::message;
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const KNOB: Knob = Knob {
     name: "precision",

@@ -5,10 +5,9 @@ use crate::context::Context;
 use crate::linted;
 use clap::Args;
 use flatout_core::{Message, Result, message};
+use flatout_record::{self as record, Record, RunData};
 use flatout_report::text;
 use flatout_run::session::{Access, Attach, access, attach};
-use flatout_telemetry::record::RunData;
-use flatout_telemetry::{Record, record};
 use std::process::ExitCode;
 use std::time::Duration;
 

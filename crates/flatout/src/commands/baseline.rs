@@ -4,8 +4,8 @@ use crate::context::Context;
 use crate::output::write_stdout;
 use clap::{Args, Subcommand};
 use flatout_core::{Message, Result, message, units};
+use flatout_record as record;
 use flatout_report::text::{Align, Paint, Table, width};
-use flatout_telemetry::record;
 use serde_json::json;
 use std::process::ExitCode;
 

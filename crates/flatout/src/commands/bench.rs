@@ -265,7 +265,7 @@ fn as_json(measured: &Measured, cpus: &UsableCpus, context: &Context) -> String 
 fn keep(text: &str) -> Result<()> {
     let home = std::env::var_os("FLATOUT_HOME").map_or_else(|| PathBuf::from(".flatout"), PathBuf::from);
     std::fs::create_dir_all(&home).map_err(|source| FileError::writing(&home, source))?;
-    flatout_telemetry::record::hide_from_git(&home);
+    flatout_record::hide_from_git(&home);
     write_atomically(&home.join("machine.json"), text.as_bytes())?;
     Ok(())
 }

@@ -6,11 +6,11 @@ use clap::Args;
 use flatout_compare::{Limit, Ratio};
 use flatout_core::files::write_atomically;
 use flatout_core::{Failure, Message, Result, message};
+use flatout_record as record;
 use flatout_report::compare::{Comparison, annotations, html, markdown, text};
 use flatout_report::digest::Digest;
 use flatout_report::page;
 use flatout_report::text::readable_width;
-use flatout_telemetry::record;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -5,8 +5,8 @@ use crate::linted;
 use clap::Args;
 use flatout_core::{Message, Result, message};
 use flatout_diagnose::Diagnosis;
+use flatout_record as record;
 use flatout_report::text;
-use flatout_telemetry::record;
 use serde::Serialize;
 use std::process::ExitCode;
 

@@ -5,7 +5,7 @@ use crate::output::write_stdout;
 use clap::{Args, ValueEnum};
 use flatout_core::{Failure, Message, Result, Severity, message};
 use flatout_lint::{Outcome, Settings, fix, format, join};
-use flatout_telemetry::record::{self, EventKind};
+use flatout_record::{self as record, EventKind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

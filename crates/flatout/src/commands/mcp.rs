@@ -7,7 +7,7 @@ use clap::Args;
 use flatout_core::{Failure, Message, Result, message};
 use flatout_diagnose::Diagnosis;
 use flatout_mcp::Host;
-use flatout_telemetry::record::RunData;
+use flatout_record::RunData;
 use std::io::{BufReader, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -5,8 +5,8 @@ use crate::watching::{self, Shape};
 use clap::Args;
 use flatout_core::{Failure, Message, Result, message};
 use flatout_diagnose::verdict::Aspect;
-use flatout_report::watch::{Replay, Speed, watch};
-use flatout_telemetry::record;
+use flatout_record as record;
+use flatout_tui::watch::{Replay, Speed, watch};
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:

@@ -6,10 +6,10 @@ use crate::output::write_stdout;
 use clap::Args;
 use flatout_core::files::{write_atomically, write_inside};
 use flatout_core::{Message, Result, message};
+use flatout_record::{self as record, SourceLine};
 use flatout_report::analyze::job;
 use flatout_report::digest::Digest;
 use flatout_report::{json, markdown, page, text};
-use flatout_telemetry::record::{self, SourceLine};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

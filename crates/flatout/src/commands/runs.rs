@@ -4,8 +4,8 @@ use crate::context::Context;
 use crate::output::write_stdout;
 use clap::{Args, Subcommand};
 use flatout_core::{Failure, Message, Result, message, units};
+use flatout_record::{self as record, PruneOptions};
 use flatout_report::text;
-use flatout_telemetry::record::{self, PruneOptions};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 

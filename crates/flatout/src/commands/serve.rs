@@ -3,10 +3,10 @@
 use crate::context::Context;
 use crate::linted;
 use clap::Args;
+use flatout_core::interrupt::Interrupt;
 use flatout_core::{Message, Result, message};
+use flatout_record as record;
 use flatout_report::serve::{DEFAULT_ADDRESS, Options, ServeError, Server, Token};
-use flatout_report::watch::interrupt::Interrupt;
-use flatout_telemetry::record;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;

@@ -5,8 +5,8 @@ use crate::output::write_stdout;
 use clap::{Args, Subcommand};
 use flatout_core::files::write_atomically;
 use flatout_core::{Message, Result, message};
+use flatout_record as record;
 use flatout_report::trace;
-use flatout_telemetry::record;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -7,9 +7,9 @@ use crate::context::Context;
 use crate::output::write_stdout;
 use clap::Args;
 use flatout_core::files::{keep_backup, write_atomically};
+use flatout_core::interrupt::Interrupt;
 use flatout_core::{Failure, Message, Result, message};
 use flatout_lint::patch::Patch;
-use flatout_report::watch::interrupt::Interrupt;
 use flatout_run::trial::{ProgramTrial, Route, adopt_orphans};
 use flatout_run::{Options as RunOptions, run_name};
 use flatout_tune::TuneError;
@@ -118,7 +118,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         .ancestors()
         .nth(2)
         .into_iter()
-        .for_each(flatout_telemetry::record::hide_from_git);
+        .for_each(flatout_record::hide_from_git);
     if arguments.resume {
         let known = trial.remembered();
         eprintln!("{}", context.say(&message!(en: "{known} trials were measured before and are not run again", zh: "已有 {known} 次试验的结果，不再重复")));

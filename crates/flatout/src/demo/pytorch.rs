@@ -5,8 +5,8 @@
 use super::{ROUNDS, Story, folder};
 use flatout_core::error::FileError;
 use flatout_core::{Failure, Finding, Kind, Message, Result, message};
+use flatout_record as record;
 use flatout_report::digest::Digest;
-use flatout_telemetry::record;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

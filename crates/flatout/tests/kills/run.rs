@@ -2,8 +2,8 @@
 
 use crate::Kills;
 use crate::process::{completes, killed, leftovers};
+use flatout_record::Record;
 use flatout_report::digest::Digest;
-use flatout_telemetry::Record;
 use std::fs;
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use crate::programs::{TRAIN, fact, steps};
 use crate::support::{Place, torch_python};
-use flatout_telemetry::{EventKind, Phase};
+use flatout_record::{EventKind, Phase};
 use serde_json::Value;
 
 /// Whole batches of both sizes by each number of workers, none of batches that would take too long, and nothing left switched off.

@@ -238,7 +238,7 @@ fn records_keep_no_secrets_and_are_private() {
     let info = place.record().info;
     assert_eq!(info.command[4..], ["--api-key", "***", "--lr=1"]);
     let runs = place.folder.path().join("home/runs");
-    let folder = flatout_telemetry::record::list(&runs)[0].folder.clone();
+    let folder = flatout_record::list(&runs)[0].folder.clone();
     let mut seen = false;
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let text = std::fs::read(entry.path()).unwrap();

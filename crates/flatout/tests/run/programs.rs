@@ -1,8 +1,7 @@
 //! The record of real PyTorch programs.
 
 use crate::support::{Place, torch_python};
-use flatout_telemetry::record::RunData;
-use flatout_telemetry::{EventKind, Phase};
+use flatout_record::{EventKind, Phase, RunData};
 use serde_json::Value;
 
 pub const TRAIN: &str = "
@@ -366,12 +365,12 @@ fn each_rank_of_torchrun_has_its_folder() {
     assert_eq!(steps(&data), 8);
     assert_eq!(fact(&data, "parallel.class", None), "DistributedDataParallel");
     assert_eq!(fact(&data, "parallel.world_size", None), 2);
-    let runs = flatout_telemetry::record::list(&place.folder.path().join("home/runs"));
-    let record = flatout_telemetry::Record::open(&runs[0].folder).unwrap();
+    let runs = flatout_record::list(&place.folder.path().join("home/runs"));
+    let record = flatout_record::Record::open(&runs[0].folder).unwrap();
     let ranks = record.ranks();
     assert_eq!(ranks.len(), 1, "rank 0 is the record itself");
     assert_eq!(
-        steps(&flatout_telemetry::Record::open(&ranks[0].1).unwrap().load()),
+        steps(&flatout_record::Record::open(&ranks[0].1).unwrap().load()),
         8
     );
 }

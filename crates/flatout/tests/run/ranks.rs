@@ -4,8 +4,7 @@
 use super::support::{Place, torch_python};
 use flatout_core::Kind;
 use flatout_diagnose::{Diagnosis, diagnose};
-use flatout_telemetry::EventKind;
-use flatout_telemetry::record::RunData;
+use flatout_record::{EventKind, RunData};
 use std::path::Path;
 use std::process::Output;
 
@@ -230,7 +229,7 @@ fn a_program_that_only_pauses_is_left_alone() {
         .into_iter()
         .map(|finding| finding.rule)
         .collect();
-    let resumed = |event: &flatout_telemetry::Event| matches!(event.kind, EventKind::Resumed { .. });
+    let resumed = |event: &flatout_record::Event| matches!(event.kind, EventKind::Resumed { .. });
     // The barrier ends the pause; a program that ends with it has no step after that.
     if data.events.iter().any(resumed) {
         assert!(!rules.contains(&"stalled".to_owned()), "{rules:?}");

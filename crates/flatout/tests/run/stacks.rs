@@ -1,8 +1,7 @@
 //! Where a program stands, read from outside.
 
 use crate::support::{Place, plain_python, torch_python};
-use flatout_telemetry::Phase;
-use flatout_telemetry::record::{RunData, StackCount};
+use flatout_record::{Phase, RunData, StackCount};
 
 const WAITING: &str = "
 import time, flatout

@@ -1,6 +1,6 @@
 //! Running programs with and without flatout.
 
-use flatout_telemetry::record::{Record, RunData, StepTimeline};
+use flatout_record::{Record, RunData, StepTimeline};
 #[allow(unused_imports, reason = "each test binary uses its part")]
 pub use flatout_testing::{python as plain_python, torch_python};
 use std::path::{Path, PathBuf};
@@ -50,14 +50,14 @@ impl Place {
 
     /// The steps that the last record keeps event by event.
     pub fn timelines(&self) -> Vec<StepTimeline> {
-        let all = flatout_telemetry::record::list(&self.folder.path().join("home/runs"));
+        let all = flatout_record::list(&self.folder.path().join("home/runs"));
         let last = all.last().expect("a record");
         Record::open(&last.folder).unwrap().timelines().collect()
     }
 
     pub fn record(&self) -> RunData {
         let runs = self.folder.path().join("home/runs");
-        let all = flatout_telemetry::record::list(&runs);
+        let all = flatout_record::list(&runs);
         let last = all.last().expect("a record");
         Record::open(&last.folder).unwrap().load()
     }

@@ -155,7 +155,7 @@ fn a_program_that_does_not_exist_leaves_no_record() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no-such-program-here"));
     let runs = place.folder.path().join("home/runs");
-    assert!(flatout_telemetry::record::list(&runs).is_empty());
+    assert!(flatout_record::list(&runs).is_empty());
 }
 
 #[test]

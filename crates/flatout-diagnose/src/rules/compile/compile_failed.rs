@@ -82,7 +82,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 mod tests {
     use super::*;
     use crate::testing::{Build, causes, check as run, check_empty};
-    use flatout_telemetry::EventKind;
+    use flatout_record::EventKind;
 
     fn compiling(what: &str) -> Build {
         let message = Some("BackendCompilerFailed: no C++ compiler\nmore".to_owned());

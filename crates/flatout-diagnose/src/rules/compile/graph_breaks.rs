@@ -76,7 +76,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 mod tests {
     use super::*;
     use crate::testing::{Build, causes, check as run, check_empty};
-    use flatout_telemetry::EventKind;
+    use flatout_record::EventKind;
 
     fn broken(count: u64) -> Build {
         let what = "graph-break".to_owned();

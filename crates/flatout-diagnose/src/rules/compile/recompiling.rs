@@ -107,7 +107,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 mod tests {
     use super::*;
     use crate::testing::{Build, causes, check as run, check_empty};
-    use flatout_telemetry::EventKind;
+    use flatout_record::EventKind;
 
     fn again(count: u64) -> Build {
         compiled(count, 1.0, None)

@@ -36,7 +36,7 @@ use crate::analysis::kernels::MEMORY_BOUND;
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Confidence, Evidence, Message, Severity, message, units};
-use flatout_telemetry::record::KernelKind;
+use flatout_record::KernelKind;
 
 pub const ID: &str = "attention-unfused";
 pub const WORST: Severity = Severity::Critical;

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::testing::{Build, check as run, check_empty};
     use flatout_core::Place;
-    use flatout_telemetry::record::KernelKind;
+    use flatout_record::KernelKind;
 
     fn chains(ms: f64) -> Build {
         Build::steady(20)

@@ -78,7 +78,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 mod tests {
     use super::*;
     use crate::testing::{Build, check as run, check_empty};
-    use flatout_telemetry::record::KernelKind;
+    use flatout_record::KernelKind;
 
     /// 100 steps per second.
     fn computing(flops: f64) -> Build {

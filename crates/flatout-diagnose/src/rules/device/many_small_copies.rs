@@ -33,8 +33,7 @@ use crate::analysis::stacks::hottest_within;
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Confidence, Evidence, Place, Severity, message, units};
-use flatout_telemetry::Phase;
-use flatout_telemetry::record::{Copy, LaunchStack, StackCount};
+use flatout_record::{Copy, LaunchStack, Phase, StackCount};
 
 pub const ID: &str = "many-small-copies";
 pub const WORST: Severity = Severity::Critical;
@@ -137,7 +136,7 @@ fn small_copies(stack: &LaunchStack) -> f64 {
 mod tests {
     use super::*;
     use crate::testing::{Build, check as run, check_empty};
-    use flatout_telemetry::record::KernelKind;
+    use flatout_record::KernelKind;
 
     /// In ten steps; 100 steps per second.
     fn copying(count: u64, bytes: u64) -> Build {

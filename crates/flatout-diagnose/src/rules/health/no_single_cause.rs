@@ -98,7 +98,7 @@ pub fn finding(analysis: &Analysis) -> Finding {
 mod tests {
     use super::*;
     use crate::testing::Build;
-    use flatout_telemetry::Phase;
+    use flatout_record::Phase;
 
     fn verdict(busy: f64) -> Finding {
         let data = Build::steady(20)

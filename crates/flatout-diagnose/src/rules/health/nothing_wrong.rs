@@ -70,8 +70,7 @@ pub fn check(analysis: &Analysis, findings: &[Finding]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use crate::testing::Build;
-    use flatout_telemetry::Phase;
-    use flatout_telemetry::record::RunData;
+    use flatout_record::{Phase, RunData};
     use serde_json::json;
 
     fn last(data: &RunData) -> String {

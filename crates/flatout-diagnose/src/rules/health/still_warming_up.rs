@@ -71,7 +71,7 @@ pub fn check(analysis: &Analysis) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::testing::Build;
-    use flatout_telemetry::record::RunData;
+    use flatout_record::RunData;
 
     #[test]
     fn fires() {

@@ -12,7 +12,7 @@
 //! ## When it is wrong
 //! Never harmful: it only withholds a judgement.
 //! ## References
-//! What a record holds: `flatout-telemetry`, `record.rs`.
+//! What a record holds: `flatout-record`, `lib.rs`.
 //!
 //! ---
 //! ## 检测什么
@@ -26,11 +26,11 @@
 //! ## 何时不成立
 //! 不会有害：只是暂不下结论。
 //! ## 参考
-//! 记录的内容：`flatout-telemetry` 的 `record.rs`。
+//! 记录的内容：`flatout-record` 的 `lib.rs`。
 
 use crate::analysis::Analysis;
 use flatout_core::{Evidence, Finding, Fix, Kind, Message, Severity, message};
-use flatout_telemetry::record::ExitInfo;
+use flatout_record::ExitInfo;
 
 pub const ID: &str = "too-little-data";
 
@@ -86,7 +86,7 @@ pub fn check(analysis: &Analysis) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::testing::Build;
-    use flatout_telemetry::record::RunData;
+    use flatout_record::RunData;
 
     #[test]
     fn fires() {

@@ -34,8 +34,7 @@ use crate::analysis::stacks::{hot_lines, own_stacks};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
 use crate::known;
 use flatout_core::{Evidence, Severity, message, units};
-use flatout_telemetry::Phase;
-use flatout_telemetry::record::StackCount;
+use flatout_record::{Phase, StackCount};
 
 pub const ID: &str = "host-work-in-loop";
 pub const WORST: Severity = Severity::Critical;

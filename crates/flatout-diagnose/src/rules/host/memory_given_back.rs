@@ -47,7 +47,7 @@ use crate::analysis::window::Window;
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const ID: &str = "memory-given-back";
 pub const WORST: Severity = Severity::Critical;

@@ -32,7 +32,7 @@ use crate::account::frame::Frame;
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
-use flatout_telemetry::StepTick;
+use flatout_record::StepTick;
 
 pub const ID: &str = "steps-slow-down";
 pub const WORST: Severity = Severity::Critical;
@@ -189,22 +189,22 @@ fn growth(analysis: &Analysis, center: &Center) -> f64 {
 mod tests {
     use super::*;
     use crate::testing::{Build, check_empty};
-    use flatout_telemetry::record::RunData;
+    use flatout_record::RunData;
 
     fn drifting(slower: f64) -> RunData {
         let mut data = Build::steady(24)
-            .phase(flatout_telemetry::Phase::Other, 0.4)
-            .phase(flatout_telemetry::Phase::Compute, 0.6)
+            .phase(flatout_record::Phase::Other, 0.4)
+            .phase(flatout_record::Phase::Compute, 0.6)
             .stack_of(
                 &["<module> (t.py:9)"],
                 60,
-                Some(flatout_telemetry::Phase::Compute),
+                Some(flatout_record::Phase::Compute),
                 false,
             )
             .stack_of(
                 &["<module> (t.py:11)", "scan (t.py:3)"],
                 40,
-                Some(flatout_telemetry::Phase::Other),
+                Some(flatout_record::Phase::Other),
                 false,
             )
             .done();

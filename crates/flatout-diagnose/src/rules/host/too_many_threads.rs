@@ -31,7 +31,7 @@ use crate::account::activity::Activity;
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Evidence, Severity, message, units};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const ID: &str = "too-many-threads";
 pub const WORST: Severity = Severity::Critical;

@@ -32,7 +32,7 @@
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const ID: &str = "bursty-prefetch";
 pub const WORST: Severity = Severity::Critical;
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::testing::{Build, check as run, check_empty};
     use flatout_core::histogram::Histogram;
-    use flatout_telemetry::record::RunData;
+    use flatout_record::RunData;
     use serde_json::json;
 
     fn waits(long_ms: f64) -> RunData {

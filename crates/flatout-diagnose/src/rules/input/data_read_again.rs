@@ -32,8 +32,7 @@
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
-use flatout_telemetry::record::RunData;
-use flatout_telemetry::{EventKind, Phase};
+use flatout_record::{EventKind, Phase, RunData};
 
 pub const ID: &str = "data-read-again";
 pub const WORST: Severity = Severity::Critical;

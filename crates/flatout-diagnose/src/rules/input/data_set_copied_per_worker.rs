@@ -34,7 +34,7 @@ use crate::analysis::Analysis;
 use crate::analysis::loaders::Loader;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const ID: &str = "data-set-copied-per-worker";
 pub const WORST: Severity = Severity::Warning;

@@ -105,8 +105,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 mod tests {
     use super::*;
     use crate::testing::{Build, causes, check as run, check_empty};
-    use flatout_telemetry::EventKind;
-    use flatout_telemetry::Phase;
+    use flatout_record::{EventKind, Phase};
     use serde_json::json;
 
     fn rebuilding(loaders: u64) -> Build {

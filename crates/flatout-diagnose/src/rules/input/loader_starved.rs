@@ -30,7 +30,7 @@
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Severity, message, units};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const ID: &str = "loader-starved";
 pub const WORST: Severity = Severity::Critical;

@@ -32,7 +32,7 @@
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
 use flatout_core::{Evidence, Severity, message, units};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const ID: &str = "pageable-copies";
 pub const WORST: Severity = Severity::Critical;
@@ -183,8 +183,7 @@ mod tests {
             .fact("input.bytes", 120e6)
             .fact("amp.dtype", "bf16")
             .done();
-        let gain =
-            |data: &flatout_telemetry::record::RunData| crate::diagnose(data).findings[0].gain.unwrap().high;
+        let gain = |data: &flatout_record::RunData| crate::diagnose(data).findings[0].gain.unwrap().high;
         let free = gain(&data);
         let info = data.info.gpus.get_mut(&0).unwrap();
         (info.pcie_generation_max, info.pcie_width_max) = (Some(3), Some(16));

@@ -37,7 +37,7 @@ use crate::account::source;
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Evidence, Severity, message, units};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const ID: &str = "rows-fetched-one-by-one";
 pub const WORST: Severity = Severity::Critical;

@@ -31,7 +31,7 @@
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const ID: &str = "storage-bound-input";
 pub const WORST: Severity = Severity::Critical;

@@ -32,7 +32,7 @@ use crate::advice;
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Evidence, Severity, message};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const ID: &str = "workers-beyond-usable-cpus";
 pub const WORST: Severity = Severity::Critical;

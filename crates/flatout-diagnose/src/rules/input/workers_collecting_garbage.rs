@@ -32,7 +32,7 @@
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
 use flatout_core::{Evidence, Severity, message, units};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const ID: &str = "workers-collecting-garbage";
 pub const WORST: Severity = Severity::Critical;
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::testing::{Build, causes, check as run, check_empty};
     use flatout_core::Fix;
-    use flatout_telemetry::EventKind;
+    use flatout_record::EventKind;
     use serde_json::json;
 
     fn waiting(data: f64, garbage_ms: Option<f64>) -> Build {

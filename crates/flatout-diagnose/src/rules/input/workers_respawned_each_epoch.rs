@@ -102,8 +102,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 mod tests {
     use super::*;
     use crate::testing::{Build, causes, check as run, check_empty};
-    use flatout_telemetry::EventKind;
-    use flatout_telemetry::Phase;
+    use flatout_record::{EventKind, Phase};
     use serde_json::json;
 
     fn epochs(persistent: bool, duration_ms: f64) -> Build {

@@ -31,7 +31,7 @@
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Evidence, Severity, message, units};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const ID: &str = "evaluation-too-often";
 pub const WORST: Severity = Severity::Critical;
@@ -103,7 +103,7 @@ fn set_at(analysis: &Analysis) -> Option<flatout_core::Place> {
 mod tests {
     use super::*;
     use crate::testing::{Build, causes, check as run, check_empty};
-    use flatout_telemetry::EventKind;
+    use flatout_record::EventKind;
 
     fn evaluating(share: f64) -> Build {
         Build::steady(20)

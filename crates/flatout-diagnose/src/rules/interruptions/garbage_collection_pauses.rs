@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::testing::{Build, causes, check as run, check_empty};
     use flatout_core::Fix;
-    use flatout_telemetry::{EventKind, Phase};
+    use flatout_record::{EventKind, Phase};
 
     fn collecting(duration_ms: f64) -> Build {
         Build::steady(20)

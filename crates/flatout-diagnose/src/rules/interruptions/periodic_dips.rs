@@ -33,7 +33,7 @@ use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
 use flatout_core::stats::{deviation, mean, quantile};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
-use flatout_telemetry::{EventKind, Phase, StepTick};
+use flatout_record::{EventKind, Phase, StepTick};
 
 pub const ID: &str = "periodic-dips";
 pub const WORST: Severity = Severity::Warning;
@@ -234,8 +234,7 @@ fn stretch(phase: Phase) -> Stretch {
 mod tests {
     use super::*;
     use crate::testing::{Build, check as run, check_empty};
-    use flatout_telemetry::PhaseTime;
-    use flatout_telemetry::record::RunData;
+    use flatout_record::{PhaseTime, RunData};
 
     fn dipping() -> RunData {
         let mut data = Build::steady(40).slow_every(5, 0.2).done();
@@ -326,7 +325,7 @@ mod tests {
                 number: second,
                 duration_ms: None,
             };
-            explained.events.push(flatout_telemetry::Event {
+            explained.events.push(flatout_record::Event {
                 t: 2.5 + second as f64,
                 kind,
             });

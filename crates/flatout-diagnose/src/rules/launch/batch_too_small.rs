@@ -37,7 +37,7 @@
 use crate::analysis::{Analysis, Device, FEW_PROCESSORS};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const ID: &str = "batch-too-small";
 pub const WORST: Severity = Severity::Critical;

@@ -33,7 +33,7 @@ use crate::account::center::{Center, centers};
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
 use flatout_core::{Confidence, Evidence, Finding, Kind, Severity, message, units};
-use flatout_telemetry::record::GpuState;
+use flatout_record::GpuState;
 
 pub const ID: &str = "gpu-idle";
 pub const WORST: Severity = Severity::Critical;
@@ -124,7 +124,7 @@ mod tests {
         Build::steady(20).gpu(|gpu| gpu.util = Some(share)).stack_of(
             &["<module> (t.py:9)"],
             100,
-            Some(flatout_telemetry::Phase::Compute),
+            Some(flatout_record::Phase::Compute),
             false,
         )
     }

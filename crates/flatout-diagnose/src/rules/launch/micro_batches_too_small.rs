@@ -34,7 +34,7 @@ use crate::account::center::in_optimizer;
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const ID: &str = "micro-batches-too-small";
 pub const WORST: Severity = Severity::Critical;

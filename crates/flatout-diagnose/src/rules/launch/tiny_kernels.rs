@@ -189,7 +189,7 @@ fn with_fixes(mut candidate: Candidate, analysis: &Analysis) -> Candidate {
 mod tests {
     use super::*;
     use crate::testing::{Build, causes, check as run, check_empty};
-    use flatout_telemetry::record::{DeviceProfile, KernelKind, Profile, RunData};
+    use flatout_record::{DeviceProfile, KernelKind, Profile, RunData};
 
     fn launching(util: f64) -> Build {
         Build::steady(20)

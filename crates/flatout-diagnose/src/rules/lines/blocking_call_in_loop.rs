@@ -46,7 +46,7 @@ mod tests {
 
     fn costly(share: f64) -> CostlyLine {
         CostlyLine::new("poll (t.py:12)", r#"time.sleep(0.01)"#)
-            .blocked(flatout_telemetry::record::Blocked::Sleep)
+            .blocked(flatout_record::Blocked::Sleep)
             .between_steps(share)
     }
 

@@ -35,7 +35,7 @@ use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
 use crate::known::{self, Known};
 use flatout_core::{Evidence, Place, Severity, message};
-use flatout_telemetry::record::SyncStack;
+use flatout_record::SyncStack;
 use std::collections::BTreeMap;
 
 pub const ID: &str = "hidden-synchronization";
@@ -172,10 +172,7 @@ mod tests {
     fn waiting(idle: f64, waits: u64) -> crate::testing::Build {
         crate::testing::Build::steady(20)
             .fact("device", "cuda")
-            .kernels(&[(
-                flatout_telemetry::record::KernelKind::Elementwise,
-                1000.0 * (1.0 - idle),
-            )])
+            .kernels(&[(flatout_record::KernelKind::Elementwise, 1000.0 * (1.0 - idle))])
             .waits(&["main (t.py:50)", "forward (t.py:23)"], waits * 10)
             .waits(
                 &[

@@ -104,7 +104,7 @@ fn growth(gpu: &Gpu) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::testing::{Build, check_empty};
-    use flatout_telemetry::record::RunData;
+    use flatout_record::RunData;
 
     fn growing(megabytes_a_second: u64) -> RunData {
         let mut data = Build::steady(30)

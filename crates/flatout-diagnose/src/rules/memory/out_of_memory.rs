@@ -31,7 +31,7 @@
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
 use flatout_core::{Evidence, Message, Severity, message};
-use flatout_telemetry::EventKind;
+use flatout_record::EventKind;
 
 pub const ID: &str = "out-of-memory";
 pub const WORST: Severity = Severity::Critical;

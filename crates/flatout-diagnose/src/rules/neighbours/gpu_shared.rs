@@ -83,7 +83,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 mod tests {
     use super::*;
     use crate::testing::{Build, check as run, check_empty};
-    use flatout_telemetry::sample::GpuProcess;
+    use flatout_record::GpuProcess;
 
     fn with(pids: &[u32]) -> Build {
         let process = |pid: &u32| GpuProcess {

@@ -30,7 +30,7 @@
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
 use flatout_core::{Evidence, Severity, message};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const ID: &str = "gradients-zeroed";
 pub const WORST: Severity = Severity::Warning;

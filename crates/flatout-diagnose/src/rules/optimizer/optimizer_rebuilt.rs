@@ -106,7 +106,7 @@ fn at_line(analysis: &Analysis, place: &Place) -> f64 {
 mod tests {
     use super::*;
     use crate::testing::{Build, check as run, check_empty};
-    use flatout_telemetry::Phase;
+    use flatout_record::Phase;
 
     /// 2000 steps.
     fn made(count: u64) -> Build {

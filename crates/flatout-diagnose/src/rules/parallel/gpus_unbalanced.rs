@@ -136,7 +136,7 @@ fn one_process_per_gpu(analysis: &Analysis) -> bool {
 mod tests {
     use super::*;
     use crate::testing::{Build, check_empty};
-    use flatout_telemetry::record::RunData;
+    use flatout_record::RunData;
 
     fn pair(second: f64) -> RunData {
         let mut data = Build::steady(20).gpu(|gpu| gpu.util = Some(0.9)).done();
@@ -162,7 +162,7 @@ mod tests {
             ("parallel.world_size", serde_json::json!(2)),
             ("parallel.backend", serde_json::json!("nccl")),
         ] {
-            let fact = flatout_telemetry::Fact {
+            let fact = flatout_record::Fact {
                 t: 0.1,
                 key: key.into(),
                 value,

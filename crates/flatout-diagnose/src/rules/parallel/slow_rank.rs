@@ -187,8 +187,7 @@ fn rules_of(activity: Activity) -> &'static [&'static str] {
 mod tests {
     use super::*;
     use crate::testing::{Build, check_empty};
-    use flatout_telemetry::Phase;
-    use flatout_telemetry::record::RunData;
+    use flatout_record::{Phase, RunData};
 
     const LOOP: &str = "<module> (train.py:80)";
 

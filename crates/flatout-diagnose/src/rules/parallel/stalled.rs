@@ -36,8 +36,7 @@ use crate::analysis::collectives::op_name;
 use crate::candidate::Candidate;
 use crate::stall::{behind, blame, place_of};
 use flatout_core::{Confidence, Evidence, Message, Severity, message, units};
-use flatout_telemetry::EventKind;
-use flatout_telemetry::record::StalledRank;
+use flatout_record::{EventKind, StalledRank};
 
 pub const ID: &str = "stalled";
 pub const WORST: Severity = Severity::Critical;
@@ -134,7 +133,7 @@ fn details(ranks: &[StalledRank]) -> Message {
 mod tests {
     use super::*;
     use crate::testing::{Build, check as run, check_empty};
-    use flatout_telemetry::record::{InsideCollective, ThreadStack};
+    use flatout_record::{InsideCollective, ThreadStack};
 
     fn stalled() -> Build {
         let rank = |rank, inside: Option<&str>, line| StalledRank {

@@ -82,7 +82,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 mod tests {
     use super::*;
     use crate::testing::{Build, check_empty};
-    use flatout_telemetry::record::RunData;
+    use flatout_record::RunData;
 
     fn pair(batch: u64) -> RunData {
         let slow = Build::steady(20).batch(batch).collective(0.0, 20.0, 500.0);

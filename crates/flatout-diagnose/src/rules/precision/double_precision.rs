@@ -30,7 +30,7 @@
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
-use flatout_telemetry::record::KernelKind;
+use flatout_record::KernelKind;
 
 pub const ID: &str = "double-precision";
 pub const WORST: Severity = Severity::Critical;

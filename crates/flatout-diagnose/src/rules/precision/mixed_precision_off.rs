@@ -33,7 +33,7 @@ use crate::analysis::kernels::{Kernels, MEMORY_BOUND};
 use crate::analysis::{Analysis, Device, FEW_PROCESSORS};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
-use flatout_telemetry::record::KernelKind;
+use flatout_record::KernelKind;
 
 pub const ID: &str = "mixed-precision-off";
 pub const WORST: Severity = Severity::Critical;

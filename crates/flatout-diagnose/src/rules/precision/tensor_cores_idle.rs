@@ -31,7 +31,7 @@
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
 use flatout_core::{Evidence, Kind, Severity, message, units};
-use flatout_telemetry::record::KernelKind;
+use flatout_record::KernelKind;
 
 pub const ID: &str = "tensor-cores-idle";
 pub const WORST: Severity = Severity::Information;

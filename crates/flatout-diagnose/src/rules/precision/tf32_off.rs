@@ -31,7 +31,7 @@
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
-use flatout_telemetry::record::KernelKind;
+use flatout_record::KernelKind;
 
 pub const ID: &str = "tf32-off";
 pub const WORST: Severity = Severity::Critical;

@@ -101,7 +101,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 mod tests {
     use super::*;
     use crate::testing::{Build, check_empty};
-    use flatout_telemetry::record::{ExitInfo, RunData};
+    use flatout_record::{ExitInfo, RunData};
 
     const END: &str = "_MultiProcessingDataLoaderIter._clean_up_worker (/site-packages/torch/utils/data/dataloader.py:1703)";
 

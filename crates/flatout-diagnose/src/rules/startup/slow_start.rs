@@ -32,8 +32,7 @@ use crate::analysis::Analysis;
 use crate::analysis::stacks::hot_lines;
 use crate::candidate::{Candidate, severity_of};
 use flatout_core::{Evidence, Gain, Severity, message, units};
-use flatout_telemetry::Phase;
-use flatout_telemetry::record::StackCount;
+use flatout_record::{Phase, StackCount};
 
 pub const ID: &str = "slow-start";
 pub const WORST: Severity = Severity::Warning;
@@ -98,7 +97,7 @@ mod tests {
     use super::*;
     use crate::testing::{Build, causes, check_empty};
 
-    fn after(seconds: f64) -> flatout_telemetry::record::RunData {
+    fn after(seconds: f64) -> flatout_record::RunData {
         let mut data = Build::steady(20).done();
         for tick in &mut data.steps {
             tick.t += seconds;

@@ -33,7 +33,7 @@
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
 use flatout_core::{Evidence, Severity, message, units};
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 pub const ID: &str = "sync-every-step";
 pub const WORST: Severity = Severity::Critical;
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use crate::testing::{Build, causes, check as run, check_empty};
     use flatout_core::Place;
-    use flatout_telemetry::EventKind;
+    use flatout_record::EventKind;
 
     fn reading(count: u64, util: f64) -> Build {
         Build::steady(20)

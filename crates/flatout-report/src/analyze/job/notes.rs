@@ -2,7 +2,7 @@
 
 use flatout_core::{Message, message, units};
 use flatout_diagnose::verdict::Verdict;
-use flatout_telemetry::slurm::{JobAccount, is_over};
+use flatout_slurm::{JobAccount, is_over};
 
 /// Below it a GPU is as good as idle (jobstats paints it red).
 const GPU_IDLE: f64 = 0.15;

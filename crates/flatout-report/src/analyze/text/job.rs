@@ -6,7 +6,7 @@ use crate::ranks::RankRow;
 use crate::text::width::printable;
 use crate::text::{Align, Table, Tone};
 use flatout_core::{Message, message, units};
-use flatout_telemetry::slurm::JobAccount;
+use flatout_slurm::JobAccount;
 
 const BAR_CELLS: f64 = 20.0;
 

@@ -4,7 +4,7 @@ use super::Page;
 use crate::analyze::{Epochs, Section};
 use crate::text::{Align, Table, Tone};
 use flatout_core::{Message, message, units};
-use flatout_telemetry::training_log::{Measured, Part, Times};
+use flatout_import::training_log::{Measured, Part, Times};
 
 /// Epochs shown one by one; of more, the first and the last.
 const MOST_EPOCHS: usize = 12;

@@ -1,7 +1,6 @@
 use super::*;
 use crate::text::width::width;
-use flatout_telemetry::record::GpuInfo;
-use flatout_telemetry::{GpuSample, HostSample, RunInfo, Sample};
+use flatout_record::{GpuInfo, GpuSample, HostSample, RunInfo, Sample};
 use std::collections::BTreeMap;
 
 const GIB: u64 = 1 << 30;

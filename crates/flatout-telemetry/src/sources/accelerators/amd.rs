@@ -1,11 +1,10 @@
 //! AMD GPUs through AMD SMI (`libamd_smi.so`, ROCm 6.0 and newer). Not run on hardware.
 
 use super::{AcceleratorProblem, Library, Listed, MOST_DEGREES, MOST_MEGAHERTZ, MOST_WATTS, Vendor};
-use crate::record::{EventKind, GpuInfo};
-use crate::sample::GpuSample;
 use crate::scope::{GpuName, GpuScope};
 use crate::sources::fields::{Fields, Trouble};
 use crate::sources::gpus::{self, GpuProblem, GpuSource, lock};
+use flatout_record::{EventKind, GpuInfo, GpuSample};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_uint, c_void};
 use std::rc::Rc;

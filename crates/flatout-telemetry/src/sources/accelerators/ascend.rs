@@ -1,11 +1,10 @@
 //! Huawei Ascend NPUs through DCMI (`libdcmi.so`), the library of `npu-smi`. Not run on hardware.
 
 use super::{AcceleratorProblem, Library, Listed, MOST_DEGREES, MOST_MEGAHERTZ, MOST_WATTS, Vendor};
-use crate::record::{EventKind, GpuInfo};
-use crate::sample::GpuSample;
 use crate::scope::GpuScope;
 use crate::sources::fields::{Fields, Trouble};
 use crate::sources::gpus::{self, GpuProblem, GpuSource, lock};
+use flatout_record::{EventKind, GpuInfo, GpuSample};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_ulonglong};
 use std::rc::Rc;

@@ -1,9 +1,9 @@
 //! `/proc/stat`: load of the CPUs this process may run on, the run queue, context switches.
 
 use super::rate;
-use crate::sample::HostSample;
 use crate::sources::proc_file::{ProcFile, number};
 use flatout_core::cpus;
+use flatout_record::HostSample;
 
 pub struct CpuReader {
     file: ProcFile,

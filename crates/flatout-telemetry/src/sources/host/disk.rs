@@ -1,8 +1,8 @@
 //! `/proc/diskstats`: bytes read and written on whole disks, and how busy the busiest was.
 
 use super::rate;
-use crate::sample::HostSample;
 use crate::sources::proc_file::{ProcFile, number};
+use flatout_record::HostSample;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! `/proc/meminfo`, `/proc/vmstat`, and the shared memory loader workers pass batches through.
 
 use super::rate;
-use crate::sample::HostSample;
 use crate::sources::proc_file::{ProcFile, field};
+use flatout_record::HostSample;
 
 pub struct MemoryReader {
     meminfo: ProcFile,

@@ -1,7 +1,7 @@
 //! Pressure stall information: the share of the last ten seconds in which somebody waited for CPU, disk or memory.
 
-use crate::sample::HostSample;
 use crate::sources::proc_file::ProcFile;
+use flatout_record::HostSample;
 
 pub struct PressureReader {
     cpu: ProcFile,

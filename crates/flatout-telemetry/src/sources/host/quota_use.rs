@@ -2,10 +2,10 @@
 //! the cgroup's own counter and replaces `cpu_util` by the share of the quota.
 
 use super::rate;
-use crate::sample::HostSample;
 use crate::sources::proc_file::{ProcFile, field, number};
 use flatout_core::cgroup::{self, Version};
 use flatout_core::cpus::UsableCpus;
+use flatout_record::HostSample;
 use std::path::{Path, PathBuf};
 
 pub struct QuotaReader {

@@ -1,8 +1,8 @@
 //! What a GPU is, once.
 
 use super::select::Chosen;
-use crate::record::GpuInfo;
 use crate::sources::fields::Fields;
+use flatout_record::GpuInfo;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureThreshold};
 use std::collections::BTreeMap;

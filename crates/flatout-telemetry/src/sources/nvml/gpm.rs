@@ -1,8 +1,8 @@
 //! GPM, on Hopper and newer: what the SMs really did between two ticks, where "utilisation" only says that some kernel ran.
 
 use super::select::Chosen;
-use crate::sample::GpuSample;
 use crate::sources::fields::Fields;
+use flatout_record::GpuSample;
 use nvml_wrapper::enums::gpm::GpmMetricId;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::gpm::{GpmSample, gpm_metrics_get};

@@ -5,11 +5,9 @@ use super::gpm::Gpm;
 use super::pcie::Pcie;
 use super::processes::Processes;
 use super::select::Chosen;
-use super::throttle;
-use crate::record::{EventKind, GpuInfo};
-use crate::sample::GpuSample;
 use crate::sources::fields::Fields;
 use crate::sources::gpus;
+use flatout_record::{EventKind, GpuInfo, GpuSample};
 use nvml_wrapper::Device;
 use nvml_wrapper::enum_wrappers::device::{Clock, Sampling, TemperatureSensor};
 use nvml_wrapper::enums::device::SampleValue;
@@ -117,7 +115,7 @@ impl Gpu<'_> {
             .and_then(|megahertz| fields.within("mem_clock", f64::from(megahertz), MOST_MEGAHERTZ));
         sample.throttle = fields
             .ask("throttle", || board.current_throttle_reasons())
-            .map(|reasons| throttle::names(reasons.bits()));
+            .map(|reasons| flatout_record::throttle_names(reasons.bits()));
         sample.util_fine = fine(board, &mut self.fine_seen, fields);
     }
 
@@ -165,4 +163,25 @@ fn driver_time_before(interval: Duration) -> u64 {
         .duration_since(std::time::SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
     u64::try_from(now.saturating_sub(interval).as_micros()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use nvml_wrapper::bitmasks::device::ThrottleReasons;
+
+    #[test]
+    fn the_record_names_every_throttle_reason_of_nvml() {
+        let all = ThrottleReasons::all().bits();
+        assert_eq!(
+            flatout_record::throttle_bits(&flatout_record::throttle_names(u64::MAX)),
+            all
+        );
+        for (reason, name) in [
+            (ThrottleReasons::SW_POWER_CAP, "power-cap"),
+            (ThrottleReasons::HW_THERMAL_SLOWDOWN, "thermal-hw"),
+            (ThrottleReasons::GPU_IDLE, "idle"),
+        ] {
+            assert_eq!(flatout_record::throttle_names(reason.bits()), [name]);
+        }
+    }
 }

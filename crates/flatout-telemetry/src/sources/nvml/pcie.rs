@@ -1,8 +1,8 @@
 //! PCIe traffic without GPM: the driver's byte counters where it has them, else its 20 ms measurement, which holds the
 //! caller up for that time twice a GPU and is therefore made rarely.
 
-use crate::sample::GpuSample;
 use crate::sources::fields::Fields;
+use flatout_record::GpuSample;
 use nvml_wrapper::Device;
 use nvml_wrapper::enum_wrappers::device::PcieUtilCounter;
 use nvml_wrapper::enums::device::SampleValue;

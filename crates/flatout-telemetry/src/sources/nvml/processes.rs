@@ -1,8 +1,8 @@
 //! The processes on a GPU: their memory, their share of the SMs, their command lines.
 
-use crate::sample::GpuProcess;
 use crate::sources::fields::Fields;
 use crate::sources::process_tree::member;
+use flatout_record::GpuProcess;
 use nvml_wrapper::Device;
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;

@@ -1,8 +1,8 @@
 //! One process of the tree: its open files and the counters of its last reading.
 
 use super::stat::{self, Stat};
-use crate::sample::ProcessSample;
 use crate::sources::proc_file::{field, number, read_all};
+use flatout_record::ProcessSample;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

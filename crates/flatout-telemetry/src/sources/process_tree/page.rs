@@ -2,7 +2,7 @@
 //! of a program cost at least; how many there are, its processes tell.
 
 use super::member::page_bytes;
-use crate::record::PageInfo;
+use flatout_record::PageInfo;
 
 /// Two MiB where pages have four KiB: 1 ms a round where a page takes 2 µs.
 const PAGES: usize = 512;

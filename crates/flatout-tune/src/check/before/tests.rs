@@ -3,7 +3,7 @@
 use super::super::Status;
 use super::*;
 use crate::check::state;
-use flatout_telemetry::GpuSample;
+use flatout_record::GpuSample;
 
 fn run(given: &[(&str, &str)], gpu: Option<GpuSample>) -> Vec<Item> {
     let machine = Machine::here().with_gpu("A100", 1).unwrap().with_cpus(8);

@@ -9,7 +9,7 @@ use super::points::{curve, loading};
 use super::supply::Supply;
 use super::{Cost, FIRST, HANDOVER_S, STARVED};
 use crate::knobs::Situation;
-use flatout_telemetry::Phase;
+use flatout_record::Phase;
 
 /// What it costs a worker, beside making a batch: copying it to shared memory, and the queue (1 to 1.5 ms for small ones).
 pub const SENDING_S: f64 = 1.2e-3;

@@ -4,8 +4,9 @@ use super::*;
 use crate::trial::Size;
 use flatout_core::Message;
 use flatout_core::cpus::UsableCpus;
-use flatout_telemetry::record::{HostInfo, SCHEMA};
-use flatout_telemetry::{Event, EventKind, Fact, Phase, PhaseTime, RecordWriter, RunInfo, StepTick};
+use flatout_record::{
+    Event, EventKind, Fact, HostInfo, Phase, PhaseTime, RecordWriter, RunInfo, SCHEMA, StepTick,
+};
 use serde_json::json;
 
 /// A program: fixed and per-sample compute, per-sample loading, memory; all in milliseconds and samples.

@@ -4,9 +4,9 @@ use crate::context::Context;
 use flatout_core::{Result, message};
 use flatout_diagnose::Analysis;
 use flatout_lint::patch::{self, Patch, Wanted};
+use flatout_record::Record;
 use flatout_report::text::width;
 use flatout_run::trial::Route;
-use flatout_telemetry::Record;
 use flatout_tune::search::Found;
 use std::fmt::Write;
 

@@ -7,8 +7,7 @@ use crate::machine::Machine;
 use crate::trial::{Measurement, Outcome, Settings, Size};
 use flatout_core::cpus::UsableCpus;
 use flatout_diagnose::Analysis;
-use flatout_telemetry::record::RunData;
-use flatout_telemetry::{Event, EventKind, Fact, Phase, PhaseTime, StepTick};
+use flatout_record::{Event, EventKind, Fact, Phase, PhaseTime, RunData, StepTick};
 use serde::Deserialize;
 use serde_json::json;
 
