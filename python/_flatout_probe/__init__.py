@@ -7,5 +7,6 @@ arithmetic operations per step, from autograd's graph
 contents   padding, repeated samples and shapes of the first batches
 places     the user's source line behind a call
 guard      patches that turn themselves off when they fail
-patches/*  what is measured, one file a kind
+extension  where `_flatout_apply` takes part, if the user asked for a change
+patches/*  what is measured, one file per kind
 """

@@ -11,7 +11,7 @@ part that is compiled, makes the sum a lower bound, and then only that is told.
 from math import prod
 from time import perf_counter_ns
 
-from . import clock, guard, places, raw, settings
+from . import clock, extension, guard, places, raw
 from .ring import W_STEPS
 from .weave import weave
 
@@ -44,7 +44,7 @@ class Sum:
 def install(torch):
     global _torch
     _torch = torch
-    if not hasattr(torch._C, "_FunctionBase") or not clock.folder or settings.in_trial():
+    if not hasattr(torch._C, "_FunctionBase") or not clock.folder or extension.in_trial():
         # A trial of `flatout tune` measures steps, and nothing may take time in them.
         return
     for function, name in ((torch.autograd.backward, "tensors"), (torch.autograd.grad, "outputs")):

@@ -2,7 +2,7 @@
 
 import os
 
-from . import arithmetic, clock, coast, contents, guard, places, profile, raw, settings, trial, weave, windows
+from . import arithmetic, clock, coast, contents, extension, guard, places, profile, raw, weave, windows
 from .patches import amp, backward, checkpoint, collectives, compiled, debug, environment, evaluation, garbage, loader, memory, optimizer, recompute, sync, worker
 
 PATCHES = [loader, worker, optimizer, backward, sync, evaluation, checkpoint, amp, compiled, environment, debug, garbage, memory, recompute, collectives]
@@ -12,31 +12,28 @@ PATCHES = [loader, worker, optimizer, backward, sync, evaluation, checkpoint, am
 def start(torch):
     places.learn(torch)
     raw.learn(torch)
-    settings.learn()
+    changes = None
+    if extension.wanted():
+        from _flatout_apply import begin as changes
+
+        changes.prepare()
     # Both are constants to a compiler; the first is quicker to ask where it exists.
     compiler = getattr(torch, "compiler", None)
     compiling = getattr(compiler, "is_dynamo_compiling", None) or getattr(compiler, "is_compiling", None)
     guard.compiling = compiling or guard.compiling
     for patch in PATCHES:
         patch.install(torch)
-    settings.install(torch)
+    if changes is not None:
+        changes.install(torch)
     profile.install(torch)
-    trial.install(torch)
     windows.install(torch)
     contents.install(torch)
     arithmetic.install(torch)
-    if os.environ.get("FLATOUT_AUTO"):
-        from _flatout_apply import auto
-
-        auto.install(torch)
+    if changes is not None:
+        changes.watch(torch)
     weave.done()
     compiled.hide(torch)
     os.register_at_fork(after_in_child=forked)
-
-
-def imports_later():
-    """Whether modules of the probe are imported after the start: those of `--apply`, `--auto` and the trials of `flatout tune` are."""
-    return any(os.environ.get("FLATOUT_" + name) for name in ("APPLY", "TRIAL", "AUTO"))
 
 
 @guard.quietly

@@ -68,10 +68,10 @@ def follow(loader, hook):
 
 def began(torch, hook):
     try:
-        from _flatout_probe import begin
+        from _flatout_probe import begin, extension
 
         begin.start(torch)
-        if not begin.imports_later():
+        if not extension.wanted():
             sys.meta_path.remove(hook)
     except Exception:
         pass
@@ -87,7 +87,7 @@ def trial_files():
     try:
         import json
 
-        from _flatout_probe import overlay
+        from _flatout_apply.trials import overlay
 
         plan = json.loads(text)
         overlay.install(plan["saved"], os.path.join(plan["folder"], "saved-anything"))

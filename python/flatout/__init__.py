@@ -28,11 +28,13 @@ def _clock() -> Any:
             return None
         try:
             from _flatout_probe import clock as probe_clock
-            from _flatout_probe import trial
 
             clock = probe_clock
             os.register_at_fork(after_in_child=clock.after_fork)
-            trial.install()
+            if os.environ.get("FLATOUT_TRIAL"):
+                from _flatout_apply.trials import trial
+
+                trial.install()
         except Exception:
             return None
     from _flatout_probe import guard

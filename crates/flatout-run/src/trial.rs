@@ -6,7 +6,7 @@
 //! - [`power`]: what its GPUs take.
 //!
 //! A trial changes nothing of the user's: changed configuration files are copies, checkpoints go to the trial's own folder
-//! (`overlay.py` of the probe).
+//! (`trials/overlay.py` of `_flatout_apply`).
 
 mod group;
 mod measured;

@@ -1,4 +1,4 @@
-//! The table as the probe reads it: `python/_flatout_probe/known.py`, written by `FLATOUT_WRITE_REFERENCE=1 cargo test -p
+//! The table as the probe reads it: `python/_flatout_apply/known.py`, written by `FLATOUT_WRITE_REFERENCE=1 cargo test -p
 //! flatout-vocabulary`.
 
 use crate::{Call, Setting, Source};
@@ -37,7 +37,7 @@ mod tests {
     fn the_probe_has_the_table() {
         let path = concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/../../python/_flatout_probe/known.py"
+            "/../../python/_flatout_apply/known.py"
         );
         if std::env::var_os("FLATOUT_WRITE_REFERENCE").is_some() {
             std::fs::write(path, known(SETTINGS)).unwrap();

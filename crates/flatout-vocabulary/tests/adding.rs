@@ -57,7 +57,7 @@ fn source_and_frameworks_have_their_words() {
 /// What the probe is told of, it can do: a function of `apply.py` or `model.py` and the like names the key.
 #[test]
 fn the_probe_puts_each_in_force() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/_flatout_probe");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/_flatout_apply");
     let mut code = String::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -3,15 +3,15 @@
 import os
 
 from _flatout_probe import clock
-from _flatout_probe.own_loader import has_shared_memory, is_forked
-from _flatout_probe.available import available_bytes
 
 from .. import observe, walk
+from ..available import available_bytes
 from ..batched import PROVED, SPREAD, plan_for
 from ..control import LeftAlone, knows_sampler
 from ..feed import Whole
 from ..pool import HEAD_S, MOST_HEAD, Pool
 from ..spare import resident_bytes
+from ..trials.own_loader import has_shared_memory, is_forked
 from .change import Change
 
 # Below this share of the time there is nothing to gain that could be measured.

@@ -4,9 +4,10 @@ import functools
 import gc
 from time import perf_counter_ns
 
-from _flatout_probe import clock, malloc
+from _flatout_probe import clock
 from _flatout_probe.ring import W_GC, W_GC_NS
 
+from .. import malloc
 from .change import Change
 
 # Parts of the time below which nothing is felt.

@@ -2,13 +2,13 @@
 
 from torch.utils.data import BatchSampler, DataLoader
 
-from _flatout_probe import model, variants
 from _flatout_probe.patches import amp
 
-from .. import padding
+from .. import model, padding
 from ..control import LeftAlone, knows_sampler
 from ..feed import Own
 from ..pool import Pool
+from ..trials import variants
 from .change import Change
 from .loader import PREFETCH, Refused, unfit
 

@@ -4,7 +4,7 @@ import os
 import sys
 from time import perf_counter_ns
 
-from .. import clock, guard, overlay, places, settings
+from .. import clock, guard, places
 from ..weave import weave
 
 # The save under way: the phase before it, and when it began.
@@ -15,24 +15,11 @@ LATER = [
     ("safetensors.torch", "save_model", "filename"),
     ("torch.distributed.checkpoint.state_dict_saver", "save", None),
 ]
-# In a trial, what opens its file below Python: the argument that says where, its position, and whether it is written. Programs bind the
-# names of safetensors' own functions early; those call these.
-BELOW = [
-    ("torch", "save", "f", 1, True),
-    ("torch", "load", "f", 0, False),
-    ("torch.jit", "save", "f", 1, True),
-    ("torch.jit", "load", "f", 0, False),
-    ("safetensors.torch", "serialize_file", "filename", 1, True),
-    ("safetensors.torch", "safe_open", "filename", 0, False),
-]
 
 
 def install(torch):
     follow(torch, "save", "f")
     clock.flushers.append(flush)
-    if settings.in_trial():
-        redirect()
-        clock.after_step.append(redirect)
 
 
 def flush(last=False):
@@ -73,30 +60,6 @@ def end(target):
     if _inside is not None and clock.mine() and _inside[2] is sys._getframe(2):
         (back, begun, _), _inside = _inside, None
         ended(back, begun, target)
-
-
-def redirect(now=None):
-    """After each step: a module may be imported at any time."""
-    for one in list(BELOW):
-        module = sys.modules.get(one[0])
-        if module is not None and one[1] in vars(module):
-            BELOW.remove(one)
-            setattr(module, one[1], moved(vars(module)[one[1]], *one[2:]))
-
-
-def moved(original, name, position, writes):
-    """The function with the path that the trial has in the place of the program's; whatever is no path stays."""
-    place = overlay.target if writes else overlay.shown
-
-    @guard.like(original)
-    def function(*args, **kwargs):
-        if len(args) > position and isinstance(args[position], (str, os.PathLike)):
-            args = args[:position] + (place(args[position]),) + args[position + 1 :]
-        elif isinstance(kwargs.get(name), (str, os.PathLike)):
-            kwargs[name] = place(kwargs[name])
-        return original(*args, **kwargs)
-
-    return function
 
 
 @guard.quietly

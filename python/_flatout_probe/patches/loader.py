@@ -1,10 +1,11 @@
 """DataLoader: its arguments, the wait for each batch, epochs, and iterators that are made again."""
 
+import os
 import weakref
 from operator import length_hint
 from time import perf_counter_ns
 
-from .. import clock, coast, contents, guard, places, raw, settings
+from .. import clock, coast, contents, extension, guard, places, raw
 from ..raw import batch_size, fields
 from ..weave import weave
 from . import evaluation, worker
@@ -23,16 +24,9 @@ _making = []
 _asked = None
 # How many samples torch's own samplers have, by their id, as they said themselves.
 _sized = {}
-_tensor = None
 _is_grad_enabled = None
-# Training batches are cut to their first samples, or repeated so many times; 0 and 1 leave them whole. Only a trial of
-# `flatout tune` does so.
-first_samples = 0
-repeated = 1
-# Each loader's batch that is given again and again, by the loader's number, so that its workers rest; None while nothing is held.
-held = None
-# A loader whose batches come from an iterator of our own instead: its entry and that iterator; None while each gives its own.
-fed = None
+# What the iterators' `__next__` became; a trial gives other batches there.
+woven_next = None
 # Called with a loader and its new iterator, and with a batch for the training, while the loop does not coast: `--auto` is.
 on_iterator = []
 on_got = []
@@ -56,54 +50,15 @@ class Loader:
 def install(torch):
     from torch.utils.data import dataloader, sampler
 
-    global _tensor, _is_grad_enabled
-    _tensor, _is_grad_enabled = torch.Tensor, torch.is_grad_enabled
+    global _is_grad_enabled, woven_next
+    _is_grad_enabled = torch.is_grad_enabled
     weave(sampler.SequentialSampler.__iter__, leave=counted)
     weave(sampler.RandomSampler.num_samples.fget, leave=sized)
     weave(dataloader.DataLoader.__init__, leave=made)
     weave(dataloader.DataLoader.__iter__, enter=iterating, leave=iterated, fail=not_iterated)
     enter, leave, fail = coast.hooks_of_next(ask, got, miss, _landed, _ended)
-    woven = weave(dataloader._BaseDataLoaderIter.__next__, enter=enter, leave=leave, fail=fail)
-    if settings.in_trial() and woven is not None:
-        _wrap_next(dataloader._BaseDataLoaderIter, woven)
-    if settings.changes_loaders():
-        _wrap_init(dataloader.DataLoader)
+    woven_next = weave(dataloader._BaseDataLoaderIter.__next__, enter=enter, leave=leave, fail=fail)
     clock.enders.append(program_ended)
-
-
-def _wrap_init(cls):
-    """The settings of `--apply` take the place of the program's arguments."""
-    original = cls.__init__
-
-    @guard.like(original)
-    def __init__(self, *args, **kwargs):
-        if not guard.off:
-            args, kwargs = settings.loader_arguments(original, self, args, kwargs)
-        original(self, *args, **kwargs)
-
-    cls.__init__ = __init__
-
-
-def _wrap_next(cls, woven):
-    """A trial gives other batches than the program's own now and then."""
-    original, own = cls.__next__, woven.raw
-
-    @guard.like(original)
-    def __next__(self):
-        if guard.off or (held is None and fed is None and not first_samples and repeated == 1):
-            return original(self)
-        woven.enter(self)
-        try:
-            if _asked is None or _asked[0] != id(self) or _asked[3]:
-                batch = own(self)
-            else:
-                batch = resized(instead(own, self, _asked[1]))
-        except BaseException:
-            woven.fail(self)
-            raise
-        return woven.leave(self, batch)
-
-    cls.__next__ = __next__
 
 
 def known():
@@ -259,7 +214,7 @@ def _before_iter(loader):
     begin = clock.switch(clock.EVAL if evaluating else clock.DATA)
     starting = info.number + 1
     if info.workers:
-        settings.tell_children(FLATOUT_LOADER=str(starting))
+        tell_children(FLATOUT_LOADER=str(starting))
     if info.latest is not None:
         _epoch(info.latest)
     # The loader, when its iterator was begun, batches so far, when the last one came, whether its epoch was told.
@@ -280,7 +235,7 @@ def _after_iter(state, iterator):
     global starting
     starting = 0
     if state[0].workers:
-        settings.tell_children(FLATOUT_LOADER=None)
+        tell_children(FLATOUT_LOADER=None)
     clock.switch(clock.base)
     if iterator is not None:
         _iterators[id(iterator)] = weakref.ref(iterator), state
@@ -376,7 +331,7 @@ def _landed(now):
 
 
 def settled_batch():
-    for function in settings.on_batch:
+    for function in extension.on_batch:
         function()
     if clock.since >= clock.next_flush:
         clock.flush(clock.since)
@@ -384,7 +339,7 @@ def settled_batch():
 
 def may_coast(primary):
     """After a plain step: the loop may be written down only, if all that happens in it is known."""
-    if settings.on_batch or first_samples or repeated > 1 or evaluation.active or evaluation.pending is not None:
+    if extension.on_batch or extension.first_samples or extension.repeated > 1 or evaluation.active or evaluation.pending is not None:
         return
     if latest is None:
         if not clock.words[W_BATCHES]:
@@ -410,25 +365,6 @@ def _first_or_other(iterator, state, begin, batch, evaluating):
         _came(iterator, state, batch)
     if state is not None:
         took(state, begin, state[3], evaluating)
-
-
-def take_part(samples):
-    """From now on training batches have their first samples only, and only those are made. Nothing is patched until it is asked for."""
-    global first_samples
-    from torch import is_grad_enabled
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
-
-    first_samples = samples
-    original = getattr(_BaseDataLoaderIter, "_next_index", None)
-    if original is None:
-        return
-
-    @guard.like(original)
-    def _next_index(self):
-        index = original(self)
-        return index[:first_samples] if first_samples and type(index) is list and is_grad_enabled() else index
-
-    _BaseDataLoaderIter._next_index = _next_index
 
 
 def took(state, begin, end, evaluating=False):
@@ -514,60 +450,12 @@ def program_ended():
             _epoch(info.latest)
 
 
-def instead(original, iterator, state):
-    global fed
-    if fed is not None and state is not None and state[0] is fed[0]:
-        try:
-            return original(fed[1])
-        except Exception:
-            fed = None
-    return original(iterator) if held is None else hold(original, iterator, state)
-
-
-def hold(original, iterator, state):
-    number = state[0].number if state is not None else None
-    if number not in held:
-        held[number] = original(iterator)
-    return held[number]
-
-
-def resized(batch):
-    """A part of the batch, or all of it several times. A batch of a kind that cannot be divided stays as it is from then on."""
-    global first_samples, repeated
-    try:
-        if first_samples:
-            return with_each(batch, batch_size(batch), lambda value: value[:first_samples])
-        return with_each(batch, batch_size(batch), several)
-    except Exception:
-        first_samples, repeated = 0, 1
-        return batch
-
-
-def several(value):
-    if isinstance(value, (list, tuple)):
-        return value * repeated
-    if isinstance(value, _tensor):
-        return value.repeat(repeated, *[1] * (value.dim() - 1))
-    import numpy
-
-    return numpy.concatenate([value] * repeated)
-
-
-def with_each(value, whole, change):
-    """The same with a change to everything in it that has as many samples as the batch."""
-    if hasattr(value, "shape"):
-        return change(value) if len(value.shape) and value.shape[0] == whole else value
-    if type(value) in (list, tuple) and len(value) == whole and all(isinstance(item, (str, bytes, int, float)) for item in value):
-        return change(value)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(with_each(item, whole, change) for item in value))
-    if type(value) in (list, tuple):
-        return type(value)(with_each(item, whole, change) for item in value)
-    if type(value) is dict:
-        return {key: with_each(item, whole, change) for key, item in value.items()}
-    if value is None or isinstance(value, (str, bytes, int, float)):
-        return value
-    raise TypeError(type(value).__name__)
+def tell_children(**variables):
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def after_fork():

@@ -3,7 +3,7 @@
 import weakref
 from time import perf_counter_ns
 
-from .. import clock, coast, device, guard, late, places, raw, settings
+from .. import clock, coast, device, extension, guard, late, places, raw
 from ..weave import weave
 from . import evaluation, loader, zeroing
 
@@ -144,14 +144,15 @@ def _outside(hook, compiling):
 
 
 def making(self, defaults):
-    if not guard.off:
-        settings.optimizer_defaults(self, defaults)
+    if not guard.off and extension.optimizer_defaults is not None:
+        extension.optimizer_defaults(self, defaults)
 
 
 def made(self, defaults, nothing):
     if not guard.off:
         remember(self)
-        settings.optimizer_made(self)
+        if extension.optimizer_made is not None:
+            extension.optimizer_made(self)
     return nothing
 
 

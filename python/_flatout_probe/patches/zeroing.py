@@ -4,7 +4,7 @@ the program has its own function back."""
 from statistics import median
 from time import perf_counter_ns
 
-from .. import clock, guard, places, settings
+from .. import clock, guard, places
 from ..weave import weave
 
 # The first calls are passed over: caches fill, and before the first backward there is nothing to fill with zeros.
@@ -24,19 +24,6 @@ def install(torch, cls):
     global _torch, _woven
     _torch = torch
     _woven = weave(cls.zero_grad, ("self", "set_to_none"), enter=begin, leave=end)
-    if "zero_grad.set_to_none" in settings.values:
-        _wrap(cls)
-
-
-def _wrap(cls):
-    """The setting of `--apply` takes the place of the program's argument."""
-    original = cls.zero_grad
-
-    @guard.like(original)
-    def zero_grad(self, set_to_none=True):
-        return original(self, set_to_none if guard.off else settings.values["zero_grad.set_to_none"])
-
-    cls.zero_grad = zero_grad
 
 
 def begin(optimizer, set_to_none):

@@ -120,7 +120,7 @@ fn memory_that_a_step_frees_stays_with_the_program() {
 fn an_older_c_library_keeps_what_it_can() {
     let Some(python) = torch_python() else { return };
     let code = "
-from _flatout_probe.malloc import kept_by
+from _flatout_apply.malloc import kept_by
 for most in (1 << 30, 1 << 25, 0):
     done = []
     print(kept_by(lambda key, size: (key == -1 or size <= most) and (done.append((key, size >> 20)) or 1)), done)

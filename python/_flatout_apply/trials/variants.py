@@ -7,8 +7,9 @@ that does, ends it at worst: what was measured before is safe by then.
 
 from time import perf_counter_ns
 
-from . import settings
-from .patches import environment, loader, optimizer
+from _flatout_probe import extension
+from _flatout_probe.patches import environment, optimizer
+
 from .sizes import counters
 
 # Blocks of plain and of changed steps; steps before the clock starts in each, in the first changed one more of them.
@@ -27,7 +28,7 @@ class Variants:
         self.cuda = torch.cuda.is_initialized()
         self.told = result["variants"] = []
         self.until = perf_counter_ns() + ALL_S * 1e9
-        loader.repeated, loader.first_samples, loader.held = 1, 0, {}
+        extension.repeated, extension.first_samples, extension.held = 1, 0, {}
         self.done = not self.next_one()
 
     def next_one(self):
@@ -156,9 +157,9 @@ class Autocast:
             self.end_before_backward()
             optimizer.before_steps([self.end])
         if on:
-            settings.on_batch.append(self.begin)
+            extension.on_batch.append(self.begin)
         else:
-            settings.on_batch.remove(self.begin)
+            extension.on_batch.remove(self.begin)
             self.end()
 
     def begin(self):

@@ -2,13 +2,11 @@
 
 import os
 
-from . import clock, guard
+from _flatout_probe import clock, extension, guard
+
 from .known import KNOWN, LOADER  # noqa: F401 (apply.py reads it here)
 
 values = {}
-# Called when a batch has come, and before an optimizer's step.
-on_batch = []
-on_optimizer = []
 _told = set()
 
 
@@ -41,19 +39,6 @@ def told(key, reason=None):
         clock.fact("apply." + key, reason is None if reason is None else reason)
 
 
-def tell_children(**variables):
-    for name, value in variables.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
-
-
-def in_trial():
-    """Whether this is a trial of `flatout tune`, which may change what the program does."""
-    return bool(os.environ.get("FLATOUT_TRIAL"))
-
-
 def learn():
     values.update(parse(os.environ.get("FLATOUT_APPLY")))
 
@@ -61,15 +46,44 @@ def learn():
 def install(torch):
     if not values:
         return
+    extension.optimizer_defaults, extension.optimizer_made = optimizer_defaults, optimizer_made
+    if changes_loaders():
+        _wrap_init(torch.utils.data.DataLoader)
+    if "zero_grad.set_to_none" in values:
+        _wrap_zero_grad(torch.optim.Optimizer)
     for key in values:
         if key not in KNOWN:
             told(key, "unknown-setting")
     from . import apply
-    from .patches import optimizer
+    from _flatout_probe.patches import optimizer
 
     apply.install(torch)
-    if on_optimizer:
-        optimizer.before_steps(on_optimizer)
+    if extension.on_optimizer:
+        optimizer.before_steps(extension.on_optimizer)
+
+
+def _wrap_init(cls):
+    """The settings of `--apply` take the place of the program's arguments."""
+    original = cls.__init__
+
+    @guard.like(original)
+    def __init__(self, *args, **kwargs):
+        if not guard.off:
+            args, kwargs = loader_arguments(original, self, args, kwargs)
+        original(self, *args, **kwargs)
+
+    cls.__init__ = __init__
+
+
+def _wrap_zero_grad(cls):
+    """The setting of `--apply` takes the place of the program's argument."""
+    original = cls.zero_grad
+
+    @guard.like(original)
+    def zero_grad(self, set_to_none=True):
+        return original(self, set_to_none if guard.off else values["zero_grad.set_to_none"])
+
+    cls.zero_grad = zero_grad
 
 
 def changes_loaders():

@@ -4,6 +4,8 @@ import gc
 import inspect
 import os
 
+from _flatout_probe import extension
+
 from . import accumulate, malloc, model, settings
 from .settings import told, values
 
@@ -24,7 +26,7 @@ def install(torch):
     if values.get("malloc.keep"):
         told("malloc.keep", None if malloc.keep() else "no-mallopt")
     # Programs set these at their start; ours come after, with the first step.
-    settings.on_optimizer.append(switches)
+    extension.on_optimizer.append(switches)
     if "amp" in values:
         install_amp(torch)
     accumulate.install(torch)
@@ -34,7 +36,7 @@ def install(torch):
 
 def fetching(torch):
     """Settings that replace how batches are made, and the step as a graph."""
-    from _flatout_apply import batched, graph, resident, threads
+    from . import batched, graph, resident, threads
 
     if values.get("loader.resident"):
         batched.install(teller("loader.resident"), resident.maker(torch))
@@ -51,7 +53,7 @@ def teller(key):
 
 
 def switches():
-    settings.on_optimizer.remove(switches)
+    extension.on_optimizer.remove(switches)
     torch = _torch
     if "tf32" in values:
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = bool(values["tf32"])
@@ -102,8 +104,8 @@ def install_amp(torch):
         return backward(self, *args, **kwargs)
 
     torch.Tensor.backward = patched
-    settings.on_batch.append(begin)
-    settings.on_optimizer.append(end)
+    extension.on_batch.append(begin)
+    extension.on_optimizer.append(end)
 
 
 def loader_arguments(original, loader, args, kwargs):
@@ -127,7 +129,7 @@ def loader_arguments(original, loader, args, kwargs):
             told(key)
     training = bool(given.get("shuffle") or given.get("sampler") is not None or given.get("batch_sampler") is not None)
     if values.get("padding.trim") and training:
-        from _flatout_apply import padding
+        from . import padding
 
         given["collate_fn"] = padding.Trimmed(given.get("collate_fn") or _torch.utils.data.default_collate, teller("padding.trim"))
     if values.get("loader.resident"):

@@ -9,8 +9,11 @@ import json
 import os
 from time import perf_counter_ns
 
-from . import clock, guard, malloc, overlay
-from .ring import W_SAMPLES, W_STEPS, W_SUMS
+from _flatout_probe import clock, guard
+from _flatout_probe.ring import W_SAMPLES, W_STEPS, W_SUMS
+
+from .. import malloc
+from . import overlay
 
 LOSSES = 4096
 # Steps: those of batches that were made beforehand take little time.
@@ -50,7 +53,11 @@ def install(torch=None):
         clock.after_step.append(stepped)
         clock.enders.append(program_ended)
     if torch is not None and _torch is None:
+        from . import batches, saved
+
         _torch = torch
+        batches.install()
+        saved.install()
         follow_losses(torch.Tensor)
 
 
@@ -70,7 +77,7 @@ def warm_up():
     """Steps before the clock starts: at least until the batches that were prepared meanwhile are used up."""
     if _torch is None:
         return _plan["warm_up"]
-    from .patches import loader
+    from _flatout_probe.patches import loader
 
     queued = [(one.num_workers or 0) * (one.prefetch_factor or 0) for one, _ in loader.known()]
     return max(_plan["warm_up"], min(max(queued, default=0) + 2, LONGEST_WARM_UP))

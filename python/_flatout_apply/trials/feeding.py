@@ -8,9 +8,10 @@ is the program's own (collecting many samples' garbage): the mean counts.
 
 from time import perf_counter_ns, sleep
 
-from . import guard
+from _flatout_probe import extension, guard
+from _flatout_probe.patches import loader
+
 from .own_loader import batches, over, prefetched, suitable
-from .patches import loader
 from .sizes import counters
 
 # Rounds over all combinations, and seconds for all of them.
@@ -31,7 +32,7 @@ class Feeding:
         self.torch, self.freeze, self.result, self.own_threads = torch, freeze, result, torch.get_num_threads()
         self.sources, self.rounds, self.taken = {}, 0, {}
         self.blocks, self.at, self.first_ns = [], 0, perf_counter_ns()
-        loader.repeated, loader.first_samples, loader.held = 1, 0, None
+        extension.repeated, extension.first_samples, extension.held = 1, 0, None
         self.ours = suitable(torch, samples)
         if self.ours:
             self.blocks = self.combinations(wishes, samples)
@@ -70,7 +71,7 @@ class Feeding:
             self.drop(count)
             return
         self.torch.set_num_threads(threads)
-        loader.fed = (loader.info_of(self.ours), self.sources[count])
+        extension.fed = (loader.info_of(self.ours), self.sources[count])
         self.left, self.steps, self.before = self.warm_up(count), 0, None
 
     def source(self, count):
@@ -85,7 +86,7 @@ class Feeding:
             self.end()
         if self.done:
             return True
-        if loader.fed is None:
+        if extension.fed is None:
             # Its workers cannot read the data, or not in time.
             self.drop(self.blocks[self.at][0])
         elif self.left:
@@ -135,7 +136,7 @@ class Feeding:
             told.append({"workers": block[0], "threads": block[1], "samples": block[2], "step_s": seconds / steps})
 
     def end(self):
-        self.done, loader.fed = True, None
+        self.done, extension.fed = True, None
         self.torch.set_num_threads(self.own_threads)
         for iterator in self.sources.values():
             try:

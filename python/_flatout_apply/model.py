@@ -1,8 +1,9 @@
 """Settings that act on the model itself: its memory format, and compiling it. The model is found behind the optimizer once the
 first batch has come: by then the program has built both."""
 
-from . import settings
-from .patches import environment, optimizer
+from _flatout_probe import extension
+from _flatout_probe.patches import environment, optimizer
+
 from .settings import told, values
 
 _torch = None
@@ -13,7 +14,7 @@ def install(torch):
     global _torch
     _torch = torch
     if "channels_last" in values or "compile" in values:
-        settings.on_batch.append(first_batch)
+        extension.on_batch.append(first_batch)
 
 
 def first_batch():

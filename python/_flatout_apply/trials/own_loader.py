@@ -4,8 +4,9 @@ import gc
 import os
 import resource
 
-from .available import available_bytes
-from .patches import loader
+from _flatout_probe.patches import loader
+
+from ..available import available_bytes
 
 # Batches that wait for each worker's turn, unless the program asks for another number.
 PREFETCH = 2

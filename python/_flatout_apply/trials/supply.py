@@ -6,9 +6,9 @@ to machine. On the CPU, which steps and workers share, steps are fed instead (`f
 import os
 from time import perf_counter_ns, process_time_ns
 
-from . import guard
+from _flatout_probe import extension, guard
+
 from .own_loader import batches, over, prefetched, suitable
-from .patches import loader
 
 # Batches that are timed, at least; with more workers twice as many as those, since they come in bursts.
 TIMED = 6
@@ -29,7 +29,7 @@ class Supply:
         self.told = result["supply"] = []
         self.until = perf_counter_ns() + ALL_S * 1e9
         # Else its batches would be cut, or repeated, like those of the steps before.
-        loader.repeated, loader.first_samples, loader.held = 1, 0, None
+        extension.repeated, extension.first_samples, extension.held = 1, 0, None
         try:
             one, sizes = suitable(torch, samples), expected(result["sizes"], samples)
             with guard.unseen():

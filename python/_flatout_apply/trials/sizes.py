@@ -8,10 +8,12 @@ the plain size and the part of it are loaded each time, and tell what that takes
 import resource
 from time import perf_counter_ns
 
-from . import clock, making
-from .available import available_bytes
-from .patches import loader
-from .ring import W_SAMPLES, W_SUMS
+from _flatout_probe import clock, extension
+from _flatout_probe.patches import loader
+from _flatout_probe.ring import W_SAMPLES, W_SUMS
+
+from ..available import available_bytes
+from . import batches, making
 
 # The part of a batch that the smaller steps get, and the fewest samples worth it.
 PART, LEAST_SAMPLES = 4, 8
@@ -39,17 +41,17 @@ class Sizes:
 
     def take(self, factor):
         self.factor, self.steps, self.begun, self.each = factor, 0, 0, []
-        loader.repeated = max(factor, 1)
-        loader.held = None if self.alone and factor < 2 else {}
+        extension.repeated = max(factor, 1)
+        extension.held = None if self.alone and factor < 2 else {}
         if not factor:
-            loader.take_part(max(self.samples // PART, 1))
+            batches.take_part(max(self.samples // PART, 1))
 
     def stepped(self, now):
         """Whether all is done."""
         self.steps += 1
         if self.cuda:
             self.torch.cuda.synchronize()
-        if (self.factor > 1 and loader.repeated == 1) or (not self.factor and not loader.first_samples):
+        if (self.factor > 1 and extension.repeated == 1) or (not self.factor and not extension.first_samples):
             # The batch is of a kind that cannot be divided.
             return True
         if self.steps == WARM:
