@@ -317,8 +317,8 @@ impl Explain for DataError {
                 let new = shell::word(&path.with_extension("utf8.csv").display().to_string());
                 let path = shell::word(&path.display().to_string());
                 Some(message!(
-                    en: "convert it to UTF-8; from GBK: `iconv -f GBK -t UTF-8 {path} > {new}`",
-                    zh: "请转换为 UTF-8；若原为 GBK：`iconv -f GBK -t UTF-8 {path} > {new}`"
+                    en: "name its encoding, such as `--encoding gbk`, or convert it to UTF-8: `iconv -f GBK -t UTF-8 {path} > {new}`",
+                    zh: "请指定编码，例如 `--encoding gbk`；或转换为 UTF-8：`iconv -f GBK -t UTF-8 {path} > {new}`"
                 ))
             }
             Self::NoLabel(_) => Some(message!(

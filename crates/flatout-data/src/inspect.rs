@@ -80,7 +80,7 @@ pub fn inspect(path: &Path, limit: Option<usize>, policies: &Policies) -> Result
     if let Some(array) = picture_array(path)? {
         return inspect_picture_array(path, array);
     }
-    match TableSource::open(path, limit, None) {
+    match TableSource::open_as(path, limit, None, policies.encoding) {
         Ok(source) => tables::table(&source, policies),
         Err(DataError::NoFiles { .. }) if path.is_dir() => inspect_images(path, limit),
         Err(error) => Err(error),

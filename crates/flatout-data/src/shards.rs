@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Endings of tables in a folder. A file named by its path may have any ending.
-pub const TABLE_ENDINGS: [&str; 12] = [
+pub const TABLE_ENDINGS: [&str; 16] = [
     "parquet",
     "csv",
     "csv.gz",
@@ -20,6 +20,10 @@ pub const TABLE_ENDINGS: [&str; 12] = [
     "jsonl.gz",
     "jsonl.zst",
     "ndjson",
+    "feather",
+    "arrow",
+    "ipc",
+    "npz",
     "npy",
 ];
 

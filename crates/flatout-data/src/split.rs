@@ -41,6 +41,18 @@ pub struct Splits {
     pub test: Arc<[u32]>,
 }
 
+impl Splits {
+    /// These parts with others in place of their own: the numbers of samples that were added behind them.
+    #[must_use]
+    pub fn with(self, validation: Option<std::ops::Range<u32>>, test: Option<std::ops::Range<u32>>) -> Self {
+        Self {
+            train: self.train,
+            validation: validation.map_or(self.validation, Iterator::collect),
+            test: test.map_or(self.test, Iterator::collect),
+        }
+    }
+}
+
 impl SplitRule {
     pub fn check(&self) -> Result<()> {
         match self {

@@ -1,6 +1,7 @@
 //! A table on disk, whatever its format: files, names and types, ready to be read into a [`Layout`].
 
 use crate::formats::csv::{self, CsvOptions, CsvSchema};
+use crate::formats::encoding::Encoding;
 use crate::formats::parquet::ParquetFile;
 use crate::formats::{npy_table, parquet_table};
 use crate::stamps::Stamps;
@@ -27,7 +28,11 @@ pub struct TableSource {
 
 #[derive(Debug, Clone)]
 enum Format {
-    Csv { delimiter: u8 },
+    /// Text, and everything that is read as the text it would be.
+    Csv {
+        delimiter: u8,
+        encoding: Encoding,
+    },
     Parquet,
     Npy,
 }
@@ -35,12 +40,22 @@ enum Format {
 impl TableSource {
     /// Finds the files at `path` and infers their schema.
     pub fn open(path: &Path, limit: Option<usize>, threads: Option<usize>) -> Result<Self> {
-        let mut files = shards::find_tables(path)?;
-        files.truncate(limit.unwrap_or(usize::MAX).max(1));
-        Self::of_files(files, threads)
+        Self::open_as(path, limit, threads, Encoding::default())
     }
 
-    pub fn of_files(files: Vec<PathBuf>, threads: Option<usize>) -> Result<Self> {
+    /// The same for text in another encoding.
+    pub fn open_as(
+        path: &Path,
+        limit: Option<usize>,
+        threads: Option<usize>,
+        encoding: Encoding,
+    ) -> Result<Self> {
+        let mut files = shards::find_tables(path)?;
+        files.truncate(limit.unwrap_or(usize::MAX).max(1));
+        Self::of_files(files, threads, encoding)
+    }
+
+    pub fn of_files(files: Vec<PathBuf>, threads: Option<usize>, encoding: Encoding) -> Result<Self> {
         let threads = parallel::threads(threads);
         let stamps = Stamps::take(&files)?;
         let ends = |path: &PathBuf, with: &str| {
@@ -80,22 +95,34 @@ impl TableSource {
             delimiter,
             names,
             types,
-        } = csv::infer(&files, None, threads)?;
+            ..
+        } = csv::infer(&files, None, threads, encoding)?;
         Ok(Self {
             files,
             names,
             types,
-            format: Format::Csv { delimiter },
+            format: Format::Csv { delimiter, encoding },
             stamps,
         })
     }
 
     pub fn format_name(&self) -> &'static str {
         match self.format {
-            Format::Csv { .. } => "CSV",
+            Format::Csv { .. } => match self.ending().as_str() {
+                "feather" | "arrow" | "ipc" | "arrows" => "Arrow IPC",
+                "npz" => "NumPy",
+                "jsonl" | "ndjson" => "JSON lines",
+                _ => "CSV",
+            },
             Format::Parquet => "Parquet",
             Format::Npy => "NumPy",
         }
+    }
+
+    /// Of the first file.
+    fn ending(&self) -> String {
+        let ending = self.files.first().and_then(|path| path.extension());
+        ending.unwrap_or_default().to_string_lossy().to_ascii_lowercase()
     }
 
     /// Whether types are guessed from samples of text.
@@ -123,11 +150,12 @@ impl TableSource {
 
     fn read_files(&self, layout: &Layout, options: &ReadOptions) -> Result<TableRead> {
         match self.format {
-            Format::Csv { delimiter } => {
+            Format::Csv { delimiter, encoding } => {
                 let schema = CsvSchema {
                     delimiter,
                     names: self.names.clone(),
                     types: self.types.clone(),
+                    encoding,
                 };
                 let options = CsvOptions {
                     bad_rows: options.bad_rows,
@@ -159,7 +187,8 @@ impl TableSource {
                 .is_some_and(|end| end.eq_ignore_ascii_case(ending))
         };
         // A value of four bytes has at least a digit and a comma as text; packed text grows by ten at most, in earnest.
-        let packed = if ends("gz") || ends("zst") { 10 } else { 1 };
+        let endings = ["gz", "zst", "feather", "arrow", "ipc", "npz"];
+        let packed = if endings.into_iter().any(ends) { 10 } else { 1 };
         Ok((size.len() as usize).saturating_mul(2 * packed))
     }
 

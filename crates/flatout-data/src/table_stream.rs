@@ -106,7 +106,7 @@ impl TableStream {
         let (files, options) = (self.parts[place as usize].clone(), self.options.clone());
         let read = move || {
             let first = files[0].clone();
-            let source = TableSource::of_files(files, options.threads)?;
+            let source = TableSource::of_files(files, options.threads, options.policies.encoding)?;
             tabular::build(&source, &options, &[], &first)
         };
         std::thread::Builder::new()

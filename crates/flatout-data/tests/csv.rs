@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use flatout_data::formats::csv::{CsvOptions, infer, read};
+use flatout_data::formats::encoding::Encoding;
 use flatout_data::table::{Array, BadRows, ColumnType, Layout, MISSING, TableRead};
 use proptest::prelude::*;
 use std::io::Write;
@@ -15,7 +16,7 @@ fn write(folder: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 fn read_as(files: &[PathBuf], kinds: &[ColumnType], options: &CsvOptions) -> flatout_data::Result<TableRead> {
-    let schema = infer(files, None, 1)?;
+    let schema = infer(files, None, 1, Encoding::default())?;
     let kinds: Vec<Option<ColumnType>> = kinds.iter().copied().map(Some).collect();
     read(files, &schema, &Layout::columns(&kinds), options)
 }
@@ -85,7 +86,7 @@ proptest! {
     fn any_bytes_give_an_answer(text: Vec<u8>, skip: bool) {
         let folder = tempfile::tempdir().unwrap();
         let files = [write(&folder, "x.csv", &text)];
-        if let Ok(schema) = infer(&files, None, 1) {
+        if let Ok(schema) = infer(&files, None, 1, Encoding::default()) {
             let kinds: Vec<_> = schema.types.iter().map(|kind| Some(*kind)).collect();
             let bad_rows = if skip { BadRows::Skip } else { BadRows::Error };
             let options = CsvOptions { bad_rows, ..small_blocks(2) };
@@ -97,7 +98,7 @@ proptest! {
     fn texts_like_csv_give_an_answer(text in "[a1.,\n\r\"-]{0,200}", skip: bool) {
         let folder = tempfile::tempdir().unwrap();
         let files = [write(&folder, "x.csv", text.as_bytes())];
-        if let Ok(schema) = infer(&files, None, 1) {
+        if let Ok(schema) = infer(&files, None, 1, Encoding::default()) {
             let kinds: Vec<_> = schema.types.iter().map(|kind| Some(*kind)).collect();
             let bad_rows = if skip { BadRows::Skip } else { BadRows::Error };
             let one = read(&files, &schema, &Layout::columns(&kinds), &CsvOptions { bad_rows, ..small_blocks(1) });
@@ -224,12 +225,14 @@ fn types_are_inferred_over_all_files() {
     ];
     use ColumnType::{Category, Integer, Real, Time};
     assert_eq!(
-        infer(&files, None, 2).unwrap().types,
+        infer(&files, None, 2, Encoding::default()).unwrap().types,
         [Integer, Real, Category, Time, Category]
     );
     let other = write(&folder, "a_part3.csv", b"i,r,k,d,code\n");
     let files = [files[0].clone(), other];
-    let error = infer(&files, None, 1).unwrap_err().to_string();
+    let error = infer(&files, None, 1, Encoding::default())
+        .unwrap_err()
+        .to_string();
     assert!(
         error.contains("a_part3.csv") && error.contains("missing c; extra k"),
         "{error}"
@@ -242,13 +245,28 @@ fn another_encoding_is_named_and_not_guessed() {
     let files = [folder.path().join("prices.csv")];
     // Two names in GBK.
     std::fs::write(&files[0], b"\xBC\xDB\xB8\xF1,\xC4\xBF\xB1\xEA\n1,2\n").unwrap();
-    let error = infer(&files, None, 1).unwrap_err();
+    let error = infer(&files, None, 1, Encoding::default()).unwrap_err();
     assert!(error.to_string().contains("prices.csv` is not UTF-8"), "{error}");
     let hint = flatout_core::Explain::hint(&error).unwrap().en;
     assert!(
-        hint.contains("iconv -f GBK -t UTF-8") && hint.contains("prices.utf8.csv"),
+        hint.contains("--encoding gbk")
+            && hint.contains("iconv -f GBK -t UTF-8")
+            && hint.contains("prices.utf8.csv"),
         "{hint}"
     );
+    let gbk = infer(&files, None, 1, Encoding::named("gbk").unwrap()).unwrap();
+    assert_eq!(gbk.names, ["价格", "目标"]);
+    let kinds = Layout::columns(&[Some(ColumnType::Real); 2]);
+    assert_eq!(
+        read(&files, &gbk, &kinds, &CsvOptions::default())
+            .unwrap()
+            .arrays
+            .rows,
+        1
+    );
     std::fs::write(&files[0], "价格,目标\n1,2\n").unwrap();
-    assert_eq!(infer(&files, None, 1).unwrap().names, ["价格", "目标"]);
+    assert_eq!(
+        infer(&files, None, 1, Encoding::default()).unwrap().names,
+        ["价格", "目标"]
+    );
 }

@@ -246,3 +246,59 @@ fn channels_are_those_of_the_files() {
     };
     assert_eq!(load_images(folder.path(), &grey).unwrap().channels, 1);
 }
+
+/// Gray images of one shade, one per file.
+fn shades(folder: &std::path::Path, names: &[&str], shade: u8) {
+    let shape = ImageShape {
+        height: 4,
+        width: 4,
+        channels: 1,
+    };
+    for name in names {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        write_png(&path, &[shade; 16], shape).unwrap();
+    }
+}
+
+#[test]
+fn folders_of_parts_stay_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    shades(
+        &folder.path().join("train"),
+        &["cat/1.png", "cat/2.png", "dog/1.png", "fox/1.png"],
+        10,
+    );
+    shades(&folder.path().join("val"), &["dog/1.png", "fox/1.png"], 20);
+    shades(&folder.path().join("test"), &["dog/1.png"], 30);
+    let images = load_images(folder.path(), &ImageOptions::default()).unwrap();
+    assert_eq!(images.parts, Some([4, 2, 1]));
+    let ImageTargets::Class { classes, names } = &images.targets else {
+        panic!()
+    };
+    assert_eq!(names, &["cat", "dog", "fox"]);
+    assert_eq!(classes[..], [0, 0, 1, 2, 1, 2, 1]);
+    let splits = images.split(&SplitRule::default()).unwrap();
+    assert_eq!(
+        (&splits.train[..], &splits.validation[..], &splits.test[..]),
+        (&[0, 1, 2, 3][..], &[4, 5][..], &[6][..])
+    );
+    assert_eq!(images.pixels[4 * 16], 20);
+    // Without a folder to validate on, a share of the others is.
+    std::fs::remove_dir_all(folder.path().join("val")).unwrap();
+    let images = load_images(folder.path(), &ImageOptions::default()).unwrap();
+    let splits = images.split(&SplitRule::default()).unwrap();
+    assert_eq!(
+        [splits.train.len(), splits.validation.len(), splits.test.len()],
+        [3, 1, 1]
+    );
+    // A class that is only there to test on cannot be learned.
+    shades(&folder.path().join("test"), &["owl/1.png"], 30);
+    let error = load_images(folder.path(), &ImageOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("owl"), "{error}");
+    // Folders of these names that hold pictures are classes.
+    let classes = tempfile::tempdir().unwrap();
+    shades(classes.path(), &["train/1.png", "train/2.png", "test/1.png"], 10);
+    let images = load_images(classes.path(), &ImageOptions::default()).unwrap();
+    assert_eq!(images.parts, None);
+}

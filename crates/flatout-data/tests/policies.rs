@@ -154,6 +154,7 @@ fn inspecting_tells_what_would_become_of_them() {
     );
     assert_eq!(seen.columns[2].missing_policy, None);
     let written = Written {
+        encoding: "",
         missing: "a=drop",
         infinite: "missing",
         bad_rows: "skip",

@@ -63,9 +63,8 @@ fn json_lines_are_a_table() {
 #[test]
 fn what_is_no_text_is_refused_by_name() {
     let place = tempfile::tempdir().unwrap();
-    let files: [(&str, &[u8], &str); 5] = [
-        ("t.feather", b"ARROW1\0\0\xff\xff\xff\xff", "Arrow IPC"),
-        ("t.npz", b"PK\x03\x04\x14\0\0\0", "zip (.npz"),
+    let files: [(&str, &[u8], &str); 4] = [
+        ("t.feather", b"FEA1\0\0\0\0", "Feather version 1"),
         ("t.pkl", b"\x80\x04\x95\x10", "pickle"),
         ("t.h5", b"\x89HDF\r\n\x1a\n", "HDF5"),
         // By what it is, not by what it is called.
@@ -81,6 +80,29 @@ fn what_is_no_text_is_refused_by_name() {
         let (done, _, said) = run(place.path(), &format!("data inspect {name}"));
         assert!(!done && said.contains(format), "{name}: {said}");
     }
+}
+
+#[test]
+fn feather_and_other_encodings_are_read() {
+    let place = tempfile::tempdir().unwrap();
+    let feather = Path::new(env!("CARGO_MANIFEST_DIR")).join("../flatout-data/tests/formats/all_lz4.feather");
+    std::fs::copy(feather, place.path().join("t.feather")).unwrap();
+    let (done, out, said) = run(place.path(), "data inspect t.feather");
+    assert!(done && out.contains("Arrow IPC"), "{out}{said}");
+    std::fs::write(place.path().join("cut.feather"), b"ARROW1\0\0\xff\xff\xff\xff").unwrap();
+    let (done, _, said) = run(place.path(), "data inspect cut.feather");
+    assert!(!done && said.contains("cut.feather"), "{said}");
+    // Columns 价 and 标 in GBK.
+    let mut gbk = b"\xBC\xDB,\xB1\xEA\n".to_vec();
+    gbk.extend((0..60).flat_map(|row| format!("{row},{}\n", row * 2).into_bytes()));
+    std::fs::write(place.path().join("g.csv"), gbk).unwrap();
+    let train = TRAIN.replace("--label y", "--label 标");
+    let (done, _, said) = run(place.path(), &format!("{train} --data g.csv"));
+    assert!(!done && said.contains("--encoding gbk"), "{said}");
+    let (done, _, said) = run(place.path(), &format!("{train} --data g.csv --encoding gbk"));
+    assert!(done, "{said}");
+    let (done, _, said) = run(place.path(), &format!("{train} --data g.csv --encoding klingon"));
+    assert!(!done && said.contains("klingon"), "{said}");
 }
 
 /// A grey picture as PNG: a dark or a bright square.

@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Raised whenever the format or the meaning of loading changes: old files are then simply not found.
-const VERSION: u64 = 6;
+const VERSION: u64 = 7;
 const SAMPLE_BYTES: u64 = 4096;
 /// Files whose blocks are sampled; of more, so many evenly spread ones.
 const SAMPLED_FILES: usize = 256;

@@ -17,6 +17,8 @@ pub struct Images {
     pub targets: ImageTargets,
     /// Where several labels are read: the classes of each, none for numbers. Their values are class numbers.
     pub label_classes: Vec<Vec<String>>,
+    /// Where validation or test pictures are in folders of their own: how many there are to train, validate and test on, one behind the other.
+    pub parts: Option<[usize; 3]>,
     /// Where the files are of several sizes: their widths and heights, smallest and largest.
     pub sizes: Option<[usize; 4]>,
     /// Some of the files are in color, others grey.
@@ -128,8 +130,31 @@ impl Images {
         self.height * self.width * self.channels
     }
 
+    /// Parts of their own stay parts; what they leave open is drawn from the pictures to train on.
     pub fn split(&self, rule: &SplitRule) -> Result<Splits> {
-        split_rows(self.count, None, rule)
+        let Some([train, validation, test]) = self.parts else {
+            return split_rows(self.count, None, rule);
+        };
+        let rule = match *rule {
+            SplitRule::Ratio {
+                validation: share,
+                train: trained,
+                shuffle_seed,
+            } => {
+                let tested = (1.0 - trained - share).max(0.0);
+                let share = if validation > 0 { 0.0 } else { share };
+                let tested = if test > 0 { 0.0 } else { tested };
+                SplitRule::Ratio {
+                    train: 1.0 - share - tested,
+                    validation: share,
+                    shuffle_seed,
+                }
+            }
+            SplitRule::Time { .. } => rule.clone(),
+        };
+        let range = |start: usize, count: usize| (count > 0).then_some(start as u32..(start + count) as u32);
+        let own = split_rows(train, None, &rule)?;
+        Ok(own.with(range(train, validation), range(train + validation, test)))
     }
 
     /// Computed from the training pictures only.

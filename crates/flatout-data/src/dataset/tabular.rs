@@ -134,6 +134,69 @@ impl Tabular {
         self.rows_dropped = dropped;
     }
 
+    /// Adds the rows of another table with the same columns behind these. Values of categories that are not known here count as unknown;
+    /// classes that are not known are the error.
+    pub fn append(&mut self, other: Self) -> std::result::Result<(), String> {
+        let recoded = other.recode(&self.categories);
+        let mut codes = std::mem::take(&mut self.codes).into_vec();
+        codes.extend(recoded.codes);
+        self.codes = codes.into();
+        let mut features = std::mem::take(&mut self.features).into_vec();
+        features.extend_from_slice(&other.features);
+        self.features = features.into();
+        self.labels = match (std::mem::take(&mut self.labels), other.labels) {
+            (Labels::Real(values), Labels::Real(more)) => {
+                let columns = self.label_classes.len().max(1);
+                let mut more = more.into_vec();
+                for (column, (own, classes)) in
+                    self.label_classes.iter().zip(&other.label_classes).enumerate()
+                {
+                    let place = places(classes, own)?;
+                    for value in more.iter_mut().skip(column).step_by(columns) {
+                        *value = place
+                            .get(*value as usize)
+                            .copied()
+                            .map_or(*value, |place| place as f32);
+                    }
+                }
+                let mut values = values.into_vec();
+                values.extend(more);
+                Labels::Real(values.into())
+            }
+            (
+                Labels::Class { classes, names },
+                Labels::Class {
+                    classes: more,
+                    names: others,
+                },
+            ) => {
+                let place = places(&others, &names)?;
+                let mut classes = classes.into_vec();
+                classes.extend(
+                    more.iter()
+                        .map(|&class| place.get(class as usize).copied().unwrap_or(class)),
+                );
+                Labels::Class {
+                    classes: classes.into(),
+                    names,
+                }
+            }
+            _ => return Err(self.label_name.clone()),
+        };
+        if let Some(times) = &mut self.timestamps_us {
+            let mut all = std::mem::take(times).into_vec();
+            match &other.timestamps_us {
+                Some(more) => all.extend_from_slice(more),
+                None => all.resize(all.len() + other.rows, i64::MAX),
+            }
+            *times = all.into();
+        }
+        self.rows += other.rows;
+        self.skipped.add(&other.skipped);
+        self.rows_dropped += other.rows_dropped;
+        Ok(())
+    }
+
     /// The last sanity check before a trainer sees it: sizes agree.
     pub fn check(&self) -> Result<()> {
         u32::try_from(self.rows).map_err(|_| DataError::TooLarge {
@@ -151,6 +214,15 @@ impl Tabular {
         let timestamps = self.timestamps_us.as_ref().map_or(0, Block::size_bytes);
         self.features.size_bytes() + self.codes.size_bytes() + labels + timestamps
     }
+}
+
+/// Of each class of one list its place in another; the first that is not there is the error.
+fn places(classes: &[String], known: &[String]) -> std::result::Result<Vec<i32>, String> {
+    let place = |name: &String| known.iter().position(|known| known == name);
+    let each = classes
+        .iter()
+        .map(|name| place(name).map(|place| place as i32).ok_or_else(|| name.clone()));
+    each.collect()
 }
 
 /// Codes of some columns in the codes of other dictionaries.

@@ -6,20 +6,15 @@ use std::path::Path;
 /// First bytes, the format's name, and the Python that makes a Parquet file of one: `{0}` is read, `{1}` written.
 const OTHERS: &[(&[u8], &str, &str)] = &[
     (
-        b"ARROW1",
-        "Arrow IPC (Feather)",
-        "import pandas; pandas.read_feather('{0}').to_parquet('{1}')",
-    ),
-    (
         b"FEA1",
-        "Feather",
+        "Feather version 1",
         "import pandas; pandas.read_feather('{0}').to_parquet('{1}')",
     ),
     (b"PAR1", "Parquet", "import shutil; shutil.copy('{0}', '{1}')"),
     (
         b"PK\x03\x04",
-        "zip (.npz, .xlsx)",
-        "import numpy, pandas; pandas.DataFrame({name: list(values) if values.ndim > 1 else values for name, values in numpy.load('{0}').items()}).to_parquet('{1}')",
+        "zip (.xlsx)",
+        "import pandas; pandas.read_excel('{0}').to_parquet('{1}')",
     ),
     (
         b"\x89HDF",

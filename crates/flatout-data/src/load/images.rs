@@ -2,6 +2,7 @@
 
 use crate::block::zeroed;
 use crate::dataset::{ImageTargets, Images};
+use crate::formats::encoding::Encoding;
 use crate::formats::image::{IMAGE_ENDINGS, ImageDecoder, ImageHeader, ImageShape};
 use crate::formats::npy::{NpyArray, NpyValues};
 use crate::paths::{list_folder, natural_order};
@@ -25,8 +26,13 @@ pub struct ImageOptions {
     pub targets: Option<Vec<String>>,
     /// The first so many pictures only (of each class).
     pub limit: Option<usize>,
+    /// Pictures to validate and to test on, in folders of their own.
+    pub validation: Option<PathBuf>,
+    pub test: Option<PathBuf>,
     /// Files that cannot be read are left out and counted.
     pub skip_bad: bool,
+    /// Of the table of labels.
+    pub encoding: Encoding,
     pub threads: Option<usize>,
 }
 
@@ -40,6 +46,8 @@ pub struct ImageList {
     /// The classes of each of several labels; none for numbers.
     pub label_classes: Vec<Vec<String>>,
     pub shape: ImageShape,
+    /// Where validation or test pictures are in folders of their own: how many there are to train, validate and test on.
+    pub parts: Option<[usize; 3]>,
     /// Where sizes differ: widths and heights, smallest and largest.
     pub sizes: Option<[usize; 4]>,
     /// Some are in color, others grey.
@@ -85,6 +93,19 @@ pub fn load_images(path: &Path, options: &ImageOptions) -> Result<Images> {
     drop(parts);
     let bad = bad.into_inner().unwrap_or_else(|poison| poison.into_inner());
     let (mut targets, count) = (list.targets, list.files.len() - bad.len());
+    let mut parts_left = list.parts;
+    if let Some([train, validation, test]) = &mut parts_left {
+        let (second, third) = (*train, *train + *validation);
+        for &number in &bad {
+            *(if number < second {
+                &mut *train
+            } else if number < third {
+                &mut *validation
+            } else {
+                &mut *test
+            }) -= 1;
+        }
+    }
     if !bad.is_empty() {
         let kept: Vec<usize> = (0..list.files.len())
             .filter(|number| !bad.contains(number))
@@ -108,6 +129,7 @@ pub fn load_images(path: &Path, options: &ImageOptions) -> Result<Images> {
         channels: list.shape.channels,
         targets,
         label_classes: list.label_classes,
+        parts: parts_left,
         sizes: list.sizes,
         mixed_colors: list.mixed_colors,
         skipped: bad.len(),
@@ -116,17 +138,17 @@ pub fn load_images(path: &Path, options: &ImageOptions) -> Result<Images> {
 
 /// Finds the files and their targets; decodes nothing but the first header.
 pub fn list_images(path: &Path, options: &ImageOptions) -> Result<ImageList> {
-    let table = options
-        .labels
-        .clone()
-        .or_else(|| Some(path.join("labels.csv")).filter(|table| table.is_file()));
-    let (files, targets, label_classes) = match table {
-        Some(table) => by_table(path, &table, options)?,
-        None => {
-            let (files, targets) = by_folder(path, options)?;
-            (files, targets, Vec::new())
+    let (train, validation, test) = folders_of_parts(path, options);
+    let (mut files, mut targets, mut label_classes) = list_one(&train, options)?;
+    let mut parts = [files.len(), 0, 0];
+    for (place, folder) in [(1, &validation), (2, &test)] {
+        if let Some(folder) = folder {
+            let more = list_one(folder, options)?;
+            parts[place] = more.0.len();
+            append(folder, (&mut files, &mut targets, &mut label_classes), more)?;
         }
-    };
+    }
+    let parts = (validation.is_some() || test.is_some()).then_some(parts);
     if files.is_empty() {
         let list = IMAGE_ENDINGS.join(", ");
         return Err(DataError::NoFiles {
@@ -159,6 +181,7 @@ pub fn list_images(path: &Path, options: &ImageOptions) -> Result<ImageList> {
         files,
         targets,
         label_classes,
+        parts,
         shape: ImageShape {
             height: shape.0,
             width: shape.1,
@@ -167,6 +190,132 @@ pub fn list_images(path: &Path, options: &ImageOptions) -> Result<ImageList> {
         sizes,
         mixed_colors: options.channels.is_none() && some_color && some_grey,
     })
+}
+
+/// The pictures of one folder and what to learn from them.
+fn list_one(path: &Path, options: &ImageOptions) -> Result<Listed> {
+    let table = options
+        .labels
+        .clone()
+        .or_else(|| Some(path.join("labels.csv")).filter(|table| table.is_file()));
+    match table {
+        Some(table) => by_table(path, &table, options),
+        None => {
+            let (files, targets) = by_folder(path, options)?;
+            Ok((files, targets, Vec::new()))
+        }
+    }
+}
+
+/// Names of folders with the pictures to train, validate and test on.
+const PARTS: [&[&str]; 3] = [
+    &["train", "training"],
+    &["val", "valid", "validation"],
+    &["test", "testing"],
+];
+
+/// The folders of the parts: those that are named, or `train/`, `val/` and `test/` where a folder has nothing else.
+fn folders_of_parts(path: &Path, options: &ImageOptions) -> (PathBuf, Option<PathBuf>, Option<PathBuf>) {
+    let own = own_parts(path).unwrap_or_default();
+    let [train, validation, test] = own;
+    (
+        train.unwrap_or_else(|| path.to_owned()),
+        options.validation.clone().or(validation),
+        options.test.clone().or(test),
+    )
+}
+
+/// `train/` with `val/` or `test/` beside it, and no other folder: parts, and not classes, which have no folders in them.
+pub fn own_parts(path: &Path) -> Option<[Option<PathBuf>; 3]> {
+    let mut found = [None, None, None];
+    for entry in std::fs::read_dir(path).ok()?.flatten() {
+        let folder = entry.path();
+        if folder.is_dir() {
+            let name = entry.file_name().to_string_lossy().to_ascii_lowercase();
+            let place = PARTS.iter().position(|names| names.contains(&name.as_str()))?;
+            let has_classes = std::fs::read_dir(&folder)
+                .ok()?
+                .flatten()
+                .any(|entry| entry.path().is_dir());
+            let is_part = has_classes || folder.join("labels.csv").is_file();
+            if !is_part || !holds_pictures(&folder) || found[place].is_some() {
+                return None;
+            }
+            found[place] = Some(folder);
+        }
+    }
+    let [train, validation, test] = &found;
+    (train.is_some() && (validation.is_some() || test.is_some())).then_some(found)
+}
+
+/// Adds the pictures of another folder, whose classes must be known here.
+fn append(
+    folder: &Path,
+    (files, targets, label_classes): (&mut Vec<PathBuf>, &mut ImageTargets, &mut Vec<Vec<String>>),
+    (more_files, more_targets, more_classes): Listed,
+) -> Result<()> {
+    let other = |what: String| {
+        let folder = folder.display();
+        DataError::Setting(message!(
+            en: "`{folder}` does not match the images to train on, which have no {what}",
+            zh: "`{folder}` 与训练图像不符：训练图像中没有 {what}"
+        ))
+    };
+    let places = |classes: &[String], known: &[String]| -> Result<Vec<i32>> {
+        let place = |name: &String| known.iter().position(|known| known == name);
+        let each = classes.iter().map(|name| {
+            place(name)
+                .map(|place| place as i32)
+                .ok_or_else(|| other(name.clone()))
+        });
+        each.collect()
+    };
+    match (targets, more_targets) {
+        (
+            ImageTargets::Class { classes, names },
+            ImageTargets::Class {
+                classes: more,
+                names: others,
+            },
+        ) => {
+            let place = places(&others, names)?;
+            let mut all = std::mem::take(classes).into_vec();
+            all.extend(
+                more.iter()
+                    .map(|&class| place.get(class as usize).copied().unwrap_or(class)),
+            );
+            *classes = all.into();
+        }
+        (
+            ImageTargets::Real { values, names },
+            ImageTargets::Real {
+                values: more,
+                names: others,
+            },
+        ) => {
+            if let Some(name) = names.iter().find(|name| !others.contains(name)) {
+                return Err(other(name.clone()));
+            }
+            let width = names.len();
+            let mut more = more.into_vec();
+            for (column, (own, classes)) in label_classes.iter().zip(&more_classes).enumerate() {
+                let place = places(classes, own)?;
+                for value in more.iter_mut().skip(column).step_by(width.max(1)) {
+                    *value = place
+                        .get(*value as usize)
+                        .copied()
+                        .map_or(*value, |place| place as f32);
+                }
+            }
+            let mut all = std::mem::take(values).into_vec();
+            all.extend(more);
+            *values = all.into();
+        }
+        (ImageTargets::Class { .. }, _) => return Err(other("labels.csv".to_owned())),
+        (ImageTargets::Real { names, .. }, _) => return Err(other(names.join(", "))),
+    }
+    files.extend(more_files);
+    Ok(())
 }
 
 struct FoundSizes {
@@ -260,7 +409,7 @@ const FILE_NAMES: [&str; 5] = ["file", "filename", "image", "path", "name"];
 type Listed = (Vec<PathBuf>, ImageTargets, Vec<Vec<String>>);
 
 fn by_table(path: &Path, table: &Path, options: &ImageOptions) -> Result<Listed> {
-    let source = TableSource::open(table, None, options.threads)?;
+    let source = TableSource::open_as(table, None, options.threads, options.encoding)?;
     let file = source
         .names
         .iter()
@@ -438,6 +587,7 @@ fn from_npy(path: &Path) -> Result<Images> {
         channels,
         targets,
         label_classes: Vec::new(),
+        parts: None,
         sizes: None,
         mixed_colors: false,
         skipped: 0,

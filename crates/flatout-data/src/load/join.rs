@@ -122,7 +122,7 @@ impl JoinRecipe {
             .iter()
             .map(|table| Side::load(&folder, table, &options))
             .collect::<Result<Vec<_>>>()?;
-        let source = TableSource::of_files(files, options.threads)?;
+        let source = TableSource::of_files(files, options.threads, options.policies.encoding)?;
         tabular::build(&source, &options, &sides, path)
     }
 
@@ -189,7 +189,7 @@ impl Side {
                 wanted: message!(en: "table `{pattern}`", zh: "表 `{pattern}`"),
             });
         }
-        let source = TableSource::of_files(files, options.threads)?;
+        let source = TableSource::of_files(files, options.threads, options.policies.encoding)?;
         let key = source.column(&table.key)?;
         let chosen = |column: usize, wanted: bool, list: &Option<Vec<String>>| {
             let name = &source.names[column];

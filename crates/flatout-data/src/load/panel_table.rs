@@ -32,7 +32,7 @@ struct Columns {
 }
 
 pub(super) fn load(path: &Path, options: &PanelOptions) -> Result<Panel> {
-    let source = TableSource::open(path, None, options.threads)?;
+    let source = TableSource::open_as(path, None, options.threads, options.policies.encoding)?;
     let columns = find_columns(&source, options)?;
     let read = source.read(
         &layout(&source, &columns, options),

@@ -2,6 +2,7 @@
 //! and of rows that cannot be read. What is not said is an error.
 
 use super::missing::Missing;
+use crate::formats::encoding::Encoding;
 use crate::table::{BadRows, ColumnType};
 use crate::{DataError, Result};
 use flatout_core::{Message, message, shell};
@@ -17,6 +18,8 @@ pub struct Policies {
     pub types: Vec<(String, ColumnType)>,
     /// Columns that are not learnt from.
     pub ignored: Vec<String>,
+    /// Of text files.
+    pub encoding: Encoding,
 }
 
 /// The same as it is written in flags and files; nothing written is the default.
@@ -30,6 +33,8 @@ pub struct Written<'a> {
     pub infinite: &'a str,
     /// `user_id=category`, or several with commas between them; `ignore` is a type, too.
     pub column_type: &'a str,
+    /// `gbk`; empty for UTF-8.
+    pub encoding: &'a str,
 }
 
 pub const BAD_ROWS: &[&str] = &["error", "skip"];
@@ -45,6 +50,7 @@ impl Policies {
                 _ => BadRows::Error,
             },
             infinite_is_missing: choice("infinite", written.infinite, INFINITE)? == "missing",
+            encoding: encoding(written.encoding)?,
             ..Self::default()
         };
         for word in words(written.missing) {
@@ -129,6 +135,14 @@ impl Policies {
     }
 }
 
+fn encoding(name: &str) -> Result<Encoding> {
+    if name.is_empty() {
+        return Ok(Encoding::default());
+    }
+    let known = message!(en: "the name of an encoding, such as utf-8, gbk, gb18030, big5 or latin1", zh: "编码名称，例如 utf-8、gbk、gb18030、big5 或 latin1");
+    Encoding::named(name).ok_or_else(|| refuse("encoding", name, known))
+}
+
 /// A column's name as `Written` takes it: in quotes where it has signs of the writing itself.
 pub fn quoted(column: &str) -> String {
     let plain = column.trim() == column && !column.contains([',', '"']);
@@ -204,6 +218,7 @@ mod tests {
     #[test]
     fn what_is_written_is_what_is_meant() {
         let policies = Policies::of(&Written {
+            encoding: "gbk",
             missing: "mean, price=zero,a=b=drop,price=forward",
             bad_rows: "skip",
             infinite: "missing",

@@ -62,7 +62,7 @@ pub fn load_tabular(path: &Path, options: &TabularOptions) -> Result<Tabular> {
     if let Some(recipe) = JoinRecipe::find(path)? {
         return recipe.load(path, options);
     }
-    let source = TableSource::open(path, options.limit, options.threads)?;
+    let source = TableSource::open_as(path, options.limit, options.threads, options.policies.encoding)?;
     build(&source, options, &[], path)
 }
 

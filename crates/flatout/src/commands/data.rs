@@ -67,6 +67,9 @@ struct PolicyArguments {
     /// Read a column as real, integer, category or time, or ignore it; may be repeated [default: inferred from all files]
     #[arg(long, alias = "column", value_name = "COLUMN=TYPE")]
     column_type: Vec<String>,
+    /// Encoding of text files, such as gbk, gb18030, big5 or latin1 [default: utf-8]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    encoding: String,
 }
 
 impl PolicyArguments {
@@ -76,6 +79,7 @@ impl PolicyArguments {
             bad_rows: &self.bad_rows,
             infinite: &self.infinite,
             column_type: &self.column_type.join(","),
+            encoding: &self.encoding,
         })
     }
 }

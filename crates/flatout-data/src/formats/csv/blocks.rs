@@ -1,8 +1,9 @@
 //! A file as a sequence of blocks that begin and end at record boundaries: plain, gzip or zstd, told apart by their first bytes.
 
 use super::scan;
+use crate::formats::encoding::Encoding;
 use crate::formats::json_lines::{self, AsCsv};
-use crate::formats::other;
+use crate::formats::{arrow_ipc, npz, other};
 use crate::{DataError, Result};
 use std::fs::File;
 use std::io::Read;
@@ -32,8 +33,9 @@ pub struct BlockInfo {
     pub quoted: bool,
 }
 
-/// Opens a file for reading its text, whatever its compression.
-pub fn open_text(path: &Path) -> Result<(Box<dyn Read + Send>, bool)> {
+/// Opens a file for reading its text, whatever its compression and encoding; tables in other formats as the CSV that they would be. Also
+/// whether the text is another one than the file's own bytes.
+pub fn open_text(path: &Path, encoding: Encoding) -> Result<(Box<dyn Read + Send>, bool)> {
     let failed = |source| DataError::reading(path, source);
     let mut file = File::open(path).map_err(failed)?;
     let mut magic = [0u8; other::FIRST_BYTES];
@@ -47,19 +49,37 @@ pub fn open_text(path: &Path) -> Result<(Box<dyn Read + Send>, bool)> {
         _ => None,
     };
     let Some(mut packed) = packed else {
-        other::refuse(path, &magic[..read])?;
         let file = File::open(path).map_err(failed)?;
-        return match json_lines::is_meant_by(&magic[..read]) {
-            true => Ok((Box::new(AsCsv::new(Box::new(file)).map_err(failed)?), true)),
-            false => Ok((Box::new(file), false)),
-        };
+        if magic[..read].starts_with(npz::ZIP)
+            && let Some(arrays) = npz::AsCsv::new(file.try_clone().map_err(failed)?).map_err(failed)?
+        {
+            return Ok((Box::new(arrays), true));
+        }
+        let file = File::open(path).map_err(failed)?;
+        return as_text(path, &magic[..read], Box::new(file), encoding);
     };
     let read = read_fully(&mut packed, &mut magic).map_err(failed)?;
-    other::refuse(path, &magic[..read])?;
     let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(magic[..read].to_vec()).chain(packed));
-    match json_lines::is_meant_by(&magic[..read]) {
-        true => Ok((Box::new(AsCsv::new(whole).map_err(failed)?), true)),
-        false => Ok((whole, true)),
+    Ok((as_text(path, &magic[..read], whole, encoding)?.0, true))
+}
+
+/// What `input`, which begins with `first`, is as text.
+fn as_text(
+    path: &Path,
+    first: &[u8],
+    input: Box<dyn Read + Send>,
+    encoding: Encoding,
+) -> Result<(Box<dyn Read + Send>, bool)> {
+    let failed = |source| DataError::reading(path, source);
+    other::refuse(path, first)?;
+    if first.starts_with(arrow_ipc::FILE) || first.starts_with(arrow_ipc::STREAM) {
+        let csv = arrow_ipc::AsCsv::new(input).map_err(failed)?;
+        return Ok((Box::new(csv), true));
+    }
+    let (text, decoded) = encoding.decode(first, input);
+    match json_lines::is_meant_by(first) {
+        true => Ok((Box::new(AsCsv::new(text).map_err(failed)?), true)),
+        false => Ok((text, decoded)),
     }
 }
 
@@ -79,12 +99,12 @@ fn read_fully(input: &mut dyn Read, buffer: &mut [u8]) -> std::io::Result<usize>
 
 impl BlockReader {
     /// Opens the file and reads its header: the first line that is not blank.
-    pub fn open(path: &Path) -> Result<(Self, Vec<u8>)> {
-        Self::open_with(path, BLOCK_BYTES)
+    pub fn open(path: &Path, encoding: Encoding) -> Result<(Self, Vec<u8>)> {
+        Self::open_with(path, encoding, BLOCK_BYTES)
     }
 
-    pub fn open_with(path: &Path, block_bytes: usize) -> Result<(Self, Vec<u8>)> {
-        let (input, _) = open_text(path)?;
+    pub fn open_with(path: &Path, encoding: Encoding, block_bytes: usize) -> Result<(Self, Vec<u8>)> {
+        let (input, _) = open_text(path, encoding)?;
         let mut reader = Self {
             path: path.to_owned(),
             input,
@@ -222,7 +242,7 @@ mod tests {
     fn read_all(text: &[u8]) -> Result<(Vec<u8>, Vec<u8>, usize)> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        let (mut reader, header) = BlockReader::open(file.path())?;
+        let (mut reader, header) = BlockReader::open(file.path(), Encoding::default())?;
         let (mut all, mut block, mut records) = (Vec::new(), Vec::new(), 0);
         while let Some(info) = reader.next(&mut block)? {
             assert_eq!(block.last(), Some(&b'\n'));

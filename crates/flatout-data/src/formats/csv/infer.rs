@@ -4,6 +4,7 @@ use super::blocks::BlockReader;
 use super::number::{is_missing, parse_f32, parse_i64};
 use super::parse::clean;
 use super::scan;
+use crate::formats::encoding::Encoding;
 use crate::table::ColumnType;
 use crate::time::parse_us;
 use crate::{DataError, Result, parallel};
@@ -18,6 +19,7 @@ pub struct CsvSchema {
     pub delimiter: u8,
     pub names: Vec<String>,
     pub types: Vec<ColumnType>,
+    pub encoding: Encoding,
 }
 
 impl CsvSchema {
@@ -82,8 +84,13 @@ impl Seen {
 }
 
 /// Infers one schema for all files; a file with other columns is an error that names it.
-pub fn infer(files: &[PathBuf], delimiter: Option<u8>, threads: usize) -> Result<CsvSchema> {
-    let (_, header) = BlockReader::open(&files[0])?;
+pub fn infer(
+    files: &[PathBuf],
+    delimiter: Option<u8>,
+    threads: usize,
+    encoding: Encoding,
+) -> Result<CsvSchema> {
+    let (_, header) = BlockReader::open(&files[0], encoding)?;
     if header.is_empty() {
         return Err(DataError::NoRows {
             path: files[0].clone(),
@@ -93,7 +100,7 @@ pub fn infer(files: &[PathBuf], delimiter: Option<u8>, threads: usize) -> Result
     let names = split_header(&header, delimiter);
     check_names(&names, &files[0])?;
     let samples = parallel::map(files.len(), threads, |index| {
-        sample(&files[index], &files[0], delimiter, &names)
+        sample(&files[index], &files[0], delimiter, &names, encoding)
     })?;
     let mut seen = vec![Seen::default(); names.len()];
     for file in &samples {
@@ -105,6 +112,7 @@ pub fn infer(files: &[PathBuf], delimiter: Option<u8>, threads: usize) -> Result
         delimiter,
         names,
         types: seen.iter().map(Seen::kind).collect(),
+        encoding,
     })
 }
 
@@ -165,8 +173,14 @@ pub fn check_header(header: &[u8], delimiter: u8, names: &[String], path: &Path,
     })
 }
 
-fn sample(path: &Path, first: &Path, delimiter: u8, names: &[String]) -> Result<Vec<Seen>> {
-    let (mut reader, header) = BlockReader::open(path)?;
+fn sample(
+    path: &Path,
+    first: &Path,
+    delimiter: u8,
+    names: &[String],
+    encoding: Encoding,
+) -> Result<Vec<Seen>> {
+    let (mut reader, header) = BlockReader::open(path, encoding)?;
     if header.is_empty() {
         return Err(DataError::NoRows {
             path: path.to_owned(),
@@ -179,7 +193,7 @@ fn sample(path: &Path, first: &Path, delimiter: u8, names: &[String]) -> Result<
         block.truncate(SAMPLE_BYTES as usize);
         sample_block(&block, delimiter, &mut seen);
     }
-    for start in later_places(path) {
+    for start in later_places(path, encoding) {
         if let Ok(mut block) = read_at(path, start) {
             let first_record = memchr::memchr(b'\n', &block).map_or(block.len(), |feed| feed + 1);
             block.drain(..first_record);
@@ -193,8 +207,8 @@ fn sample(path: &Path, first: &Path, delimiter: u8, names: &[String]) -> Result<
 }
 
 /// The middle and the end of a plain file that is longer than the sample of its head.
-fn later_places(path: &Path) -> Vec<u64> {
-    let compressed = super::blocks::open_text(path).is_ok_and(|(_, compressed)| compressed);
+fn later_places(path: &Path, encoding: Encoding) -> Vec<u64> {
+    let compressed = super::blocks::open_text(path, encoding).is_ok_and(|(_, changed)| changed);
     let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     if compressed || size < 4 * SAMPLE_BYTES {
         return Vec::new();

@@ -52,7 +52,8 @@ impl Feed<'_> {
             let reader = match &mut self.reader {
                 Some(reader) => reader,
                 empty => {
-                    let (reader, header) = BlockReader::open_with(path, self.block_bytes)?;
+                    let (reader, header) =
+                        BlockReader::open_with(path, self.schema.encoding, self.block_bytes)?;
                     check_header(
                         &header,
                         self.schema.delimiter,
