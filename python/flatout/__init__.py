@@ -1,4 +1,5 @@
-"""flatout inside a training program. Under `flatout run` these write to the record; elsewhere they do nothing.
+"""flatout inside a training program. Under `flatout run` these write to the record; elsewhere `gpu_utilization` and `gpu_status` ask the driver,
+and the others do nothing.
 
 >>> import flatout
 >>> with flatout.phase("data"):
@@ -74,19 +75,19 @@ def phase(name: str) -> Iterator[None]:
 
 
 def gpu_utilization() -> float | None:
-    """The GPU's utilization, 0 to 1, as `flatout run` last read it; None where it is not known."""
+    """The GPU's utilization, 0 to 1, as `flatout run` last read it, or as the driver tells it; None where it is not known."""
     clock = _clock()
-    if clock is None:
-        return None
-    value = clock.words[24]
-    return (value - 1) / 1e6 if value else None
+    value = clock.words[24] if clock is not None else 0
+    if value:
+        return float((value - 1) / 1e6)
+    from . import _nvml
+
+    return _nvml.utilization()
 
 
 def gpu_status(label: object = "") -> None:
-    """Prints one line about the GPU now and leaves a note in the record."""
+    """Prints one line about the GPU now and, under `flatout run`, leaves a note in the record."""
     clock = _clock()
-    if clock is None:
-        return
     utilization = gpu_utilization()
     parts = ["GPU %.0f%%" % (utilization * 100) if utilization is not None else "GPU unknown"]
     torch = sys.modules.get("torch")
@@ -94,8 +95,9 @@ def gpu_status(label: object = "") -> None:
         parts.append("%.2f GiB" % (torch.cuda.memory_allocated() / 2**30))
     text = " ".join([str(label) + ":"] + parts) if label else " ".join(parts)
     print(text, file=sys.stderr, flush=True)
-    clock.begin()
-    clock.note("program", text)
+    if clock is not None:
+        clock.begin()
+        clock.note("program", text)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -52,6 +52,9 @@ impl Plain {
         }
         parts.push(pad_left(&memory(gpu, info), 13));
         parts.push(pad_left(&power(gpu), 9));
+        if let (Some(power), Some(limit)) = (gpu.power_w, gpu.power_limit_w.filter(|limit| *limit > 0.0)) {
+            parts.push(percent(Some(power / limit)));
+        }
         parts.push(pad_left(
             &gpu.temp_c
                 .map_or_else(|| "–".into(), |celsius| format!("{celsius:.0}°C")),
@@ -62,6 +65,14 @@ impl Plain {
                 .map_or_else(|| "–".into(), |clock| format!("{clock:.0}MHz")),
             7,
         ));
+        if let Some(clock) = gpu.mem_clock_mhz {
+            let clock = pad_left(&format!("{clock:.0}MHz"), 7);
+            parts.push(
+                message!(en: "memory {clock}", zh: "显存 {clock}")
+                    .get(self.language)
+                    .to_owned(),
+            );
+        }
         let reasons = gpu.throttle.as_deref().unwrap_or_default().iter();
         let reasons: Vec<String> = reasons
             .map(|reason| throttle_name(reason).get(self.language).to_owned())
