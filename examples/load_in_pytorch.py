@@ -6,11 +6,21 @@
     model, preparation = load("out/stock-lstm/best.safetensors")
     model(windows, entities)    # windows: raw features [batch, sequence_length, features]; entities: their numbers [batch]
 
+Raw data go in through `table` (rows of a table, codes included) and `image` (a file or an array of any size), and `answers` names what
+comes out, as `flatout predict` does:
+
+    answers(preparation, model(*table(preparation, pandas.read_csv("clicks.csv"))))
+    answers(preparation, model(image(preparation, "0001.png")[None]))
+
+`flatout export CHECKPOINT --out model.py` writes this file with the checkpoint next to it; `load()` then needs no path.
+
 Weights have the names of a state_dict. How raw values became the model's (columns, scaling, codes, classes) lies in the
 checkpoint as JSON; nothing in the file is code.
 """
 
 import json
+import math
+import pathlib
 import re
 import sys
 
@@ -283,8 +293,97 @@ def code(category, value):
     return 1 + hashed % buckets
 
 
-def load(path):
-    """The module in evaluation mode, and how its data were prepared."""
+def table(preparation, rows):
+    """Features and codes of rows: a pandas DataFrame, or anything that gives a column by its name. What is missing is None or NaN; values of
+    categories are text as in the files. Policies for missing values other than the mean are left to the caller."""
+
+    def absent(value):
+        return value is None or value != value or value == ""
+
+    columns = [[math.nan if absent(value) else float(value) for value in rows[name]] for name in preparation["features"]]
+    categories = preparation["categories"]
+    codes = []
+    for category in categories:
+        values = [None if absent(value) else str(value) for value in rows[category["name"]]]
+        known = {value: 0 if value is None else code(category, value) for value in set(values)}
+        codes.append([known[value] for value in values])
+    count = len((columns or codes)[0])
+    features = torch.tensor(columns, dtype=torch.float32).T if columns else torch.zeros(count, 0)
+    return features, torch.tensor(codes, dtype=torch.long).T if codes else torch.zeros(count, 0, dtype=torch.long)
+
+
+def spans(before, after):
+    """For each target pixel the first source pixel and the weights of those it covers: a triangle as wide as a target pixel."""
+    scale = before / after
+    support = max(scale, 1.0)
+    for target in range(after):
+        center = (target + 0.5) * scale
+        first, last = max(math.floor(center - support), 0), min(math.ceil(center + support), before)
+        raw = [max(1 - abs((at + 0.5 - center) / support), 0.0) for at in range(first, last)]
+        # Rounds half up, as flatout does.
+        yield first, [math.floor(weight / sum(raw) * (1 << 14) + 0.5) for weight in raw]
+
+
+def resized(pixels, height, width):
+    """Bytes [height, width, channels] in another size, bit for bit as flatout resizes: the mean of the covered pixels where the ratio is whole,
+    a triangle filter in integers elsewhere, first across, then down."""
+    before = pixels.shape[:2]
+    values = pixels.long()
+    if tuple(before) == (height, width):
+        return pixels
+    if before[0] % height == 0 and before[1] % width == 0:
+        down, across = before[0] // height, before[1] // width
+        sums = values.reshape(height, down, width, across, -1).sum((1, 3))
+        return ((sums + down * across // 2) // (down * across)).to(torch.uint8)
+
+    def along(values, after):
+        lines = [sum(weight * values[first + place] for place, weight in enumerate(weights)) for first, weights in spans(len(values), after)]
+        return ((torch.stack(lines) + (1 << 13)) >> 14).clamp(0, 255)
+
+    across = along(values.transpose(0, 1), width).transpose(0, 1)
+    return along(across, height).to(torch.uint8)
+
+
+def image(preparation, source):
+    """Bytes [channels, height, width] as the model takes them: of a file, or of an array [height, width] or [height, width, channels]. PNG files
+    become the bytes that flatout reads; decoders of JPEG differ by a level or two."""
+    shape = preparation["shape"]
+    if isinstance(source, (str, pathlib.Path)):
+        import numpy
+        from PIL import Image
+
+        opened = Image.open(source)
+        gray = opened.mode in ("1", "L", "LA", "I;16")
+        source = numpy.array(opened.convert("L" if gray else "RGB"))
+    pixels = torch.as_tensor(source, dtype=torch.uint8)
+    pixels = pixels[:, :, None] if pixels.dim() == 2 else pixels
+    if pixels.shape[2] >= 3 and shape["channels"] == 1:
+        red, green, blue = pixels[:, :, :3].long().unbind(2)
+        pixels = ((19595 * red + 38470 * green + 7471 * blue + 32768) >> 16).to(torch.uint8)[:, :, None]
+    elif pixels.shape[2] < 3:
+        pixels = pixels[:, :, :1].expand(-1, -1, shape["channels"])
+    return resized(pixels[:, :, : shape["channels"]], shape["height"], shape["width"]).permute(2, 0, 1)
+
+
+def answers(preparation, outputs):
+    """What the outputs of the model mean, by label: numbers (a column per quantile), the probability of yes, or those of the classes."""
+    target, found, first = preparation["target"], {}, 0
+    labels = target["names"] if target["task"] == "several" else [preparation["label"]]
+    for label, head in zip(labels, heads(target)):
+        own = outputs[:, first : first + len(head_units(head))]
+        first += own.shape[1]
+        if head["task"] == "classes":
+            found[label] = own.softmax(1)
+        elif head["task"] in ("binary", "labels"):
+            found[label] = own.sigmoid()
+        else:
+            found[label] = own
+    return found
+
+
+def load(path=None):
+    """The module in evaluation mode, and how its data were prepared. Without a path: of the checkpoint next to this file."""
+    path = path or pathlib.Path(__file__).with_suffix(".safetensors")
     with safe_open(path, framework="pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}
         described = file.metadata() or {}
@@ -305,7 +404,7 @@ def load(path):
 
 
 if __name__ == "__main__":
-    loaded, prepared = load(sys.argv[1])
+    loaded, prepared = load(*sys.argv[1:2])
     print(loaded)
     target = prepared["target"]
     print(f"{target['task']} of {prepared['label']}:", ", ".join(target["names"][:10]))

@@ -27,6 +27,8 @@ const GENERATE: &str = "generate";
 const WITH_COMMAS: &[&str] = &[
     "data",
     "label",
+    "validation_data",
+    "test_data",
     "input_size",
     "betas",
     "init",
@@ -92,6 +94,7 @@ impl Configuration {
         self.endless = true;
         if let Some(last) = self.phases.last_mut() {
             last.settings.epochs = WITHOUT_END;
+            last.settings.epochs_open = false;
         }
     }
 
@@ -267,22 +270,26 @@ impl Configuration {
         Ok(several.map(list).collect())
     }
 
-    /// The same with the batch size that a phase really has in place of `auto`, and the rate that goes with it.
+    /// The same with the batch size that a phase really has in place of `auto`, the rate that goes with it, and the passes and evaluations
+    /// of `length`.
     #[must_use]
-    pub fn with_batch(&self, phase: usize, batch: Batch) -> Self {
+    pub fn with_batch(&self, phase: usize, batch: Batch, length: &Settings) -> Self {
         let mut changed = self.clone();
         let Some(settings) = self.phases.get(phase).map(|phase| &phase.settings) else {
             return changed;
         };
-        if settings.batch_size.is_some() {
-            return changed;
+        let mut decided = Vec::new();
+        if settings.batch_size.is_none() {
+            let size = (batch.effective / settings.gradient_accumulation_steps).max(1);
+            let rate = settings.learning_rate * batch.rate_factor;
+            decided.push(("batch_size", size.to_string()));
+            decided.push(("learning_rate", rate.to_string()));
         }
-        let size = (batch.effective / settings.gradient_accumulation_steps).max(1);
-        let rate = settings.learning_rate * batch.rate_factor;
-        for (name, value) in [
-            ("batch_size", size.to_string()),
-            ("learning_rate", rate.to_string()),
-        ] {
+        if settings.epochs_open {
+            decided.push(("epochs", length.epochs.to_string()));
+            decided.push(("eval_interval", length.eval_interval.to_string()));
+        }
+        for (name, value) in decided {
             match changed.own.get_mut(phase) {
                 Some((_, own)) => {
                     own.insert(name, value);

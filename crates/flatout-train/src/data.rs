@@ -12,6 +12,7 @@ mod weights;
 pub use codes::Codes;
 pub use kind::Kind;
 
+use crate::augment::{Augmenter, Changes};
 use crate::metrics::Label;
 use crate::target::{Labels, Target, Task};
 use crate::{Settings, TrainError};
@@ -101,6 +102,8 @@ pub struct TrainingData {
     pub notes: Vec<Message>,
     /// Of sequences: what other windows are cut from.
     panel: Option<Arc<panel::Loaded>>,
+    /// Of images that the host changes at random.
+    augmenter: Option<Arc<Augmenter>>,
 }
 
 impl TrainingData {
@@ -121,6 +124,21 @@ impl TrainingData {
             _ if settings.entity.is_some() => Kind::Panel,
             _ => Kind::of(path, &settings.model_type)?,
         };
+        if let (Kind::Panel, Some(path)) = (
+            kind,
+            settings.validation_data.as_ref().or(settings.test_data.as_ref()),
+        ) {
+            let setting = if settings.validation_data.is_some() {
+                "validation_data"
+            } else {
+                "test_data"
+            };
+            return Err(TrainError::Value {
+                setting: setting.to_owned(),
+                value: path.display().to_string(),
+                expected: message!(en: "nothing for sequences, which are cut at a date: --validation-from, --test-from", zh: "不用于序列数据，序列按日期划分：--validation-from、--test-from"),
+            });
+        }
         let began = std::time::Instant::now();
         log::info!("reading {} as {kind:?}", path.display());
         let mut data = match kind {
@@ -144,9 +162,8 @@ impl TrainingData {
             data.preparation.features
         );
         data.notes.splice(0..0, made);
-        let changed = settings.flip || settings.crop_padding > 0;
-        if changed && !matches!(data.shape(), Shape::Pictures { .. }) {
-            data.notes.push(message!(en: "flip, crop_padding: only images can be augmented, and this data has none", zh: "flip、crop_padding：只有图像可以随机变换；这些数据不是图像"));
+        if Changes::of(settings).is_any() && !matches!(data.shape(), Shape::Pictures { .. }) {
+            data.notes.push(message!(en: "only images can be augmented (flip, crop_padding, rotate, zoom, color_jitter, cutout), and this data has none", zh: "只有图像可以随机变换（flip、crop_padding、rotate、zoom、color_jitter、cutout）；这些数据不是图像"));
         }
         if let (Some(_), Shape::Sequence { features, .. } | Shape::Rows { features, .. }) =
             (settings.input_size, data.shape())
@@ -166,6 +183,7 @@ impl TrainingData {
                 settings.validation_ratio.to_bits(),
                 settings.validation_from_us,
                 (settings.test_ratio.to_bits(), settings.test_from_us),
+                (settings.validation_data.clone(), settings.test_data.clone()),
             )
         };
         let columns = |settings: &Settings| {
@@ -196,7 +214,7 @@ impl TrainingData {
                 ],
             )
         };
-        let changed = |settings: &Settings| (settings.flip, settings.crop_padding);
+        let changed = Changes::of;
         source(one) == source(other)
             && columns(one) == columns(other)
             && coded(one) == coded(other)
@@ -211,6 +229,10 @@ impl TrainingData {
             Some(panel) => panel.windows(settings),
             None => Ok(self.clone()),
         }
+    }
+
+    pub(crate) fn augmenter(&self) -> Option<Arc<Augmenter>> {
+        self.augmenter.clone()
     }
 
     pub fn shape(&self) -> &Shape {
@@ -272,7 +294,7 @@ impl TrainingData {
 }
 
 /// Labels as the plan sees them.
-fn label_table(target: &Target, labels: &Labels, weights: Option<&[f32]>) -> Table {
+pub(crate) fn label_table(target: &Target, labels: &Labels, weights: Option<&[f32]>) -> Table {
     match labels {
         _ if target.has_terms() => Table::I32(Arc::new(weights::words(target, labels, weights))),
         Labels::Class(classes) => Table::I32(classes.clone()),
@@ -289,8 +311,15 @@ fn label_table(target: &Target, labels: &Labels, weights: Option<&[f32]>) -> Tab
     }
 }
 
-/// The newest samples, or some drawn at random, are kept to validate on.
+/// The newest samples, or some drawn at random, are kept to validate on; none where that is another file.
 fn split_rule(settings: &Settings) -> SplitRule {
+    if settings.validation_data.is_some() || settings.test_data.is_some() {
+        return without(
+            settings.validation_data.is_some(),
+            settings.test_data.is_some(),
+            settings,
+        );
+    }
     if let Some(validation_from_us) = settings.validation_from_us {
         return SplitRule::Time {
             validation_from_us,
@@ -300,6 +329,17 @@ fn split_rule(settings: &Settings) -> SplitRule {
     let validation = settings.validation_ratio;
     SplitRule::Ratio {
         train: 1.0 - validation - settings.test_ratio,
+        validation,
+        shuffle_seed: Some(0),
+    }
+}
+
+/// A split by shares, without those of parts that are in other files.
+fn without(validation: bool, test: bool, settings: &Settings) -> SplitRule {
+    let share = |elsewhere: bool, share: f64| if elsewhere { 0.0 } else { share };
+    let validation = share(validation, settings.validation_ratio);
+    SplitRule::Ratio {
+        train: 1.0 - validation - share(test, settings.test_ratio),
         validation,
         shuffle_seed: Some(0),
     }

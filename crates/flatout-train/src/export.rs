@@ -10,10 +10,11 @@ use crate::data::{Preparation, Shape};
 use crate::settings::Values;
 use crate::target::{Target, Task};
 use crate::{Configuration, TrainError, device, models};
+use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
 use flatout_core::message;
 use graph::{Graph, Kind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// One message of protobuf has at most this many bytes, less some room for its head.
 const MOST_BYTES: usize = (1 << 31) - (1 << 20);
@@ -70,6 +71,21 @@ pub fn onnx(checkpoint: &Path, out: &Path) -> Result<Exported, TrainError> {
         outputs,
         bytes: bytes.len(),
     })
+}
+
+/// PyTorch's side: the model, what prepares raw values for it, and what names its outputs.
+const MODULE: &str = include_str!("../../../examples/load_in_pytorch.py");
+
+/// Writes a checkpoint (or the best one of an output folder) as a Python module for PyTorch, with the weights beside it. Gives their path.
+pub fn pytorch(checkpoint: &Path, out: &Path) -> Result<PathBuf, TrainError> {
+    let path = checkpoint::find_best(checkpoint);
+    let weights = out.with_extension("safetensors");
+    // Reads it whole: what is no checkpoint writes nothing.
+    checkpoint::preparation(&path)?;
+    let bytes = std::fs::read(&path).map_err(|source| FileError::reading(&path, source))?;
+    write_atomically(&weights, &bytes)?;
+    write_atomically(out, MODULE.as_bytes())?;
+    Ok(weights)
 }
 
 /// The classes of each label that has some, as JSON.

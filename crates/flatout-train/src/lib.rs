@@ -7,10 +7,12 @@
 //! | [`data`] | files to tables and samples |
 //! | [`recipe`] | data that a training makes once by itself |
 //! | [`target`] | what is predicted: a number, one of two classes, one of several |
+//! | `augment` | random changes of training images, made on the host
 //! | [`models`] | data and settings to a plan, one file a model |
 //! | [`device`] | the session: CPU or CUDA |
 //! | [`batch_size`], [`memory`] | how many samples a step is of, and what fits |
 //! | [`threads`], [`speed`] | how many CPUs a step is fastest on, measured |
+//! | [`length`] | how many passes a training has, where nobody said
 //! | [`schedule`], [`metrics`] | learning rate over time; scores of an evaluation |
 //! | [`trainer`] | the loop |
 //! | [`folder`] | the output folder: one training at a time, nothing lost |
@@ -19,6 +21,7 @@
 //! | [`predict`] | a checkpoint on other data |
 //! | [`recorder`] | the run record, in the phases of any other job |
 
+mod augment;
 pub mod batch_size;
 pub mod checkpoint;
 pub mod configuration;
@@ -30,6 +33,7 @@ pub mod export;
 pub mod folder;
 pub mod grid;
 mod indices;
+pub mod length;
 pub mod memory;
 mod metric_files;
 pub mod metrics;

@@ -57,6 +57,8 @@ settings! {
     data [data_dir, path, dataset_path]: Kind::Text, "", "folder or file to train on", "训练数据所在的文件夹或文件";
     label [target]: Kind::Text, "", "column to predict, or several with commas between them [default: the generated data's own]", "要预测的列；可用逗号给出多列 [默认：生成数据自带的标签]";
     validation_ratio [validation_split, val_ratio]: Kind::Real, "0.2", "share of the samples that are kept to validate on", "留作验证的样本比例";
+    validation_data [val_data]: Kind::Text, "", "file or folder to validate on, in place of a share of the data; for images, folders train/ and val/ (and test/) in the data are used by themselves", "用于验证的文件或文件夹，代替按比例划分；图像数据中的 train/、val/（及 test/）文件夹会自动使用";
+    test_data: Kind::Text, "", "file or folder that is scored once at the end with the best checkpoint", "训练结束后用最佳检查点评估一次的文件或文件夹";
     test_ratio [test_split]: Kind::Real, "0", "share of the samples, the newest where there are times, that are scored once at the end with the best checkpoint", "训练结束后用最佳检查点评估一次的样本比例（有时间列时取最新的样本）";
     test_from: Kind::Text, "", "date or time from which on samples are the test part; needs validation_from", "从哪个日期或时间起的样本作为测试部分；需同时设定 validation_from";
     entity [entity_column]: Kind::Text, "", "column that names the entity (stock) of a row, for one table of many; each Parquet file is one when absent", "一张表含多个实体（股票）时，标明每行所属实体的列；不设时每个 Parquet 文件为一个实体";
@@ -65,6 +67,7 @@ settings! {
     missing: Kind::List("[COLUMN=]POLICY"), "", "missing values of numeric columns: error, mean (of the training part), zero, forward (the value before) or drop (the row); for all, or for one column; may be repeated [default: error, or what a dataset.json says]", "数值列的缺失值：error、mean（训练部分的均值）、zero、forward（前一个值）或 drop（丢弃该行）；可对所有列或某一列设置，可重复 [默认：error，或 dataset.json 中的设定]";
     bad_rows: Kind::Choice(flatout_data::load::policies::BAD_ROWS), "error", "rows that cannot be read: an error, or left out and counted", "无法读取的行：报错，或跳过并计数";
     infinite: Kind::Choice(flatout_data::load::policies::INFINITE), "error", "infinite values: their row cannot be read, or they count as missing values", "无穷值：所在行视为无法读取，或当作缺失值";
+    encoding: Kind::Text, "", "encoding of text files, such as gbk, gb18030, big5 or latin1 [default: utf-8]", "文本文件的编码，例如 gbk、gb18030、big5 或 latin1 [默认：utf-8]";
     column_type [column, column_types]: Kind::List("COLUMN=TYPE"), "", "read a column as real, integer, category or time, or ignore it; may be repeated [default: inferred from all files]", "指定某列的类型：real、integer、category、time，或 ignore（忽略）；可重复 [默认：由全部文件推断]";
     horizon: Kind::Count, "1", "rows from the last row of a window to its label; 0: the label of the last row itself, for labels that already look ahead", "从窗口最后一行到其标签的行数；0 表示最后一行自身的标签（标签本身已向前看时使用）";
     gap [embargo]: Kind::Count, "0", "rows before the validation part that are not trained on, for labels that look ahead that far", "验证部分之前不用于训练的行数，用于向前看这么多行的标签";
@@ -80,7 +83,7 @@ settings! {
     sample_weight [weight_column]: Kind::Text, "", "column with the weight of each row in the loss; it is not a feature, and scores do not use it", "存放每行损失权重的列；它不作为特征，得分也不使用它";
     huber_delta: Kind::Real, "1", "loss huber: errors above this many standard deviations of the label count linearly", "loss huber：超过标签这么多个标准差的误差按线性计";
     model_type [model]: Kind::Choice(crate::models::NAMES), "auto", "model: lstm, gru, tcn or transformer for sequences, mlp, wide-deep or tabular-transformer for rows, cnn, resnet or (positions) heatmap for images; auto is lstm, mlp or cnn", "模型：序列用 lstm、gru、tcn 或 transformer，表格用 mlp、wide-deep 或 tabular-transformer，图像用 cnn、resnet 或 heatmap（位置）；auto 即 lstm、mlp 或 cnn";
-    epochs: Kind::Count, "10", "passes over the training data", "训练轮数";
+    epochs [max_epochs, num_epochs]: Kind::Text, "auto", "passes over the training data; auto: 10, and more for small data (about 6,000 updates, at most 100 passes)", "训练轮数；auto 为 10 轮，数据较少时更多（约 6,000 次更新，最多 100 轮）";
     batch_size: Kind::Text, "auto", "samples that go through the model at once; auto measures and chooses", "一次通过模型的样本数；auto 表示实测后自动选择";
     keep_lr: Kind::Flag, "false", "do not scale the learning rate to a batch size that was chosen", "不随自动选择的 batch 大小缩放学习率";
     hidden_size: Kind::Count, "256", "width of the hidden layers", "隐藏层宽度";
@@ -128,8 +131,12 @@ settings! {
     pipeline: Kind::Choice(&["auto", "naive"]), "auto", "naive trains as a first script would: one thread, the loss read back each step", "naive 按初版脚本的方式训练：单线程、每步读回损失";
     channels [image_channels]: Kind::Count, "", "channels of images: 1 (grey) or 3 (RGB) [default: those of the files]", "图像通道数：1（灰度）或 3（RGB） [默认：与文件相同]";
     input_size: Kind::Text, "", "pictures are resized to WIDTH,HEIGHT; tables tell their own size", "图像缩放到的 宽,高；表格由数据本身决定";
-    flip: Kind::Flag, "false", "turn training pictures round at random, left to right", "随机左右翻转训练图像";
-    crop_padding: Kind::Count, "0", "shift training pictures at random by up to so many pixels", "随机平移训练图像的最大像素数";
+    flip: Kind::Flag, "false", "flip half of the training images at random, left to right; positions move along", "随机左右翻转一半的训练图像；位置标签随之变换";
+    crop_padding: Kind::Count, "0", "shift training images at random by up to this many pixels; positions move along", "随机平移训练图像的最大像素数；位置标签随之变换";
+    rotate [rotation, degrees]: Kind::Real, "0", "turn training images at random by up to this many degrees", "随机旋转训练图像的最大角度（度）";
+    zoom [random_scale]: Kind::Real, "0", "zoom training images in and out at random by up to this share (0.2: 80% to 120%)", "随机缩放训练图像的最大比例（0.2 表示 80% 至 120%）";
+    color_jitter [jitter]: Kind::Real, "0", "change brightness, contrast and saturation of training images at random by up to this share", "随机改变训练图像亮度、对比度与饱和度的最大比例";
+    cutout [random_erasing]: Kind::Count, "0", "blank a random square of this many pixels in training images", "在训练图像中随机遮挡边长为该像素数的方块";
     verify_cache: Kind::Flag, "false", "compare all bytes of the data with those the kept data were made from, not samples only", "用数据的全部字节（而不只是抽样）核对已保存的解析结果";
     cache: Kind::Flag, "true", "keep the parsed data in the user's cache folder for the next start", "把解析后的数据保存在用户缓存目录，供下次启动使用";
     num_workers [workers]: Kind::Count, "", "loader processes", "数据加载进程数", pointless "samples are indices into one copy of the data: there are no loader processes", "样本只是同一份数据的索引：没有加载进程";
@@ -138,6 +145,7 @@ settings! {
     persistent_workers: Kind::Flag, "", "keep loader processes between epochs", "保留加载进程", pointless "there are no loader processes to keep", "没有需要保留的加载进程";
     non_blocking: Kind::Flag, "", "asynchronous copies", "异步拷贝", pointless "copies are always asynchronous", "拷贝总是异步的";
     channels_last: Kind::Flag, "", "memory format of pictures", "图像内存格式", pointless "the engine chooses the memory format itself", "引擎自行选择内存格式";
+    gradient_checkpointing [activation_checkpointing]: Kind::Flag, "", "recompute activations to save memory", "重算激活值以节省内存", pointless "a batch that does not fit is computed in parts that do, with the same result and without computing anything twice", "放不下的 batch 会拆成放得下的几部分计算，结果相同，也不重复计算";
     compile_model: Kind::Flag, "", "compile the model", "编译模型", pointless "every model is compiled into one step plan", "所有模型都会编译成一个步骤计划";
     compile_mode: Kind::Text, "", "how to compile", "编译方式", pointless "there is one way: the whole step", "只有一种方式：整步编译";
 }

@@ -14,6 +14,7 @@ mod tests;
 
 pub use report::{Outcome, Report};
 
+use crate::augment::Ahead;
 use crate::batch_size::{self, Batch, fitting};
 use crate::checkpoint::{self, Progress, Snapshot};
 use crate::configuration::{Configuration, Phase};
@@ -25,7 +26,7 @@ use crate::metric_files::MetricFiles;
 use crate::metrics::Scores;
 use crate::recorder::Recorder;
 use crate::target::{Objective, Target, Task};
-use crate::{Settings, TrainError, models, threads};
+use crate::{Settings, TrainError, length, models, threads};
 use epochs::PhaseRun;
 use flatout_core::{Message, message, units};
 use flatout_data::EpochOrder;
@@ -71,6 +72,8 @@ pub struct Trainer<'a> {
     told: Vec<Message>,
     begun: Instant,
     opener: fitting::Opener,
+    /// Images that change from epoch to epoch.
+    ahead: Option<Ahead>,
     /// Seconds between signs of life inside an epoch.
     report_s: f64,
 }
@@ -147,6 +150,7 @@ impl<'a> Trainer<'a> {
             .map(|(path, progress)| (path.as_path(), progress.step));
         let place = place::Place::find(lock, from);
         check_select(settings, &data)?;
+        let ahead = data.augmenter().map(Ahead::new);
         Ok(Self {
             recorder: Recorder::create(&place.first_record()?, &saving::name_of(&settings.output_dir))?,
             configuration,
@@ -173,6 +177,7 @@ impl<'a> Trainer<'a> {
             told: Vec::new(),
             begun,
             opener: fitting::open_once,
+            ahead,
             report_s: epochs::REPORT_S,
         })
     }
@@ -230,7 +235,10 @@ impl<'a> Trainer<'a> {
     fn run_phase(&mut self, phase: &Phase, mut begin: Begin) -> Result<bool, TrainError> {
         let mut settings = phase.settings.clone();
         let (mut batch, mut notes) = self.batch_of(phase)?;
-        self.in_force = self.in_force.with_batch(self.progress.phase, batch);
+        let steps = (self.data.train.len() as u64).div_ceil(batch.effective.max(1) as u64);
+        let given = self.configuration.given.contains("eval_interval");
+        length::decide(&mut settings, steps, given);
+        self.in_force = self.in_force.with_batch(self.progress.phase, batch, &settings);
         loop {
             let mut opened = self.open(&settings, &mut batch)?;
             if threads::is_open(&settings, &opened) {

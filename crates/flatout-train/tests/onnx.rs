@@ -241,6 +241,110 @@ fn pictures_of_classes_and_positions() {
     }
 }
 
+/// The exported module on raw files: python -c THIS MODULE.py DATA; prints the outputs by label.
+const MODULE: &str = r#"
+import importlib.util, json, pathlib, sys
+import torch
+spec = importlib.util.spec_from_file_location("exported", sys.argv[1])
+exported = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(exported)
+model, preparation = exported.load()
+data = pathlib.Path(sys.argv[2])
+with torch.no_grad():
+    if preparation["shape"]["kind"] == "pictures":
+        images = [exported.image(preparation, str(path)) for path in sorted(data.glob("*.png"))]
+        outputs = model(torch.stack(images))
+    else:
+        import pandas
+        rows = pandas.read_csv(data / "clicks.csv", dtype={"city": str, "code": str}, keep_default_na=False)
+        outputs = model(*exported.table(preparation, rows))
+print(json.dumps({label: values.tolist() for label, values in exported.answers(preparation, outputs).items()}))
+"#;
+
+fn module(trained: &Trained, python: &Path) -> Value {
+    let path = trained.folder.path().join("model.py");
+    export::pytorch(&trained.output(), &path).unwrap();
+    let run = Command::new(python)
+        .args(["-c", MODULE])
+        .args([&path, &trained.data()])
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    serde_json::from_slice(&run.stdout).unwrap()
+}
+
+#[test]
+fn the_module_for_pytorch_prepares_raw_files_itself() {
+    let Some(python) = flatout_testing::safetensors_python() else {
+        return;
+    };
+    let write = |folder: &Path| {
+        let mut table = String::from("file,x\n");
+        let shape = ImageShape {
+            height: 18,
+            width: 24,
+            channels: 3,
+        };
+        for number in 0..40 {
+            let pixels: Vec<u8> = (0..shape.size_bytes())
+                .map(|place| (120.0 + 100.0 * noise(number * 2000 + place)) as u8)
+                .collect();
+            write_png(&folder.join(format!("{number:03}.png")), &pixels, shape).unwrap();
+            writeln!(table, "{number:03}.png,{}", number % 7).unwrap();
+        }
+        std::fs::write(folder.join("labels.csv"), table).unwrap();
+    };
+    // Whole ratios, a filter, larger than the files, and gray.
+    for size in ["12,9", "17,11", "30,20"] {
+        for channels in ["1", "3"] {
+            let more = [
+                ("label", "x"),
+                ("num_layers", "2"),
+                ("input_size", size),
+                ("channels", channels),
+            ];
+            let trained = Trained::of(write, &more);
+            same(
+                &module(&trained, &python),
+                "x",
+                0,
+                &trained.predictions(),
+                "prediction",
+            );
+        }
+    }
+    let rows = |folder: &Path| {
+        let mut text = String::from("x,z,city,code,click\n");
+        for number in 0..120 {
+            let (x, city) = (noise(number), ["bj", "上海", ""][number % 3]);
+            let click = u8::from(x + noise(number + 900) > 0.0);
+            writeln!(
+                text,
+                "{x},{},{city},0{},{click}",
+                50.0 * noise(number + 500),
+                number % 11
+            )
+            .unwrap();
+        }
+        std::fs::write(folder.join("clicks.csv"), text).unwrap();
+    };
+    for hash in ["code=4", "code=400"] {
+        let more = [
+            ("label", "click"),
+            ("hash_size", hash),
+            ("column_type", "city=category"),
+        ];
+        let trained = Trained::of(rows, &more);
+        same(
+            &module(&trained, &python),
+            "click",
+            0,
+            &trained.predictions(),
+            "probability",
+        );
+    }
+}
+
 #[test]
 fn what_is_no_checkpoint_is_said() {
     let folder = tempfile::tempdir().unwrap();

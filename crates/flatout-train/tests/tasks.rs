@@ -122,8 +122,19 @@ fn folders_are_classes_and_tables_of_labels_positions() {
     let turned = [("flip", "true"), ("crop_padding", "2"), ("epochs", "3")];
     let (scores, _) = train(&shapes, &[&small[..], &turned].concat()).unwrap();
     assert!(scores.accuracy.unwrap() > 0.2, "{scores:?}");
-    let refused = train(&captchas, &[&small[..], &turned].concat()).unwrap_err();
-    assert!(refused.to_string().contains("flip"), "{refused}");
+    // Positions move along.
+    let moved = [
+        ("input_size", "64,32"),
+        ("flip", "true"),
+        ("crop_padding", "3"),
+        ("rotate", "5"),
+        ("zoom", "0.1"),
+        ("color_jitter", "0.2"),
+        ("cutout", "6"),
+        ("epochs", "10"),
+    ];
+    let (scores, _) = train(&captchas, &[&small[..], &moved].concat()).unwrap();
+    assert!(scores.mae.unwrap() < 17.0, "{scores:?}");
     let wrong = train(&captchas, &[("label", "gap_z")]).unwrap_err().to_string();
     assert!(wrong.contains("gap_z"), "{wrong}");
 }
@@ -269,4 +280,50 @@ fn a_gru_learns_sequences_and_input_size_is_explained() {
         error.to_string().contains("model for this kind of data"),
         "{error}"
     );
+}
+
+#[test]
+fn held_out_samples_may_be_in_files_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, rows: std::ops::Range<usize>, city: &str, noise: bool| {
+        let mut text = String::from("x,city,y\n");
+        for row in rows {
+            let x = (row * 37 % 101) as f32 / 101.0;
+            let up = (x > 0.5) != (noise && row % 2 == 0);
+            text += &format!("{x},{city},{}\n", if up { "up" } else { "down" });
+        }
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let data = write("train.csv", 0..400, "a", false);
+    let (good, wrong) = (
+        write("val.csv", 400..500, "b", false),
+        write("test.csv", 500..600, "a", true),
+    );
+    let more = [
+        ("hidden_size", "8"),
+        ("batch_size", "16"),
+        ("epochs", "8"),
+        ("learning_rate", "0.01"),
+        ("label", "y"),
+        ("validation_data", good.to_str().unwrap()),
+        ("test_data", wrong.to_str().unwrap()),
+    ];
+    let (scores, _) = train(&data, &more).unwrap();
+    assert_eq!(scores.samples, 100);
+    assert!(scores.accuracy.unwrap() > 0.95, "{scores:?}");
+    let (noisy, _) = train(
+        &data,
+        &[&more[..5], &[("validation_data", wrong.to_str().unwrap())]].concat(),
+    )
+    .unwrap();
+    assert!(noisy.accuracy.unwrap() < 0.7, "{noisy:?}");
+    let missing = folder.path().join("other.csv");
+    std::fs::write(&missing, "z,city,y\n1,a,up\n").unwrap();
+    let refused = train(
+        &data,
+        &[&more[..5], &[("validation_data", missing.to_str().unwrap())]].concat(),
+    );
+    assert!(refused.unwrap_err().to_string().contains('x'));
 }

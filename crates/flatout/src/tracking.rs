@@ -1,5 +1,6 @@
-//! `flatout run --log-to`: findings, account and telemetry of a run for experiment trackers. They are Python packages of the
-//! program's own environment, so its Python logs them, after the program ended. Nothing that fails here touches the run.
+//! `flatout run --log-to` and `flatout train --log-to`: findings, account and telemetry of a run, and the metrics of a training, for
+//! experiment trackers. They are Python packages of the program's own environment, so its Python logs them, after the program ended.
+//! Nothing that fails here touches the run.
 
 use crate::context::Context;
 use crate::linted;
@@ -9,6 +10,7 @@ use flatout_record::{Record, SourceLine};
 use flatout_report::digest::Digest;
 use flatout_report::tracking;
 use serde::Deserialize;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -87,7 +89,19 @@ impl Trackers {
 
     /// Logs a record. What fails is told, with the way to have it all the same.
     pub fn log(&self, folder: &Path, quiet: bool, context: &Context) {
-        let sent = self.send(folder, context);
+        self.answered(self.send(folder, None, context), quiet, context);
+    }
+
+    /// Logs the training of an output folder: its record and its metrics.
+    pub fn log_training(&self, output: &Path, context: &Context) {
+        self.answered(
+            self.send(&output.join("run"), Some(output), context),
+            false,
+            context,
+        );
+    }
+
+    fn answered(&self, sent: Result<String, Problem>, quiet: bool, context: &Context) {
         let answers = match &sent {
             Ok(text) => text.as_str(),
             Err(error) => {
@@ -125,17 +139,59 @@ impl Trackers {
         }
     }
 
-    fn send(&self, folder: &Path, context: &Context) -> Result<String, Problem> {
+    fn send(&self, folder: &Path, training: Option<&Path>, context: &Context) -> Result<String, Problem> {
         let record = Record::open(folder).map_err(|error| Problem(error.to_string()))?;
         let mut digest = Digest::read(&record);
         let lines: Vec<SourceLine> = record.lines().collect();
         linted::annotate(&mut digest.diagnosis, &lines);
-        let report = tracking::export(&digest, folder, context.language).to_string();
+        let mut report = tracking::export(&digest, folder, context.language);
+        if let Some(output) = training {
+            add_metrics(&mut report, output);
+        }
         finish(
             start(&self.python, "log", &self.names)?,
-            Some(report),
+            Some(report.to_string()),
             LOG_PATIENCE,
         )
+    }
+}
+
+/// Adds every number of `metrics.jsonl` as a series over the time of training, the last ones as figures, and the name of the folder.
+fn add_metrics(report: &mut Value, output: &Path) {
+    if let Some(name) = output.file_name() {
+        report["name"] = name.to_string_lossy().into();
+    }
+    let text = std::fs::read_to_string(output.join("metrics.jsonl")).unwrap_or_default();
+    let (mut series, mut t) = (BTreeMap::<String, Vec<(f64, f64)>>::new(), 0.0);
+    for row in text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+    {
+        t += row["seconds"].as_f64().unwrap_or(0.0);
+        let mut put = |name: String, value: &Value| {
+            if let Some(value) = value.as_f64() {
+                series.entry(name).or_default().push((t, value));
+            }
+        };
+        for name in ["epoch", "loss", "rate", "samples_s"] {
+            put(name.to_owned(), &row[name]);
+        }
+        for (score, value) in row["scores"].as_object().into_iter().flatten() {
+            put(format!("validation_{score}"), value);
+        }
+        for (target, scores) in row["targets"].as_object().into_iter().flatten() {
+            for (score, value) in scores.as_object().into_iter().flatten() {
+                put(format!("validation_{score}_{target}"), value);
+            }
+        }
+    }
+    for (name, points) in series {
+        if let (Some((_, last)), Some(figures)) = (points.last(), report["figures"].as_object_mut()) {
+            figures.insert(format!("train/{name}"), (*last).into());
+        }
+        if let Some(all) = report["series"].as_array_mut() {
+            all.push(json!({"key": format!("train/{name}"), "points": points}));
+        }
     }
 }
 
@@ -264,6 +320,24 @@ mod tests {
             of(&[launcher.to_str().unwrap(), "train.py"]),
             folder.path().join("python")
         );
+    }
+
+    #[test]
+    fn metrics_of_a_training_are_series_and_figures() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows = [
+            json!({"event": "epoch", "phase": "train", "epoch": 1, "loss": 0.5, "seconds": 2.0, "scores": {"loss": 0.6, "auc": null}}),
+            json!({"event": "epoch", "phase": "train", "epoch": 2, "loss": 0.4, "seconds": 3.0, "scores": null, "targets": {}}),
+        ];
+        let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
+        std::fs::write(folder.path().join("metrics.jsonl"), text + "cut sh").unwrap();
+        let mut report = json!({"name": "x", "figures": {}, "series": []});
+        add_metrics(&mut report, folder.path());
+        assert_eq!(report["figures"]["train/loss"], 0.4);
+        assert_eq!(report["figures"]["train/validation_loss"], 0.6);
+        let loss = &report["series"][1];
+        assert_eq!(loss["key"], "train/loss");
+        assert_eq!(loss["points"], json!([[2.0, 0.5], [5.0, 0.4]]));
     }
 
     #[test]

@@ -136,14 +136,20 @@ fn flags_win_and_the_resolved_file_reads_back() {
         micro: 1024,
         rate_factor: 2.0,
     };
-    let measured = read(&phased.with_batch(0, batch).with_batch(1, batch).yaml()).unwrap();
+    let measured = read(
+        &phased
+            .with_batch(0, batch, &phased.settings)
+            .with_batch(1, batch, &phased.settings)
+            .yaml(),
+    )
+    .unwrap();
     let sizes: Vec<_> = measured
         .phases
         .iter()
         .map(|p| (p.settings.batch_size, p.settings.learning_rate))
         .collect();
     assert_eq!(sizes, [(Some(512), 0.001), (Some(2048), 0.002)]);
-    let measured = read(&configuration.with_batch(0, batch).yaml()).unwrap();
+    let measured = read(&configuration.with_batch(0, batch, &configuration.settings).yaml()).unwrap();
     assert_eq!(
         (measured.settings.batch_size, measured.settings.learning_rate),
         (Some(2048), 0.002)

@@ -4,6 +4,7 @@ use super::overlap;
 use crate::TrainError;
 use flatout_data::formats::image::IMAGE_ENDINGS;
 use flatout_data::formats::npy::NpyFile;
+use flatout_data::load::images::own_parts;
 use flatout_data::{JoinRecipe, glob};
 use std::fs;
 use std::path::Path;
@@ -49,7 +50,7 @@ impl Kind {
         let inside = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
         let picture = |folder: &Path| inside(folder).any(|entry| ends(&entry.path(), &IMAGE_ENDINGS));
         let mut folders = inside(path).filter(|entry| entry.path().is_dir());
-        if picture(path) || folders.any(|folder| picture(&folder.path())) {
+        if picture(path) || folders.any(|folder| picture(&folder.path())) || own_parts(path).is_some() {
             return Ok(Self::Pictures);
         }
         let tables = inside(path).filter(|entry| ends(&entry.path(), &["parquet"]));

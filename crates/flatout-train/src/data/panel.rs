@@ -198,6 +198,7 @@ impl Loaded {
                 || message!(en: "{unlabelled} windows have no label and are left out", zh: "{unlabelled} 个窗口没有标签，已跳过"),
             )),
             panel: Some(self.clone()),
+            augmenter: None,
         })
     }
 }

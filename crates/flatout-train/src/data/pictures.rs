@@ -1,10 +1,12 @@
 //! Pictures as one block of bytes: decoded once, a quarter of the size of floats, normalised where they are used.
 
 use super::{Preparation, Shape, TrainingData, cached, label_of, label_table, split_rule, weights};
-use crate::target::{RealLabels, of_classes};
+use crate::augment::{Augmenter, Changes, Points};
+use crate::target::{RealLabels, Target, of_classes};
 use crate::{Settings, TrainError};
 use flatout_core::{Message, message};
 use flatout_data::dataset::images::{never_learnt, single_pictures};
+use flatout_data::load::images::list_images;
 use flatout_data::table::BadRows;
 use flatout_data::{ImageOptions, ImageTargets, Images, load_images};
 use flatout_engine::Table;
@@ -35,12 +37,20 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
             names.chain(settings.sample_weight.clone()).collect()
         }),
         limit: settings.limit,
+        validation: settings.validation_data.clone(),
+        test: settings.test_data.clone(),
+        encoding: settings.policies.encoding,
         skip_bad: settings.policies.bad_rows == BadRows::Skip,
         ..ImageOptions::default()
     };
     let mut notes = Vec::new();
     let load = || load_images(path, &options);
-    let images: Images = cached(settings, &mut notes, load, |cache| cache.images(path, &options))?;
+    let elsewhere = settings.validation_data.is_some() || settings.test_data.is_some();
+    // What is kept is told apart by the files in one folder.
+    let images: Images = match elsewhere {
+        true => load()?,
+        false => cached(settings, &mut notes, load, |cache| cache.images(path, &options))?,
+    };
     notes.extend(said(&images, settings));
     let splits = images.split(&split_rule(settings))?;
     let (scale, shift) = normalisation(&images, &splits.train);
@@ -91,18 +101,27 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         entities: Vec::new(),
         target,
     };
-    if (settings.flip || settings.crop_padding > 0) && preparation.target.has_numbers() {
-        return Err(TrainError::Value {
-            setting: if settings.flip { "flip" } else { "crop_padding" }.to_owned(),
-            value: if settings.flip {
-                "true".to_owned()
-            } else {
-                settings.crop_padding.to_string()
-            },
-            expected: message!(en: "nothing for these images: positions would not move with them", zh: "不用于这些图像：位置标签不会随图像变换"),
-        });
-    }
+    let changes = Changes::of(settings);
+    let points = match changes.moves() && preparation.target.has_numbers() {
+        true => points(path, &options, &images, &preparation.target, &changes)?,
+        false => Points::default(),
+    };
+    let (height, width, channels) = (images.height, images.width, images.channels);
     let pixels = Table::U8(Arc::new(Pixels(images)));
+    let augmenter = changes.on_host(&preparation.target).then(|| Augmenter {
+        changes,
+        seed: settings.seed,
+        pixels: pixels.clone(),
+        height,
+        width,
+        channels,
+        blank: (-shift / scale).round().clamp(0.0, 255.0) as u8,
+        train: splits.train.clone(),
+        target: preparation.target.clone(),
+        labels: labels.clone(),
+        weights: weights.clone(),
+        points,
+    });
     Ok(TrainingData {
         tables: vec![
             ("features".to_owned(), pixels),
@@ -123,7 +142,73 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         bytes,
         notes,
         panel: None,
+        augmenter: augmenter.map(Arc::new),
     })
+}
+
+/// The positions among the labels, for images that move.
+fn points(
+    path: &Path,
+    options: &ImageOptions,
+    images: &Images,
+    target: &Target,
+    changes: &Changes,
+) -> Result<Points, TrainError> {
+    let of_files = ImageOptions {
+        width: None,
+        height: None,
+        ..options.clone()
+    };
+    let (mut width, mut height) = (images.width, images.height);
+    if path.extension().is_none_or(|ending| ending != "npy") {
+        let list = list_images(path, &of_files)?;
+        if let Some([narrow, low, wide, high]) = list.sizes {
+            return Err(refuse(
+                changes,
+                message!(
+                    en: "nothing for images of several sizes with positions ({narrow}×{low} to {wide}×{high}): pixels mean something else in each; resize the files first",
+                    zh: "不用于大小不一且带位置标签的图像（{narrow}×{low} 到 {wide}×{high}）：各图像中像素的含义不同；请先统一文件尺寸"
+                ),
+            ));
+        }
+        (width, height) = (list.shape.width, list.shape.height);
+    }
+    let unit = (
+        images.width as f32 / width.max(1) as f32,
+        images.height as f32 / height.max(1) as f32,
+    );
+    let points = Points::of(target, unit, (images.width, images.height)).map_err(|column| {
+        refuse(
+            changes,
+            message!(
+                en: "nothing for these images: `{column}` is a number, and only positions can move along (columns named like x, y, gap_x, gap_y, in pixels)",
+                zh: "不用于这些图像：`{column}` 是数值，而只有位置可以随图像变换（列名如 x、y、gap_x、gap_y，单位为像素）"
+            ),
+        )
+    })?;
+    match points.half(target).filter(|_| changes.rotate > 0.0) {
+        Some(column) => Err(TrainError::Value {
+            setting: "rotate".to_owned(),
+            value: changes.rotate.to_string(),
+            expected: message!(en: "0, since `{column}` is only one of two coordinates", zh: "0，因为 `{column}` 只是两个坐标之一"),
+        }),
+        None => Ok(points),
+    }
+}
+
+/// Names the first change that moves images.
+fn refuse(changes: &Changes, expected: Message) -> TrainError {
+    let (setting, value) = match changes {
+        Changes { flip: true, .. } => ("flip", "true".to_owned()),
+        Changes { shift: 1.., .. } => ("crop_padding", changes.shift.to_string()),
+        Changes { rotate, .. } if *rotate > 0.0 => ("rotate", rotate.to_string()),
+        _ => ("zoom", changes.zoom.to_string()),
+    };
+    TrainError::Value {
+        setting: setting.to_owned(),
+        value,
+        expected,
+    }
 }
 
 /// What was done to images that are not all alike.
@@ -145,6 +230,14 @@ fn said(images: &Images, settings: &Settings) -> Vec<Message> {
         notes.push(message!(
             en: "the images are in color: 3 channels (--channels 1 reads them as gray)",
             zh: "图像为彩色：3 通道（--channels 1 可按灰度读取）"
+        ));
+    }
+    if let (Some([train, validation, test]), None, None) =
+        (images.parts, &settings.validation_data, &settings.test_data)
+    {
+        notes.push(message!(
+            en: "folders of their own: {train} images to train on, {validation} to validate on, {test} to test on",
+            zh: "数据自带划分：{train} 张用于训练，{validation} 张用于验证，{test} 张用于测试"
         ));
     }
     if skipped > 0 {

@@ -6,11 +6,13 @@ use super::{
 };
 use crate::target::{RealLabels, of_classes};
 use crate::{Settings, TrainError};
+use flatout_core::{Message, message};
 use flatout_data::standardise::say_without_values;
 use flatout_data::table_source::TableSource;
-use flatout_data::{Block, JoinRecipe, LabelKind, Labels, Tabular, TabularOptions, load_tabular};
+use flatout_data::{Block, JoinRecipe, LabelKind, Labels, Splits, Tabular, TabularOptions, load_tabular};
 use flatout_engine::Table;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The table of a category's codes.
@@ -38,6 +40,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     }
     notes.extend(left_out(&table.skipped, table.rows_dropped));
     let splits = table.split(&split_rule(settings))?;
+    let splits = held_out(&mut table, splits, &options, settings)?;
     notes.extend(say_without_values(&table.features, &table.feature_names));
     let standardiser = table.standardise(&splits.train);
     let bytes = table.size_bytes();
@@ -102,7 +105,65 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         bytes,
         notes,
         panel: None,
+        augmenter: None,
     })
+}
+
+/// Reads the parts that are in files of their own behind the others.
+fn held_out(
+    table: &mut Tabular,
+    splits: Splits,
+    options: &TabularOptions,
+    settings: &Settings,
+) -> Result<Splits, TrainError> {
+    let (features, categories) = (table.feature_names.clone(), &table.categories);
+    let categories: Vec<String> = categories.iter().map(|category| category.name.clone()).collect();
+    let of_class = matches!(table.labels, Labels::Class { .. });
+    let mut read = |path: Option<&PathBuf>| -> Result<Option<Range<u32>>, TrainError> {
+        let Some(path) = path else {
+            return Ok(None);
+        };
+        // The columns of joined tables are named by the recipe of the join.
+        let joined = JoinRecipe::find(path)?.is_some();
+        let own = |names: &[String]| (!joined).then(|| names.to_vec());
+        let options = TabularOptions {
+            features: own(&features),
+            categories: own(&categories),
+            label_kind: if of_class {
+                LabelKind::Class
+            } else {
+                LabelKind::Real
+            },
+            limit: None,
+            ..options.clone()
+        };
+        let other = load_tabular(path, &options)?;
+        let same = other.feature_names == features;
+        let wrong = |reason: Message| TrainError::OtherData {
+            path: path.clone(),
+            reason,
+        };
+        if !same {
+            let missing: Vec<&str> = features
+                .iter()
+                .filter(|name| !other.feature_names.contains(name))
+                .map(String::as_str)
+                .collect();
+            let missing = missing.join(", ");
+            return Err(wrong(
+                message!(en: "its columns are not those of the training data; missing: {missing}", zh: "其中的列与训练数据不同；缺少：{missing}"),
+            ));
+        }
+        let first = table.rows as u32;
+        table.append(other).map_err(|class| {
+            wrong(message!(en: "its class `{class}` is not in the training data", zh: "训练数据中没有类别 `{class}`"))
+        })?;
+        table.check()?;
+        Ok(Some(first..table.rows as u32))
+    };
+    let validation = read(settings.validation_data.as_ref())?;
+    let test = read(settings.test_data.as_ref())?;
+    Ok(splits.with(validation, test))
 }
 
 /// `is_click,is_like` as the first label and the others.
@@ -128,7 +189,7 @@ fn label(path: &Path, settings: &Settings) -> Result<String, TrainError> {
     if JoinRecipe::find(path)?.is_some() {
         return Ok(String::new());
     }
-    TableSource::open(path, None, None)?;
+    TableSource::open_as(path, None, None, settings.policies.encoding)?;
     Err(TrainError::Missing { setting: "label" })
 }
 

@@ -2,6 +2,7 @@
 //! each map's mean, wherever the thing is; a position needs to know where, so a regression reads a few maps as they lie.
 
 use super::Inputs;
+use crate::augment::Changes;
 use crate::data::Shape;
 use flatout_engine::{Activation, Augment, DataType, EngineError, Model, Tensor, Window};
 
@@ -25,9 +26,13 @@ pub fn images(inputs: &Inputs, model: &mut Model) -> Result<Option<Tensor>, Engi
     let settings = inputs.settings;
     let table = model.table("features", DataType::U8, &[height, width, channels])?;
     let start = model.index_input("start")?;
-    let augment = Augment {
-        flip: settings.flip,
-        padding: settings.crop_padding,
+    let changes = Changes::of(settings);
+    let augment = match changes.on_host(inputs.target) {
+        true => Augment::default(),
+        false => Augment {
+            flip: changes.flip,
+            padding: changes.shift,
+        },
     };
     let images = model.gather_pictures(table, start, (scale, shift), augment)?;
     Ok(Some(images))

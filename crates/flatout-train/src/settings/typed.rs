@@ -2,8 +2,8 @@
 
 use super::Values;
 use super::read::Read;
-use crate::TrainError;
 use crate::metrics::Select;
+use crate::{TrainError, length};
 use flatout_data::generate::Recipe;
 use flatout_data::{Policies, Written};
 use std::path::PathBuf;
@@ -57,6 +57,9 @@ pub struct Settings {
     pub validation_from_us: Option<i64>,
     /// Microseconds since 1970 from which on samples are the test part.
     pub test_from_us: Option<i64>,
+    /// Held-out samples in files of their own.
+    pub validation_data: Option<PathBuf>,
+    pub test_data: Option<PathBuf>,
     /// Share of the samples that are scored at the end.
     pub test_ratio: f64,
     /// How values are read.
@@ -82,6 +85,8 @@ pub struct Settings {
     pub huber_delta: f64,
     pub model_type: String,
     pub epochs: u64,
+    /// Nobody said how many: see [`crate::length`].
+    pub epochs_open: bool,
     /// `None`: measured and chosen.
     pub batch_size: Option<usize>,
     pub keep_lr: bool,
@@ -146,6 +151,13 @@ pub struct Settings {
     pub input_size: Option<(usize, usize)>,
     pub flip: bool,
     pub crop_padding: usize,
+    /// Degrees.
+    pub rotate: f64,
+    /// Shares.
+    pub zoom: f64,
+    pub color_jitter: f64,
+    /// Pixels.
+    pub cutout: usize,
     pub cache: bool,
     pub verify_cache: bool,
     /// Data to make first, unless they are there.
@@ -180,12 +192,15 @@ impl Settings {
             time: read.text("time"),
             validation_from_us: read.instant("validation_from")?,
             test_from_us: read.test_from("test_from")?,
+            validation_data: read.path("validation_data"),
+            test_data: read.path("test_data"),
             test_ratio: read.within("test_ratio", 0.0, 0.9)?,
             policies: Policies::of(&Written {
                 missing: &read.raw("missing"),
                 bad_rows: &read.raw("bad_rows"),
                 infinite: &read.raw("infinite"),
                 column_type: &read.raw("column_type"),
+                encoding: &read.raw("encoding"),
             })?,
             validation_ratio: read.within("validation_ratio", 0.0, 0.9)?,
             horizon: read.count("horizon")?,
@@ -202,7 +217,11 @@ impl Settings {
             sample_weight: read.text("sample_weight"),
             huber_delta: read.within("huber_delta", 1e-6, 1e6)?,
             model_type: read.choice("model_type")?,
-            epochs: positive("epochs")? as u64,
+            epochs: match read.raw("epochs").as_str() {
+                "auto" => length::LEAST_EPOCHS,
+                _ => positive("epochs")? as u64,
+            },
+            epochs_open: read.raw("epochs") == "auto",
             batch_size: match read.raw("batch_size").as_str() {
                 "auto" => None,
                 _ => Some(positive("batch_size")?),
@@ -261,6 +280,10 @@ impl Settings {
             input_size: read.size("input_size")?,
             flip: read.flag("flip")?,
             crop_padding: read.count("crop_padding")?,
+            rotate: read.within("rotate", 0.0, 180.0)?,
+            zoom: read.within("zoom", 0.0, 0.9)?,
+            color_jitter: read.within("color_jitter", 0.0, 1.0)?,
+            cutout: read.count("cutout")?,
             cache: read.flag("cache")?,
             verify_cache: read.flag("verify_cache")?,
             recipe: None,

@@ -111,6 +111,7 @@ impl Trainer<'_> {
         let (settings, schedule) = (run.settings, run.schedule());
         let steps = run.order.batches_per_epoch();
         session.set_epoch(self.progress.epoch);
+        self.change_images(run, session)?;
         // In the middle of an epoch (a resume, a smaller batch) everything asked for was read, and the sum continues.
         let begun = match self.progress.epoch_step {
             0 => LossSum::default(),
@@ -152,6 +153,20 @@ impl Trainer<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Gives the session the images of this epoch, where they change from one to the next.
+    fn change_images(&mut self, run: &PhaseRun, session: &mut dyn Session) -> Result<(), TrainError> {
+        let Some(ahead) = &mut self.ahead else {
+            return Ok(());
+        };
+        let changing = Instant::now();
+        let epoch = self.progress.epoch;
+        for (name, table) in ahead.tables(epoch, epoch + 1 < run.settings.epochs) {
+            session.attach(&name, table)?;
+        }
+        self.recorder.add(Phase::Data, changing.elapsed().as_secs_f64());
+        Ok(())
     }
 
     /// One update, in as many parts as the batch has; returns its samples.

@@ -25,6 +25,10 @@ const COMPARED: &[Compared] = &[
         let date = settings.validation_from_us.map(flatout_data::time::format_us);
         date.unwrap_or_default()
     }),
+    ("validation_data", |settings| {
+        shown(settings.validation_data.as_deref())
+    }),
+    ("test_data", |settings| shown(settings.test_data.as_deref())),
     ("test_ratio", |settings| settings.test_ratio.to_string()),
     ("test_from", |settings| {
         let date = settings.test_from_us.map(flatout_data::time::format_us);
@@ -39,6 +43,10 @@ const COMPARED: &[Compared] = &[
     ("optimizer", |settings| settings.optimizer.clone()),
     ("select", |settings| settings.select.name().to_owned()),
 ];
+
+fn shown(path: Option<&Path>) -> String {
+    path.map(|path| path.display().to_string()).unwrap_or_default()
+}
 
 /// Where the training stands, unless it is another one.
 pub(super) fn check(
@@ -133,6 +141,7 @@ fn columns_read(configuration: &Configuration) -> Vec<(&'static str, String)> {
         "bad_rows",
         "infinite",
         "column_type",
+        "encoding",
         "column_embedding_dim",
         "min_count",
         "hash_size",

@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::output::write_stdout;
+use crate::tracking::{Tracker, Trackers};
 use crate::training;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use flatout_core::{Message, Result, message, units};
@@ -27,6 +28,7 @@ pub struct Arguments {
     config: Option<PathBuf>,
     json: bool,
     plain: bool,
+    log_to: Vec<Tracker>,
 }
 
 pub fn about() -> Message {
@@ -48,7 +50,15 @@ impl Args for Arguments {
             .long("plain")
             .action(ArgAction::SetTrue)
             .help("Lines instead of a moving line, also on a terminal");
-        command.arg(file).arg(json).arg(plain)
+        let log_to = Arg::new("log_to")
+            .long("log-to")
+            .value_name("TRACKERS")
+            .value_parser(clap::value_parser!(Tracker))
+            .value_delimiter(',')
+            .help(
+                "Also log metrics, findings and telemetry to these trackers at the end, separated by commas",
+            );
+        command.arg(file).arg(json).arg(plain).arg(log_to)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -63,6 +73,12 @@ impl FromArgMatches for Arguments {
             config: matches.get_one::<String>("config").map(PathBuf::from),
             json: matches.get_flag("json"),
             plain: matches.get_flag("plain"),
+            log_to: matches
+                .get_many("log_to")
+                .into_iter()
+                .flatten()
+                .copied()
+                .collect(),
         })
     }
 
@@ -77,6 +93,8 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     if std::env::var_os(trial::ENVIRONMENT).is_some() {
         configuration.go_on();
     }
+    // Before hours of training: what is missing can still be installed.
+    let trackers = Trackers::check(&arguments.log_to, &[], context);
     let interrupted = training::catch_interrupts();
     let moving = std::io::stderr().is_terminal() && !arguments.plain && !arguments.json;
     let mut show = |report: &Report| {
@@ -110,6 +128,9 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
             }
         };
         eprintln!("{}", text.get(context.language));
+    }
+    if let Some(trackers) = trackers {
+        trackers.log_training(&outcome.output_dir, context);
     }
     Ok(if outcome.interrupted {
         ExitCode::from(130)

@@ -314,8 +314,8 @@ pub static CHINESE: &[(&str, &str)] = &[
     ("Number of images", "图片数量"),
     ("Number of stocks", "股票数量"),
     (
-        "ONNX file to write, whole or not at all",
-        "要写入的 ONNX 文件，要么完整写入，要么不写",
+        "File to write: an ONNX model, or a Python module for PyTorch if it ends in .py",
+        "要写入的文件：ONNX 模型；以 .py 结尾时为 PyTorch 模块",
     ),
     (
         "One JSON object a line on stdout",
@@ -379,6 +379,14 @@ pub static CHINESE: &[(&str, &str)] = &[
     (
         "Read a column as real, integer, category or time, or ignore it; may be repeated [default: inferred from all files]",
         "指定某列的类型：real、integer、category、time，或 ignore（忽略）；可重复 [默认：由全部文件推断]",
+    ),
+    (
+        "Encoding of text files, such as gbk, gb18030, big5 or latin1 [default: utf-8]",
+        "文本文件的编码，例如 gbk、gb18030、big5 或 latin1 [默认：utf-8]",
+    ),
+    (
+        "Also log metrics, findings and telemetry to these trackers at the end, separated by commas",
+        "结束时还把指标、诊断结果与遥测写入这些跟踪器，用逗号分隔",
     ),
     ("Really delete", "真正删除"),
     ("Records older than this many days", "开始于多少天以前的记录"),
@@ -527,8 +535,8 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("the same for programs", "同上，供程序读取"),
     (
-        "Write a trained model as ONNX, with its preprocessing",
-        "把训练好的模型连同预处理导出为 ONNX",
+        "Write a trained model for ONNX or PyTorch, with its preprocessing",
+        "把训练好的模型连同预处理导出为 ONNX 或 PyTorch 模块",
     ),
     (
         "trace.json here, for https://ui.perfetto.dev",
