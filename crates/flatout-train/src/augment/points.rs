@@ -122,6 +122,40 @@ mod tests {
     use super::*;
 
     #[test]
+    fn positions_move_in_the_units_of_the_label() {
+        // Images at half the size of their files.
+        let points = Points {
+            points: vec![
+                Point {
+                    name: "gap".to_owned(),
+                    x: Some(0),
+                    y: Some(2),
+                },
+                Point {
+                    name: "bar".to_owned(),
+                    x: None,
+                    y: Some(1),
+                },
+            ],
+            unit: (0.5, 0.5),
+            center: (15.5, 7.5),
+        };
+        let mut labels = [20.0, 10.0, 12.0];
+        points.moved(&mut labels, |point| point);
+        assert_eq!(labels, [20.0, 10.0, 12.0]);
+        let mut seen = Vec::new();
+        points.moved(&mut labels, |point| {
+            seen.push(point);
+            (point.0 + 3.0, point.1 - 1.0)
+        });
+        assert_eq!(seen, [(9.75, 5.75), (15.5, 4.75)]);
+        assert_eq!(labels, [26.0, 8.0, 10.0]);
+        let mut unknown = [f32::NAN, 1.0, 2.0];
+        points.moved(&mut unknown, |point| (point.0 + 1.0, point.1));
+        assert!(unknown[0].is_nan() && unknown[2] == 2.0);
+    }
+
+    #[test]
     fn columns_of_one_position_are_found_by_name() {
         let part = |name: &str| part_of(name).map(|(point, across)| format!("{point}:{across}"));
         assert_eq!(part("gap_x").as_deref(), Some("gap_:true"));
