@@ -29,11 +29,13 @@ def _device(library: Any, ctypes: Any) -> Any:
 def _open() -> None:
     import ctypes
 
+    library: Any = None
+    device: Any = None
     try:
         library = ctypes.CDLL(os.environ.get("FLATOUT_NVML_LIB") or "libnvidia-ml.so.1")
         device = None if library.nvmlInit_v2() else _device(library, ctypes)
     except Exception:
-        library = device = None
+        device = None
     _found[:] = [library, device] if device is not None else [None, None]
 
 
