@@ -162,6 +162,11 @@ impl Fate {
 }
 
 impl Number {
+    /// A bare count that only one run has tells nothing: `– → 835`.
+    pub fn is_telling(&self) -> bool {
+        !self.unit.is_empty() || self.values.iter().all(Option::is_some)
+    }
+
     /// `28.7% → 57.9%`
     pub fn show(&self) -> String {
         let each: Vec<String> = self
@@ -223,5 +228,8 @@ mod tests {
     fn a_run_without_the_finding_has_no_number() {
         let number = number(&[Some(&finding(30.0, "%", None)), None]).unwrap();
         assert_eq!((number.show().as_str(), number.outcome), ("30% → –", None));
+        assert!(number.is_telling());
+        let count = super::number(&[None, Some(&finding(835.0, "", None))]).unwrap();
+        assert!(!count.is_telling());
     }
 }

@@ -244,7 +244,7 @@ fn tone(outcome: Outcome) -> Option<Tone> {
 
 /// `28.7% → 57.9%, worse: `
 pub(super) fn number(row: &FindingRow, language: Language) -> String {
-    let Some(number) = &row.number else {
+    let Some(number) = row.number.as_ref().filter(|number| number.is_telling()) else {
         return String::new();
     };
     let word = number.outcome.map(|outcome| match outcome {

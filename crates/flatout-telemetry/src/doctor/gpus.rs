@@ -102,12 +102,11 @@ fn other_vendor(vendor: Vendor) -> Vec<Check> {
         "driver",
         Area::Gpu,
         Health::Note,
-        message!(en: "{library} open", zh: "{library} 可用"),
+        message!(
+            en: "{library} open; not run on hardware yet: compare its values with the vendor's own tool",
+            zh: "{library} 可用；尚未在真实硬件上运行过：请与厂商自带工具的数值对照"
+        ),
     )
-    .cost(message!(
-        en: "this source has not been run on hardware: compare its values with the vendor's own tool",
-        zh: "此数据源尚未在真实硬件上运行过：请与厂商自带工具的数值对照"
-    ))
     .with("library", library);
     let devices = devices.into_iter().map(|device| {
         let (index, info) = (device.index, device.info);
