@@ -23,8 +23,8 @@ ATOMS += (torch.dtype, torch.device, torch.Size, types.BuiltinFunctionType, type
 ATOMS += (types.WrapperDescriptorType, types.MethodDescriptorType, property)
 # Libraries whose objects hold data or say what to do with it, and have no open files.
 LIBRARIES = ("pathlib", "datetime", "re", "enum", "pandas.", "pyarrow.", "PIL.Image", "collections", "decimal", "fractions", "uuid", "typing", "string")
-# A data set of Hugging Face's maps its file into memory.
-LIBRARIES += ("datasets.", "torchvision.transforms", "torch.nn.", "torch.utils.data.")
+# A data set of Hugging Face's maps its file into memory; its tokenizers know that they were forked.
+LIBRARIES += ("datasets.", "tokenizers.", "torchvision.transforms", "torch.nn.", "torch.utils.data.")
 ASKS = {"get_worker_info", "current_process", "active_children", "getpid", "getppid"}
 STORES = {"STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL"}
 BEGINNINGS = ("__getitem__", "__getitems__", "__call__", "forward", "__len__")
@@ -174,7 +174,13 @@ def is_generator(thing, module):
 
 def is_python(kind):
     """Whether the class, and all it comes from, is written in Python: then its instances hold nothing but what can be looked at."""
-    return all(cls is object or cls.__module__ in ("typing", "abc", "__main__") or is_source(cls.__module__) for cls in kind.__mro__)
+    return all(cls is object or cls.__module__ in ("typing", "abc", "__main__") or (is_source(cls.__module__) and not is_c(cls)) for cls in kind.__mro__)
+
+
+def is_c(cls):
+    """A class of an extension names the module that shows it: a connection of sqlite3 is no Python."""
+    slots = (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
+    return any(isinstance(value, slots) and value.__objclass__ is cls for value in vars(cls).values())
 
 
 def is_source(module):

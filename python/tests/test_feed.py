@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 
 import pytest
 
@@ -405,13 +406,19 @@ class Locked(Items):
         self.lock = threading.Lock()
 
 
+class Connected(Items):
+    def __init__(self):
+        super().__init__()
+        self.db = sqlite3.connect(":memory:")
+
+
 class Transformed(Items):
     def __init__(self, transform):
         super().__init__()
         self.transform = transform
 
 
-HAZARDS = {Opened: "open-file", GlobalFile: "open-file", Generating: "own-generator", Counting: "changes-itself", Global: "changes-itself", Asking: "asks-for-worker", Locked: "unknown-kind"}
+HAZARDS = {Opened: "open-file", Connected: "open-file", GlobalFile: "open-file", Generating: "own-generator", Counting: "changes-itself", Global: "changes-itself", Asking: "asks-for-worker", Locked: "unknown-kind"}
 
 
 @pytest.mark.parametrize("kind", HAZARDS)
