@@ -4,7 +4,7 @@ use crate::error::FileError;
 use crate::leftover;
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -29,6 +29,21 @@ pub fn write_inside(path: &Path, contents: &[u8]) -> Result<(), FileError> {
     let there = fs::symlink_metadata(path).ok();
     let there = there.filter(|found| found.is_file());
     replace(path, contents, there.as_ref())
+}
+
+/// What people write as configuration is smaller than this by far; what is larger would only fill the memory.
+const MOST_TEXT: u64 = 4 << 20;
+
+/// The text of a configuration file. One that is too large, or that never ends, is an error.
+pub fn read_text(path: &Path) -> Result<String, FileError> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_TEXT + 1).read_to_end(&mut bytes));
+    let text = match read {
+        Ok(length) if length as u64 > MOST_TEXT => Err(ErrorKind::FileTooLarge.into()),
+        Ok(_) => String::from_utf8(bytes).map_err(|_| std::io::Error::other("the file is not UTF-8")),
+        Err(source) => Err(source),
+    };
+    text.map_err(|source| FileError::reading(path, source))
 }
 
 /// Opens a file of a record: for its owner only, and never through a link.
@@ -109,6 +124,16 @@ pub fn sweep(folder: &Path) {
     }
 }
 
+/// Removes the temporary folders that killed processes left in a folder, with all that is in them.
+pub fn sweep_folders(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        // A link to a folder is none.
+        if leftover::is_left(&entry.file_name()) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// Keeps the old text of a file that is about to be changed next to it, as `NAME.flatout-backup`, with the mode of the file. A backup
 /// that exists is never lost: the next one has a number. Returns its path.
 pub fn keep_backup(path: &Path, old: &[u8]) -> Result<PathBuf, FileError> {
@@ -172,6 +197,24 @@ mod tests {
         check_writable(&path).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert!(check_writable(&folder.path().join("missing/a.json")).is_err());
+    }
+
+    #[test]
+    fn texts_that_are_too_large_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.yaml");
+        fs::write(&path, "a: 1\n").unwrap();
+        assert_eq!(read_text(&path).unwrap(), "a: 1\n");
+        fs::write(&path, "好".repeat(MOST_TEXT as usize / 3 + 1)).unwrap();
+        assert_eq!(
+            read_text(&path).unwrap_err().source.kind(),
+            ErrorKind::FileTooLarge
+        );
+        assert_eq!(
+            read_text(Path::new("/dev/zero")).unwrap_err().source.kind(),
+            ErrorKind::FileTooLarge
+        );
+        assert!(read_text(&folder.path().join("missing")).is_err());
     }
 
     #[test]
@@ -257,6 +300,25 @@ mod tests {
         write_atomically(&at("a.json"), b"x").unwrap();
         assert!(!folder.path().join(dead).exists());
         assert!(others.iter().all(|name| at(name).exists()));
+    }
+
+    #[test]
+    fn folders_of_the_dead_are_swept_and_links_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &std::ffi::OsStr| folder.path().join(name);
+        let name = |name: &str, process| leftover::name_of(std::ffi::OsStr::new(name), process);
+        let (dead, link, own) = (
+            name("saved", u32::MAX),
+            name("link", u32::MAX),
+            leftover::name(std::ffi::OsStr::new("saved")),
+        );
+        for made in [&dead, &own, &"kept".into()] {
+            fs::create_dir_all(at(made).join("inner")).unwrap();
+        }
+        std::os::unix::fs::symlink("kept", at(&link)).unwrap();
+        sweep_folders(folder.path());
+        assert!(!at(&dead).exists() && at(&own).exists() && at("kept/inner".as_ref()).exists());
+        assert!(fs::symlink_metadata(at(&link)).is_ok());
     }
 
     #[test]

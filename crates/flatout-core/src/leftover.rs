@@ -52,6 +52,11 @@ fn is_alive(process: u32) -> bool {
     state.is_some_and(|state| state != 'Z' && state != 'X')
 }
 
+/// Whether this is the name of a temporary file or folder, whoever makes it.
+pub fn is_temporary(name: &OsStr) -> bool {
+    name.to_string_lossy().contains(MARK)
+}
+
 /// Whether this is the name of a temporary file whose writer is gone.
 pub(crate) fn is_left(name: &OsStr) -> bool {
     let name = name.to_string_lossy();

@@ -80,6 +80,12 @@ pub fn redact<T: AsRef<str>>(arguments: &[T]) -> Vec<String> {
     shown
 }
 
+/// The command line of this process as a file may keep it. What is no UTF-8 is shown with replacement characters.
+pub fn own_command() -> Vec<String> {
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    redact(&words.collect::<Vec<_>>())
+}
+
 fn is_name(text: &str) -> bool {
     let bare = text.trim_start_matches(['-', '+']);
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');

@@ -1,9 +1,9 @@
 //! Where records lie and how a person names one: a path, a run's name or id, or `last`.
 
 use super::{ReadError, Record, RunInfo};
-use flatout_core::error::FileError;
+use flatout_core::leftover;
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -48,26 +48,6 @@ pub fn folder_name(name: &str, job: Option<&str>) -> String {
         base += &format!("-job{}", safe(job));
     }
     base
-}
-
-/// Makes a folder for a new run, with a number where another one of the same second has its name. Making it is claiming it: of
-/// several runs that begin at once each gets its own.
-pub fn new_folder(runs: &Path, name: &str, job: Option<&str>) -> Result<PathBuf, FileError> {
-    let base = folder_name(name, job);
-    fs::create_dir_all(runs).map_err(|source| FileError::writing(runs, source))?;
-    runs.parent().into_iter().for_each(hide_from_git);
-    let mut index = 1;
-    loop {
-        let folder = match index {
-            1 => runs.join(&base),
-            _ => runs.join(format!("{base}-{index}")),
-        };
-        match fs::create_dir(&folder) {
-            Ok(()) => return Ok(folder),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => index += 1,
-            Err(source) => return Err(FileError::writing(&folder, source)),
-        }
-    }
 }
 
 /// `20261115-031200`, in UTC.
@@ -124,6 +104,8 @@ pub fn list(runs: &Path) -> Vec<RunEntry> {
     };
     let mut all: Vec<RunEntry> = entries
         .flatten()
+        // One that is being made has another name until it is whole.
+        .filter(|entry| !leftover::is_temporary(&entry.file_name()))
         .filter_map(|entry| {
             let record = Record::open(&entry.path()).ok()?;
             Some(RunEntry {
@@ -169,46 +151,5 @@ mod tests {
         assert_eq!(stamp(951_782_400), "20000229-000000");
         assert_eq!(stamp(1_794_712_320), "20261115-031200");
         assert_eq!(utc(1_794_712_320), "2026-11-15 03:12:00 UTC");
-    }
-
-    #[test]
-    fn names_of_folders_are_safe_and_unique() {
-        let runs = tempfile::tempdir().unwrap();
-        let first = new_folder(runs.path(), "../evil name", Some("12")).unwrap();
-        assert!(first.starts_with(runs.path()) && first.parent() == Some(runs.path()) && first.is_dir());
-        assert_ne!(
-            new_folder(runs.path(), "../evil name", Some("12")).unwrap(),
-            first
-        );
-    }
-
-    #[test]
-    fn a_flatout_folder_is_hidden_from_git_once() {
-        let place = tempfile::tempdir().unwrap();
-        new_folder(&place.path().join(".flatout/runs"), "train", None).unwrap();
-        let ignore = place.path().join(".flatout/.gitignore");
-        assert_eq!(
-            fs::read_to_string(&ignore).unwrap(),
-            "# Records of flatout runs.\n*\n"
-        );
-        fs::write(&ignore, "mine").unwrap();
-        new_folder(&place.path().join(".flatout/runs"), "train", None).unwrap();
-        assert_eq!(fs::read_to_string(&ignore).unwrap(), "mine");
-        new_folder(&place.path().join("home/runs"), "train", None).unwrap();
-        assert!(!place.path().join("home/.gitignore").exists());
-    }
-
-    #[test]
-    fn runs_that_begin_at_once_have_folders_of_their_own() {
-        let runs = tempfile::tempdir().unwrap();
-        let path = &runs.path().join("not made yet");
-        let folders: Vec<PathBuf> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..16)
-                .map(|_| scope.spawn(|| new_folder(path, "train", None).unwrap()))
-                .collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        });
-        let different: std::collections::BTreeSet<&PathBuf> = folders.iter().collect();
-        assert_eq!(different.len(), 16);
     }
 }

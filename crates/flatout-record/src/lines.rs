@@ -2,8 +2,10 @@
 //! parts, and reading all parts back in order.
 
 use flatout_core::files::private;
+use flatout_core::leftover;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
@@ -24,13 +26,16 @@ pub struct LineWriter {
 impl LineWriter {
     pub fn create(folder: &Path, name: &'static str) -> io::Result<Self> {
         let file = open(folder, name)?;
-        let good_bytes = file.metadata()?.len();
+        let good_bytes = whole_lines(&file)?;
+        // What a writer before this one compressed stays.
+        let is_free = |part: &u32| stored(folder, name, *part).is_none();
+        let next_part = (0..u32::MAX).find(is_free).unwrap_or(u32::MAX);
         Ok(Self {
             folder: folder.to_owned(),
             name,
             file,
             good_bytes,
-            next_part: 0,
+            next_part,
             part_bytes: PART_BYTES,
             compressing: Vec::new(),
         })
@@ -93,12 +98,38 @@ impl Drop for LineWriter {
 }
 
 fn open(folder: &Path, name: &str) -> io::Result<File> {
-    private().append(true).open(folder.join(format!("{name}.jsonl")))
+    private()
+        .append(true)
+        .read(true)
+        .open(folder.join(format!("{name}.jsonl")))
+}
+
+/// The length of a file without a last line that was torn, which goes: the next line would become a part of it.
+fn whole_lines(file: &File) -> io::Result<u64> {
+    const BLOCK: u64 = 1 << 16;
+    let length = file.metadata()?.len();
+    let mut end = length;
+    let mut block = vec![0; BLOCK.min(length) as usize];
+    while end > 0 {
+        let begin = end.saturating_sub(BLOCK);
+        let block = &mut block[..(end - begin) as usize];
+        file.read_exact_at(block, begin)?;
+        if let Some(at) = block.iter().rposition(|byte| *byte == b'\n') {
+            end = begin + at as u64 + 1;
+            break;
+        }
+        end = begin;
+    }
+    if end < length {
+        file.set_len(end)?;
+    }
+    Ok(end)
 }
 
 fn compress(part: &Path) -> io::Result<()> {
     let whole = part.with_extension("jsonl.zst");
-    let temporary = part.with_extension("jsonl.zst.tmp");
+    // A name that is swept when this process is killed.
+    let temporary = whole.with_file_name(leftover::name(whole.file_name().unwrap_or_default()));
     let result = (|| {
         zstd::stream::copy_encode(File::open(part)?, private().truncate(true).open(&temporary)?, 3)?;
         fs::rename(&temporary, &whole)?;
@@ -110,16 +141,17 @@ fn compress(part: &Path) -> io::Result<()> {
     result
 }
 
+/// A part that was closed.
+fn stored(folder: &Path, name: &str, index: u32) -> Option<PathBuf> {
+    let plain = folder.join(format!("{name}.{index:04}.jsonl"));
+    let packed = plain.with_extension("jsonl.zst");
+    [packed, plain].into_iter().find(|path| path.is_file())
+}
+
 /// The parts of a file in order; a compressed part stands for its plain twin. Only regular files: opening a named pipe of a
 /// hostile record would never return.
 fn parts(folder: &Path, name: &str) -> Vec<PathBuf> {
-    let mut parts: Vec<PathBuf> = (0..)
-        .map_while(|index| {
-            let plain = folder.join(format!("{name}.{index:04}.jsonl"));
-            let packed = plain.with_extension("jsonl.zst");
-            [packed, plain].into_iter().find(|path| path.is_file())
-        })
-        .collect();
+    let mut parts: Vec<PathBuf> = (0..).map_while(|index| stored(folder, name, index)).collect();
     let current = folder.join(format!("{name}.jsonl"));
     if current.is_file() {
         parts.push(current);
@@ -229,6 +261,38 @@ mod tests {
                 .iter()
                 .enumerate()
                 .all(|(index, (text, torn))| *text == format!("{{\"line\":{index}}}") && !torn)
+        );
+    }
+
+    #[test]
+    fn lines_are_added_to_those_of_a_killed_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let create = || {
+            LineWriter::create(folder.path(), "samples")
+                .unwrap()
+                .with_part_bytes(100)
+        };
+        let mut expected = Vec::new();
+        for round in 0..3 {
+            let mut writer = create();
+            for index in 0..40 {
+                let line = format!("{{\"line\":{}}}", round * 40 + index);
+                writer.write(&mut line.clone().into_bytes()).unwrap();
+                expected.push((line, false));
+            }
+            drop(writer);
+            // Longer than a block is read at once.
+            let torn = format!("{{\"line\":{}", " ".repeat(70_000 * round));
+            let mut file = open(folder.path(), "samples").unwrap();
+            file.write_all(torn.as_bytes()).unwrap();
+        }
+        drop(create());
+        assert_eq!(read_all(folder.path()), expected);
+        let names = fs::read_dir(folder.path()).unwrap().flatten();
+        assert!(
+            names
+                .map(|entry| entry.file_name())
+                .all(|name| !leftover::is_temporary(&name))
         );
     }
 

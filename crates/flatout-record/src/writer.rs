@@ -1,6 +1,7 @@
 //! Writing a record as the run goes. A full disk costs lines, never the run: the loss is counted and said.
 
 use super::delta;
+use super::home::{folder_name, hide_from_git};
 use super::lines::LineWriter;
 use super::{
     Event, EventKind, ExitInfo, Fact, GpuWindow, Profile, RunInfo, SourceLine, StackTick, StepTick,
@@ -8,10 +9,12 @@ use super::{
 };
 use crate::Sample;
 use flatout_core::error::FileError;
-use flatout_core::files::write_private;
+use flatout_core::files::{sweep_folders, write_private};
+use flatout_core::leftover;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Lines that could not be written so far, and the last reason.
@@ -38,8 +41,8 @@ pub struct RecordWriter {
     lost_told: u64,
 }
 
-/// Removes the temporary files of writers that were killed from the records next to this one: nobody writes there again. The newest
-/// ones, by the time in their names, are enough: older ones were looked at when they were new.
+/// Removes what writers that were killed left next to this record: folders that did not become records, and temporary files in the
+/// records: nobody writes there again. The newest ones, by the time in their names, are enough: older ones were looked at when they were new.
 fn sweep_others(folder: &Path) {
     const MOST: usize = 100;
     let entries = folder.parent().and_then(|parent| fs::read_dir(parent).ok());
@@ -49,6 +52,7 @@ fn sweep_others(folder: &Path) {
         .flatten()
         .map(|entry| entry.path())
         .collect();
+    folder.parent().into_iter().for_each(sweep_folders);
     others.sort_unstable();
     for other in others.iter().rev().take(MOST).filter(|other| *other != folder) {
         // Every record begins with these files; other folders are not ours.
@@ -58,8 +62,63 @@ fn sweep_others(folder: &Path) {
     }
 }
 
+/// A folder that no list shows and that is swept when this process is killed.
+fn folder_in_making(runs: &Path, base: &str) -> Result<PathBuf, FileError> {
+    for index in 0u32.. {
+        let folder = runs.join(leftover::name(format!(".{base}-{index}").as_ref()));
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            // Another thread's.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && index < u32::MAX => {}
+            Err(source) => return Err(FileError::writing(&folder, source)),
+        }
+    }
+    Err(FileError::writing(runs, ErrorKind::AlreadyExists.into()))
+}
+
+/// Whether a folder could not get a name because something has it. An empty folder makes room.
+fn is_taken(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty | ErrorKind::NotADirectory
+    )
+}
+
 impl RecordWriter {
-    /// Makes the folder and writes `run.json`. A folder that holds a record already is refused by the file system's own word.
+    /// Begins a new run's record in the runs folder, under `<time>-<name>[-job<ID>]` and a number where that is taken. It has that name
+    /// only once all its files are there, so a start that is killed leaves nothing that looks like a run. Renaming is claiming: of
+    /// several runs that begin at once each gets its own.
+    pub fn begin(runs: &Path, name: &str, job: Option<&str>, info: RunInfo) -> Result<Self, FileError> {
+        let base = folder_name(name, job);
+        fs::create_dir_all(runs).map_err(|source| FileError::writing(runs, source))?;
+        runs.parent().into_iter().for_each(hide_from_git);
+        let making = folder_in_making(runs, &base)?;
+        let info = RunInfo {
+            id: base.clone(),
+            ..info
+        };
+        let begun = Self::create(&making, info).and_then(|writer| writer.claimed(runs, &base));
+        begun.inspect_err(|_| drop(fs::remove_dir_all(&making)))
+    }
+
+    /// The same record under the first name that is free.
+    fn claimed(mut self, runs: &Path, base: &str) -> Result<Self, FileError> {
+        let mut index = 1u32;
+        loop {
+            if index > 1 {
+                self.info.id = format!("{base}-{index}");
+                self.write_info()?;
+            }
+            let folder = runs.join(&self.info.id);
+            match self.move_to(&folder) {
+                Ok(()) => return Ok(self),
+                Err(error) if is_taken(&error.source) && index < u32::MAX => index += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Makes the folder and writes `run.json`. Lines are added to those of a record that is there.
     pub fn create(folder: &Path, info: RunInfo) -> Result<Self, FileError> {
         fs::create_dir_all(folder).map_err(|source| FileError::writing(folder, source))?;
         sweep_others(folder);
@@ -230,5 +289,106 @@ impl RecordWriter {
             Ok(text) => write_private(&path, &text),
             Err(error) => Err(FileError::writing(path, error.into())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::list;
+    use super::*;
+
+    fn begin(runs: &Path, name: &str, job: Option<&str>) -> PathBuf {
+        let writer = RecordWriter::begin(runs, name, job, RunInfo::default()).unwrap();
+        writer.folder().to_owned()
+    }
+
+    #[test]
+    fn names_of_folders_are_safe_and_unique() {
+        let runs = tempfile::tempdir().unwrap();
+        let first = begin(runs.path(), "../evil name", Some("12"));
+        assert!(first.starts_with(runs.path()) && first.parent() == Some(runs.path()) && first.is_dir());
+        assert_ne!(begin(runs.path(), "../evil name", Some("12")), first);
+    }
+
+    #[test]
+    fn a_record_has_its_name_once_it_is_whole() {
+        let runs = tempfile::tempdir().unwrap();
+        let base = folder_name("train", None);
+        // Taken by something that is no record, in this second and the next ones.
+        fs::write(runs.path().join(&base), "mine").unwrap();
+        let folder = begin(runs.path(), "train", None);
+        assert_eq!(fs::read(runs.path().join(&base)).unwrap(), b"mine");
+        let known = list(runs.path());
+        assert_eq!(known.len(), 1);
+        assert_eq!(
+            (&known[0].folder, known[0].info.id.as_ref()),
+            (&folder, folder.file_name().unwrap().to_str().unwrap())
+        );
+        let names = fs::read_dir(runs.path()).unwrap().flatten();
+        assert!(
+            names
+                .map(|entry| entry.file_name())
+                .all(|name| !leftover::is_temporary(&name))
+        );
+    }
+
+    #[test]
+    fn a_start_that_was_killed_is_no_run_and_is_swept() {
+        let runs = tempfile::tempdir().unwrap();
+        let of = |process: u32| {
+            let own = leftover::name(".20261118-210000-train-0".as_ref());
+            let (before, _) = own.to_str().unwrap().rsplit_once('-').unwrap();
+            runs.path().join(format!("{before}-{process}"))
+        };
+        let (dead, living) = (of(u32::MAX), of(std::process::id()));
+        RecordWriter::create(&living, RunInfo::default()).unwrap();
+        fs::rename(&living, &dead).unwrap();
+        RecordWriter::create(&living, RunInfo::default()).unwrap();
+        assert!(!dead.exists(), "swept by the next one");
+        fs::create_dir(&dead).unwrap();
+        assert!(list(runs.path()).is_empty());
+        begin(runs.path(), "train", None);
+        assert!(!dead.exists() && living.exists());
+        assert_eq!(list(runs.path()).len(), 1);
+    }
+
+    #[test]
+    fn what_cannot_begin_leaves_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let runs = place.path().join("runs");
+        fs::write(&runs, "a file").unwrap();
+        assert!(RecordWriter::begin(&runs, "train", None, RunInfo::default()).is_err());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_flatout_folder_is_hidden_from_git_once() {
+        let place = tempfile::tempdir().unwrap();
+        begin(&place.path().join(".flatout/runs"), "train", None);
+        let ignore = place.path().join(".flatout/.gitignore");
+        assert_eq!(
+            fs::read_to_string(&ignore).unwrap(),
+            "# Records of flatout runs.\n*\n"
+        );
+        fs::write(&ignore, "mine").unwrap();
+        begin(&place.path().join(".flatout/runs"), "train", None);
+        assert_eq!(fs::read_to_string(&ignore).unwrap(), "mine");
+        begin(&place.path().join("home/runs"), "train", None);
+        assert!(!place.path().join("home/.gitignore").exists());
+    }
+
+    #[test]
+    fn runs_that_begin_at_once_have_folders_of_their_own() {
+        let runs = tempfile::tempdir().unwrap();
+        let path = &runs.path().join("not made yet");
+        let folders: Vec<PathBuf> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..16)
+                .map(|_| scope.spawn(|| begin(path, "train", None)))
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let different: std::collections::BTreeSet<&PathBuf> = folders.iter().collect();
+        assert_eq!(different.len(), 16);
+        assert_eq!(list(path).len(), 16);
     }
 }

@@ -1,8 +1,8 @@
 //! Starting a program so that it notices nothing: it inherits stdin, stdout, stderr, the process group and the signal mask; the
 //! signals sent to us reach it; its exit, by code or by signal, becomes ours.
 
-mod closed;
 mod guard;
+mod inherited;
 mod signals;
 mod tree;
 
@@ -39,9 +39,7 @@ impl Program {
         // even if that has happened already.
         unsafe {
             start.pre_exec(move || {
-                closed::at_start().for_each(|descriptor| {
-                    libc::close(descriptor);
-                });
+                inherited::give();
                 if !keep_running {
                     libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM, 0, 0, 0);
                     if libc::getppid() != own {

@@ -24,6 +24,7 @@ pub use recording::Recording;
 pub use stall::OnHang;
 use stall::Stall;
 use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant, SystemTime};
@@ -100,37 +101,35 @@ pub struct Outcome {
 }
 
 /// Runs a program to its end. `live` is called while the program still runs. Where nothing can be recorded (a full disk, a folder
-/// without permission), the program runs all the same.
+/// without permission, no free descriptors), the program runs all the same.
 pub fn run(options: &Options, live: &mut dyn FnMut(Live)) -> Result<Outcome, RunError> {
     let signals = Signals::block();
-    let desk = match Desk::prepare(options) {
+    // Settings are put in force through the folder of the recording.
+    let must_record = !options.apply.is_empty() || options.auto.is_some() || options.steps.is_some();
+    let mut desk = match Desk::prepare(options) {
         Ok(desk) => Some(desk),
-        // Settings are put in force through the same folder.
-        Err(error) if !options.apply.is_empty() || options.auto.is_some() || options.steps.is_some() => {
-            return Err(error);
-        }
+        Err(error) if must_record => return Err(error),
         Err(error) => {
             live(Live::Unrecorded(&error));
             None
         }
     };
-    let environment = desk.as_ref().map(|desk| desk.environment(options));
-    let mut environment = environment.unwrap_or_default();
-    if without_site(&options.command) {
-        // The probe is not loaded, and nothing would take its folder out of `sys.path`.
-        environment.retain(|(name, _)| name != "PYTHONPATH");
-    }
-    let guard = Guard::start(&Charge {
-        folder: desk.as_ref().map(|desk| desk.runtime.folder().to_owned()),
-        ends_program: !options.keep_running,
-    });
-    let started = Program::start(&options.command, &environment, &signals, options.keep_running);
-    let mut program = started.inspect_err(|_| {
-        // Nothing ran: an empty record would only be in the way of `last`.
+    let mut guard = Guard::start(&charge(options, desk.as_ref()));
+    let mut started = start(options, desk.as_ref(), &signals);
+    if let Err(error) = &started {
         if let Some(desk) = &desk {
-            let _ = std::fs::remove_dir_all(&desk.folder);
+            // Nothing ran: an empty record would only be in the way of `last`.
+            let _ = std::fs::remove_dir_all(desk.writer.folder());
         }
-    })?;
+        if is_scarcity(error) && !must_record {
+            if desk.is_some() {
+                live(Live::Unrecorded(error));
+            }
+            (desk, guard) = (None, None);
+            started = start(options, None, &signals);
+        }
+    }
+    let mut program = started?;
     if let Some(guard) = &guard {
         guard.started(program.pid());
     }
@@ -138,28 +137,33 @@ pub fn run(options: &Options, live: &mut dyn FnMut(Live)) -> Result<Outcome, Run
         signals: &signals,
         guard: guard.as_ref(),
     };
-    let Some(Desk {
-        runtime,
-        folder,
-        mut writer,
-    }) = desk
-    else {
+    let Some(Desk { runtime, mut writer }) = desk else {
         return unrecorded(&mut program, &mut wait);
     };
-    let mut recording = Recording::start(&runtime, program.pid(), options, &mut writer);
-    let mut early = EarlyFinding::new(&folder, options.live);
-    let mut stall = Stall::new(options, runtime.folder());
+    let folder = writer.folder().to_owned();
+    let begun = Instant::now();
+    let mut watching = guarded(|| Watching::start(options, &runtime, program.pid(), &mut writer));
     let status = loop {
         if let Some(status) = wait.turn(&mut program)? {
             break status;
         }
-        recording.poll(&mut writer);
-        early.look(recording.progress(), recording.elapsed_s(), live);
-        stall.look(&recording, &mut writer, &program, live);
+        if let Some(mut watched) = watching.take() {
+            let looked = guarded(|| watched.look(&mut writer, &program, live));
+            watching = looked.map(|()| watched);
+        }
     };
     drop(guard);
-    let exit = exit_info(status, recording.elapsed_s());
-    recording.finish(&mut writer);
+    let recorded_s = watching.as_ref().map(|watching| watching.recording.elapsed_s());
+    let exit = exit_info(
+        status,
+        recorded_s.unwrap_or_else(|| begun.elapsed().as_secs_f64()),
+    );
+    let progress = watching.and_then(|mut watching| {
+        guarded(|| {
+            watching.recording.finish(&mut writer);
+            watching.recording.progress()
+        })
+    });
     if let Some(profile) = profile::of_record(&folder).filter(|_| options.profile) {
         writer.profile(&profile);
     }
@@ -167,15 +171,69 @@ pub fn run(options: &Options, live: &mut dyn FnMut(Live)) -> Result<Outcome, Run
     Ok(Outcome {
         folder: Some(folder),
         ended: ended(exit),
-        progress: recording.progress(),
+        progress: progress.unwrap_or_default(),
         duration_s: exit.t,
     })
+}
+
+fn charge(options: &Options, desk: Option<&Desk>) -> Charge {
+    Charge {
+        folder: desk.map(|desk| desk.runtime.folder().to_owned()),
+        ends_program: !options.keep_running,
+    }
+}
+
+fn start(options: &Options, desk: Option<&Desk>, signals: &Signals) -> Result<Program, RunError> {
+    let mut environment = desk.map(|desk| desk.environment(options)).unwrap_or_default();
+    if without_site(&options.command) {
+        // The probe is not loaded, and nothing would take its folder out of `sys.path`.
+        environment.retain(|(name, _)| name != "PYTHONPATH");
+    }
+    Program::start(&options.command, &environment, signals, options.keep_running)
+}
+
+/// Whether a program could not be started for want of something that recording takes as well.
+fn is_scarcity(error: &RunError) -> bool {
+    let scarce = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN];
+    let code = match error {
+        RunError::Start { source, .. } => source.raw_os_error(),
+        _ => None,
+    };
+    code.is_some_and(|code| scarce.contains(&code))
+}
+
+/// A mistake of ours ends the recording, with its message, and not the program.
+fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(work)).ok()
+}
+
+/// What is done several times a second while the program runs.
+struct Watching {
+    recording: Recording,
+    early: EarlyFinding,
+    stall: Stall,
+}
+
+impl Watching {
+    fn start(options: &Options, runtime: &Runtime, pid: u32, writer: &mut RecordWriter) -> Self {
+        Self {
+            early: EarlyFinding::new(writer.folder(), options.live),
+            stall: Stall::new(options, runtime.folder()),
+            recording: Recording::start(runtime, pid, options, writer),
+        }
+    }
+
+    fn look(&mut self, writer: &mut RecordWriter, program: &Program, live: &mut dyn FnMut(Live)) {
+        self.recording.poll(writer);
+        let (progress, now_s) = (self.recording.progress(), self.recording.elapsed_s());
+        self.early.look(progress, now_s, live);
+        self.stall.look(&self.recording, writer, program, live);
+    }
 }
 
 /// What recording needs before the program starts.
 struct Desk {
     runtime: Runtime,
-    folder: PathBuf,
     writer: RecordWriter,
 }
 
@@ -183,21 +241,13 @@ impl Desk {
     fn prepare(options: &Options) -> Result<Self, RunError> {
         let runtime = Runtime::create()?;
         let job = job_from_environment().map(|job| job_name(&job));
-        let folder = record::new_folder(&options.runs, &run_name(options), job.as_deref())
+        let writer = RecordWriter::begin(&options.runs, &run_name(options), job.as_deref(), info(options))
             .map_err(RunError::Record)?;
-        let writer = RecordWriter::create(&folder, info(options, &folder)).map_err(|error| {
-            let _ = std::fs::remove_dir_all(&folder);
-            RunError::Record(error)
-        })?;
-        Ok(Self {
-            runtime,
-            folder,
-            writer,
-        })
+        Ok(Self { runtime, writer })
     }
 
     fn environment(&self, options: &Options) -> Environment {
-        let trace = std::path::absolute(self.folder.join(profile::TRACE)).ok();
+        let trace = std::path::absolute(self.writer.folder().join(profile::TRACE)).ok();
         let trace = trace.as_deref().filter(|_| options.profile);
         let mut environment = self.runtime.environment(&options.apply, options.steps, trace);
         if let Some(auto) = &options.auto {
@@ -264,13 +314,10 @@ fn ended(exit: ExitInfo) -> Ended {
     }
 }
 
-fn info(options: &Options, folder: &Path) -> RunInfo {
+/// Its id is that of the folder it gets.
+fn info(options: &Options) -> RunInfo {
     RunInfo {
         schema: SCHEMA,
-        id: folder
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default(),
         name: run_name(options),
         kind: "run".into(),
         command: shown(&options.command),

@@ -59,7 +59,7 @@ impl Recorder {
             id: name.to_owned(),
             name: name.to_owned(),
             kind: "train".to_owned(),
-            command: std::env::args().collect(),
+            command: flatout_core::secrets::own_command(),
             folder: std::env::current_dir().ok(),
             interval_s: Some(TICK_S),
             ..RunInfo::default()

@@ -6,6 +6,7 @@ use log::{Level, LevelFilter, Log, Metadata, Record};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
@@ -74,6 +75,14 @@ pub fn copy(text: &str) {
     }
 }
 
+/// Set where a command must print nothing of its own next to the program's output.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on warnings reach the file of `--log-file` only.
+pub fn quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
 /// While something is drawn on the terminal: lines for stderr wait here. At most so many; the oldest stay.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 const MOST_HELD: usize = 50;
@@ -120,7 +129,8 @@ impl Log for Logger {
             Level::Debug => "debug",
             Level::Trace => "trace",
         };
-        if record.level() <= self.stderr {
+        let is_shown = self.stderr > LevelFilter::Warn || !QUIET.load(Ordering::Relaxed);
+        if record.level() <= self.stderr && (is_shown || record.level() == Level::Error) {
             let line = format!("{level}: {}", record.args());
             match HELD.lock() {
                 Ok(mut held) if held.is_some() => held.iter_mut().for_each(|held| keep(held, &line)),

@@ -70,7 +70,7 @@ pub fn command_of_width(language: Language, columns: usize) -> clap::Command {
 /// A command between two lines of the log: what was started where, and how it ended.
 fn logged(run: impl FnOnce() -> flatout_core::Result<ExitCode>) -> flatout_core::Result<ExitCode> {
     let began = std::time::Instant::now();
-    let words: Vec<String> = flatout_core::secrets::redact(&words().collect::<Vec<_>>())
+    let words: Vec<String> = flatout_core::secrets::own_command()
         .iter()
         .map(|word| flatout_core::shell::word(word))
         .collect();

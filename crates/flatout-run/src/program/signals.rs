@@ -83,9 +83,11 @@ impl Signals {
         match signal {
             ..=0 => Woken::Time,
             libc::SIGCHLD if code > 0 => Woken::Child,
+            // Our own limits of CPU time and of the size of files; the program has its own.
+            libc::SIGXCPU | libc::SIGXFSZ if code > 0 => Woken::Time,
             signal if code > 0 => Woken::Kernel(signal),
-            // A pipe that we wrote to was closed.
-            libc::SIGPIPE if sender == std::process::id() => Woken::Time,
+            // A pipe that we wrote to was closed, a file would have become too large: the kernel sends these in our name.
+            _ if sender == std::process::id() => Woken::Time,
             signal => Woken::PassOn { signal, sender },
         }
     }

@@ -9,7 +9,7 @@ use crate::RunError;
 use crate::probe::Runtime;
 use crate::program::{Signals, Woken};
 use flatout_core::Message;
-use flatout_record::{self as record, ExitInfo, RecordWriter};
+use flatout_record::{ExitInfo, RecordWriter};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -70,9 +70,8 @@ pub fn attach(wanted: &Attach<'_>, refused: &mut dyn FnMut(Message)) -> Result<O
         ..Options::new(command_of(pid))
     };
     let runtime = Runtime::create()?;
-    let folder =
-        record::new_folder(&options.runs, &format!("attach-{pid}"), None).map_err(RunError::Record)?;
-    let mut writer = RecordWriter::create(&folder, info(&options, &folder)).map_err(RunError::Record)?;
+    let mut writer = RecordWriter::begin(&options.runs, &format!("attach-{pid}"), None, info(&options))
+        .map_err(RunError::Record)?;
     let mut recording = Recording::start(&runtime, pid, &options, &mut writer);
     let injected = if probe {
         inject::Injected::put(pid, &runtime).map_err(&mut *refused).ok()
@@ -101,7 +100,7 @@ pub fn attach(wanted: &Attach<'_>, refused: &mut dyn FnMut(Message)) -> Result<O
         signal: None,
     });
     Ok(Outcome {
-        folder: Some(folder),
+        folder: Some(writer.folder().to_owned()),
         ended: Ended::Code(0),
         progress: recording.progress(),
         duration_s: t,

@@ -6,7 +6,7 @@ use super::{Ended, Options, Outcome, POLL, info};
 use crate::RunError;
 use crate::probe::Runtime;
 use crate::program::{Signals, Woken};
-use flatout_record::{self as record, ExitInfo, RecordWriter};
+use flatout_record::{ExitInfo, RecordWriter};
 use std::path::{Path, PathBuf};
 
 /// What the kernel must know to load the probe.
@@ -34,8 +34,8 @@ pub fn cell(
         ..Options::new(Vec::new())
     };
     let runtime = Runtime::create()?;
-    let folder = record::new_folder(&options.runs, name, None).map_err(RunError::Record)?;
-    let mut writer = RecordWriter::create(&folder, info(&options, &folder)).map_err(RunError::Record)?;
+    let mut writer =
+        RecordWriter::begin(&options.runs, name, None, info(&options)).map_err(RunError::Record)?;
     let mut recording = Recording::start(&runtime, pid, &options, &mut writer);
     ready(&Probe {
         python: runtime.folder().join("python"),
@@ -61,7 +61,7 @@ pub fn cell(
         signal: None,
     });
     Ok(Outcome {
-        folder: Some(folder),
+        folder: Some(writer.folder().to_owned()),
         ended: Ended::Code(i32::from(failed)),
         progress: recording.progress(),
         duration_s: t,

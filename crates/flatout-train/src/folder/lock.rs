@@ -39,11 +39,11 @@ struct Owner {
 impl Owner {
     fn here() -> Self {
         let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let arguments: Vec<String> = std::env::args().skip(1).collect();
+        let command = flatout_core::secrets::own_command();
         Self {
             pid: std::process::id(),
             host: host.trim().to_owned(),
-            command: format!("flatout {}", arguments.join(" ")),
+            command: format!("flatout {}", command.get(1..).unwrap_or_default().join(" ")),
             process: leftover::owner(),
         }
     }

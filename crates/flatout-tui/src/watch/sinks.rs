@@ -89,6 +89,23 @@ impl RecordSink {
         let writer = RecordWriter::create(folder, info).map_err(|source| SinkError::Record { source })?;
         Ok(Self { writer, language })
     }
+
+    /// A new one in the runs folder.
+    pub fn begin(
+        runs: &Path,
+        job: Option<&str>,
+        info: RunInfo,
+        language: Language,
+    ) -> Result<Self, SinkError> {
+        let name = info.name.clone();
+        let begun = RecordWriter::begin(runs, &name, job, info);
+        let writer = begun.map_err(|source| SinkError::Record { source })?;
+        Ok(Self { writer, language })
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.writer.folder()
+    }
 }
 
 impl Sink for RecordSink {

@@ -96,24 +96,25 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let job = job_from_environment().map(|job| job.id);
     let runs = record::runs_folder();
     let recorded = arguments.record.is_some() || !(arguments.no_record || arguments.serve_only);
-    let folder = match &arguments.record {
+    let name: PathBuf = match &arguments.record {
         Some(folder) => folder.clone(),
-        None if recorded => record::new_folder(&runs, &arguments.name, job.as_deref())?,
         None => record::folder_name(&arguments.name, job.as_deref()).into(),
     };
-    let mut feed = Live::new(sampler, info(&arguments, &folder));
+    let mut feed = Live::new(sampler, info(&arguments, &name));
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    // Without a server nothing is watched: an empty folder is not left behind.
-    let server = serve(&arguments, context).inspect_err(|_| drop(std::fs::remove_dir(&folder)))?;
-    if let Some(server) = server {
+    // Without a server nothing is watched, and nothing recorded.
+    if let Some(server) = serve(&arguments, context)? {
         sinks.push(Box::new(Served::new(server, feed.info())));
     }
+    let mut folder = None;
     if recorded {
-        sinks.push(Box::new(RecordSink::create(
-            &folder,
-            feed.info().clone(),
-            context.language,
-        )?));
+        let info = feed.info().clone();
+        let sink = match &arguments.record {
+            Some(folder) => RecordSink::create(folder, info, context.language)?,
+            None => RecordSink::begin(&runs, job.as_deref(), info, context.language)?,
+        };
+        folder = Some(sink.folder().to_owned());
+        sinks.push(Box::new(sink));
     }
     if let Some(path) = &arguments.log {
         sinks.push(Box::new(CsvLog::create(path, feed.info())?));
@@ -131,7 +132,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     if !arguments.serve_only {
         arguments.shape.end(&outcome.verdict, context);
     }
-    if recorded && arguments.record.is_none() {
+    if let Some(folder) = folder.filter(|_| arguments.record.is_none()) {
         let folder = folder.display();
         eprintln!(
             "{}",
@@ -151,7 +152,7 @@ fn info(arguments: &Arguments, folder: &std::path::Path) -> RunInfo {
             .into_owned(),
         name: arguments.name.clone(),
         kind: "monitor".into(),
-        command: std::env::args().collect(),
+        command: flatout_core::secrets::own_command(),
         folder: std::env::current_dir().ok(),
         ..RunInfo::default()
     }

@@ -130,6 +130,9 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         check_writable(file)?;
     }
     let quiet = arguments.quiet;
+    if quiet {
+        crate::logging::quiet();
+    }
     let trackers = Trackers::check(&arguments.log_to, &options.command, context);
     let outcome = flatout_run::run(&options, &mut |live| {
         if !quiet {

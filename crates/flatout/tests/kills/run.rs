@@ -28,25 +28,27 @@ fn run() {
             "the program ended by itself"
         );
         let runs = folder.path().join("home/runs");
-        let mut records = fs::read_dir(&runs).into_iter().flatten().flatten();
-        let Some(record) = records.find(|entry| entry.path().to_string_lossy().contains("-killed")) else {
-            kills.saw("killed before its record began");
-            continue;
-        };
-        let seen = match Record::open(&record.path()) {
-            Ok(opened) => {
-                let digest = Digest::read(&opened);
+        let names = fs::read_dir(&runs).into_iter().flatten().flatten();
+        let records: Vec<_> = names.map(|entry| entry.path()).collect();
+        let record = records
+            .iter()
+            .find(|path| !path.file_name().unwrap().to_string_lossy().starts_with('.'));
+        let seen = match record {
+            Some(record) => {
+                // What has the name of a record is one.
+                let digest = Digest::read(&Record::open(record).unwrap());
                 assert_eq!(digest.info.name, "killed");
                 "record readable"
             }
-            // The folder is made before its first file.
-            Err(error) => {
-                assert!(!record.path().join("run.json").exists(), "{error}");
-                "killed while its record began"
-            }
+            None if records.is_empty() => "killed before its record began",
+            None => "killed while its record began",
         };
         completes(folder.path(), &["run", "--quiet", "--", "true"]);
         assert_eq!(leftovers(folder.path()), Vec::<std::path::PathBuf>::new());
+        assert_eq!(
+            flatout_telemetry::record::list(&runs).len(),
+            1 + usize::from(record.is_some())
+        );
         fs::remove_dir_all(runs).unwrap();
         kills.saw(seen);
     }
