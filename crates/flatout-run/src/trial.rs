@@ -21,7 +21,7 @@ use crate::collect::Clock;
 use crate::probe::Runtime;
 use crate::program::exit_info;
 use crate::session::{Options, Recording};
-use flatout_core::{Message, Result, message};
+use flatout_core::{Message, Result, leftover, message};
 use flatout_record::{EventKind, Record, RecordWriter, RunData, RunInfo, SCHEMA};
 use flatout_tune::disk;
 use flatout_tune::trial::{Outcome, Plan, Settings, Trial};
@@ -90,8 +90,9 @@ impl Trial for ProgramTrial<'_> {
         let own_record = prepared.own_record.clone();
         let mut writer =
             RecordWriter::create(&folder, info(&prepared.command, &folder)).map_err(RunError::Record)?;
-        // What the program saves may be large: on the disk, not in shared memory, and gone with the trial.
-        let saved = std::path::absolute(folder.join("saved")).unwrap_or_else(|_| folder.join("saved"));
+        // What the program saves may be large: on the disk, not in shared memory, and gone with the trial, or with the next search.
+        let saved = folder.join(leftover::name("saved".as_ref()));
+        let saved = std::path::absolute(&saved).unwrap_or(saved);
         let mut environment = runtime.environment(&prepared.apply, None, None);
         environment.push((
             ENVIRONMENT.into(),
@@ -100,7 +101,7 @@ impl Trial for ProgramTrial<'_> {
         let log = folder.join("output.log");
         std::fs::create_dir_all(&saved).map_err(RunError::Runtime)?;
         let clock = Clock::since(Instant::now());
-        let mut group = Group::start(&prepared.command, &environment, &log)?;
+        let mut group = Group::start(&prepared.command, &environment, &log, runtime.folder())?;
         let run = Options {
             interval: TICK,
             // Stacks at 20 per second cost 0.2% of a step, in every trial alike, and name the lines that no setting can change.

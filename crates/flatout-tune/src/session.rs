@@ -5,10 +5,11 @@ use crate::TuneError;
 use crate::trial::{Outcome, Plan, Settings, Trial};
 use flatout_core::Result;
 use flatout_core::error::FileError;
+use flatout_core::files::{self, private, sweep_folders, write_private};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// One line of `trials.jsonl`.
@@ -16,6 +17,12 @@ use std::path::{Path, PathBuf};
 struct Line {
     settings: Settings,
     outcome: Outcome,
+}
+
+impl Line {
+    fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
 }
 
 /// Held as long as a search runs.
@@ -35,13 +42,7 @@ impl Lock {
             .take(64)
             .collect();
         let path = folder.join(format!("flatout-tune-{user}-{gpus}.lock"));
-        let open = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&path);
-        let mut file = open.map_err(|source| FileError::writing(&path, source))?;
+        let mut file = open_own(&path).map_err(|source| FileError::writing(&path, source))?;
         match file.try_lock() {
             Ok(()) => {
                 let _ = file.set_len(0);
@@ -56,6 +57,28 @@ impl Lock {
                 })
             }
             Err(TryLockError::Error(source)) => Err(FileError::writing(&path, source).into()),
+        }
+    }
+}
+
+/// A file in a folder where everybody may write: not what another user put there to have one of ours changed.
+fn open_own(path: &Path) -> io::Result<File> {
+    let file = private().read(true).open(path)?;
+    let found = file.metadata()?;
+    if found.is_file() && found.nlink() == 1 {
+        Ok(file)
+    } else {
+        Err(io::Error::from(io::ErrorKind::PermissionDenied))
+    }
+}
+
+/// Removes what searches that were killed left: the files that their programs saved.
+pub fn sweep(sessions: &Path) {
+    let folders = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
+    for session in folders(sessions) {
+        for trial in folders(&session.path().join("trials")) {
+            sweep_folders(&trial.path());
+            files::sweep(&trial.path());
         }
     }
 }
@@ -79,9 +102,9 @@ impl<'a> Remembering<'a> {
         made.map_err(|source| FileError::writing(folder, source))?;
         let file = folder.join("trials.jsonl");
         let known = if resume { read(&file) } else { Vec::new() };
-        if !resume {
-            File::create(&file).map_err(|source| FileError::writing(&file, source))?;
-        }
+        // Whole lines only: what is added must not become a part of one that was torn.
+        let lines: String = known.iter().map(Line::text).collect();
+        write_private(&file, lines.as_bytes())?;
         Ok(Self { inner, file, known })
     }
 
@@ -111,9 +134,8 @@ impl Trial for Remembering<'_> {
                 settings: settings.clone(),
                 outcome: outcome.clone(),
             };
-            let text = serde_json::to_string(&line).unwrap_or_default() + "\n";
-            let opened = OpenOptions::new().append(true).create(true).open(&self.file);
-            let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+            let opened = private().append(true).open(&self.file);
+            let written = opened.and_then(|mut file| file.write_all(line.text().as_bytes()));
             written.map_err(|source| FileError::writing(&self.file, source))?;
         }
         Ok(outcome)
@@ -162,6 +184,63 @@ mod tests {
         // The second time the same is asked, it is a repeat and is measured.
         resumed.run(&settings, &plan()).unwrap();
         assert_eq!(again.0, 1);
+    }
+
+    #[test]
+    fn a_torn_line_costs_only_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (crate::knobs::one("amp", "bf16"), crate::knobs::one("amp", "fp16"));
+        let mut counting = Counting(0);
+        let mut search = Remembering::open(&mut counting, folder.path(), false).unwrap();
+        search.run(&first, &plan()).unwrap();
+        let file = folder.path().join("trials.jsonl");
+        let mut text = fs::read_to_string(&file).unwrap();
+        text += &text.clone()[..20];
+        fs::write(&file, text).unwrap();
+        let mut resumed = Remembering::open(&mut counting, folder.path(), true).unwrap();
+        assert_eq!(resumed.remembered(), 1);
+        resumed.run(&second, &plan()).unwrap();
+        let again = Remembering::open(&mut counting, folder.path(), true).unwrap();
+        assert_eq!(again.remembered(), 2);
+    }
+
+    #[test]
+    fn a_lock_is_no_way_to_change_another_file() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(Lock::take(folder.path()).unwrap());
+        let lock = fs::read_dir(folder.path())
+            .unwrap()
+            .flatten()
+            .next()
+            .unwrap()
+            .path();
+        let mine = folder.path().join("mine");
+        for is_hard in [true, false] {
+            fs::remove_file(&lock).unwrap();
+            fs::write(&mine, "mine").unwrap();
+            let linked = if is_hard {
+                fs::hard_link(&mine, &lock)
+            } else {
+                std::os::unix::fs::symlink(&mine, &lock)
+            };
+            linked.unwrap();
+            assert!(Lock::take(folder.path()).is_err());
+            assert_eq!(fs::read(&mine).unwrap(), b"mine");
+        }
+    }
+
+    #[test]
+    fn files_of_killed_searches_are_swept() {
+        let sessions = tempfile::tempdir().unwrap();
+        let trial = sessions.path().join("train-12345678/trials/001");
+        let own = flatout_core::leftover::name("saved".as_ref());
+        let (before, _) = own.to_str().unwrap().rsplit_once('-').unwrap();
+        let dead = trial.join(format!("{before}-{}", u32::MAX));
+        for saved in [&dead, &trial.join(&own)] {
+            fs::create_dir_all(saved.join("checkpoints")).unwrap();
+        }
+        sweep(sessions.path());
+        assert!(!dead.exists() && trial.join(own).exists());
     }
 
     #[test]

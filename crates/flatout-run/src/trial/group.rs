@@ -1,9 +1,10 @@
 //! A program in a process group of its own, with its output in a file. When the trial ends, or flatout does, so does all of it.
 
 use crate::RunError;
-use crate::program::Environment;
+use crate::program::{Charge, Environment, Guard};
+use flatout_core::files::private;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -16,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Group {
     child: Child,
     ended: Option<ExitStatus>,
+    /// Ends what the program started when we are killed: the kernel ends only the program itself.
+    guard: Option<Guard>,
 }
 
 /// From now on processes whose parent has died become our children, so that we can end what left its group.
@@ -25,9 +28,15 @@ pub fn adopt_orphans() {
 }
 
 impl Group {
-    pub fn start(command: &[OsString], environment: &Environment, log: &Path) -> Result<Self, RunError> {
+    /// `runtime` is the trial's private folder, which every process of the program names in its environment.
+    pub fn start(
+        command: &[OsString],
+        environment: &Environment,
+        log: &Path,
+        runtime: &Path,
+    ) -> Result<Self, RunError> {
         let (program, arguments) = command.split_first().ok_or(RunError::NoCommand)?;
-        let output = File::create(log).map_err(RunError::Runtime)?;
+        let output = private().append(true).open(log).map_err(RunError::Runtime)?;
         let errors = output.try_clone().map_err(RunError::Runtime)?;
         let mut start = Command::new(program);
         start.args(arguments).envs(environment.iter().cloned());
@@ -36,18 +45,34 @@ impl Group {
             .stdout(output)
             .stderr(errors)
             .process_group(0);
-        // SAFETY: between fork and exec only prctl is called, which is safe there: the program dies with us.
+        let own = std::process::id() as libc::pid_t;
+        // SAFETY: between fork and exec only system calls are made, which is safe there: the program dies with us, even if that has
+        // happened already.
         unsafe {
-            start.pre_exec(|| {
+            start.pre_exec(move || {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+                if libc::getppid() != own {
+                    libc::raise(libc::SIGKILL);
+                }
                 Ok(())
             });
         }
+        let guard = Guard::start(&Charge {
+            folder: Some(runtime.to_owned()),
+            ends_program: true,
+        });
         let child = start.spawn().map_err(|source| RunError::Start {
             program: program.to_string_lossy().into_owned(),
             source,
         })?;
-        Ok(Self { child, ended: None })
+        if let Some(guard) = &guard {
+            guard.started(child.id());
+        }
+        Ok(Self {
+            child,
+            ended: None,
+            guard,
+        })
     }
 
     pub fn pid(&self) -> u32 {
@@ -97,7 +122,8 @@ impl Group {
             self.ended = self.end_now().ok().or(Some(ExitStatus::from_raw(libc::SIGKILL)));
         }
         self.send(libc::SIGKILL);
-        end_orphans();
+        end_orphans(self.guard.as_ref().map(Guard::pid));
+        self.guard = None;
     }
 }
 
@@ -108,9 +134,10 @@ impl Drop for Group {
 }
 
 /// Children of ours that we did not start: processes of the program whose parents have died.
-fn end_orphans() {
+fn end_orphans(guard: Option<u32>) {
     for _ in 0..50 {
-        let children = children().unwrap_or_default();
+        let mut children = children().unwrap_or_default();
+        children.retain(|child| guard != Some(child.unsigned_abs()));
         if children.is_empty() {
             return;
         }

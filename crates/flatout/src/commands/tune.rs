@@ -18,7 +18,7 @@ use flatout_tune::limits::Limits;
 use flatout_tune::machine::Machine;
 use flatout_tune::objective::Objective;
 use flatout_tune::search::{self, Found, Options};
-use flatout_tune::session::{Lock, Remembering};
+use flatout_tune::session::{self, Lock, Remembering};
 use flatout_tune::trial::{Plan, Settings};
 use flatout_vocabulary::settings;
 use std::ffi::OsString;
@@ -108,6 +108,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     adopt_orphans();
     let stop = || interrupt.came();
     let folder = session_folder(&arguments.command);
+    folder.parent().into_iter().for_each(session::sweep);
     if !arguments.resume {
         let _ = std::fs::remove_dir_all(&folder);
     }

@@ -88,7 +88,7 @@ fn a_command_that_hangs_with_children_of_its_own() {
     };
     assert_eq!(code, Some(2));
     assert!(text.contains("no training step for 2 s"), "{text}");
-    assert!(began.elapsed() < Duration::from_secs(60));
+    assert!(began.elapsed() < Duration::from_secs(300));
 }
 
 #[test]

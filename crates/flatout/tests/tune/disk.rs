@@ -36,7 +36,7 @@ fn on_a_small_disk(place: &Try, before: &str, name: &str) -> Option<Output> {
     // What is there when all is over is listed from inside: the disk is gone afterwards.
     let script = format!(
         "{mount} && cd {0} && cp ../*.py . && echo precious > kept.txt && export FLATOUT_HOME={0}/home TMPDIR={0} && {before} {tune}; code=$?; \
-         echo left: $(find . -name saved) $(cat kept.txt); exit $code",
+         echo left: $(find . -name 'saved*') $(cat kept.txt); exit $code",
         small.display()
     );
     for spaces in [&["--mount"][..], &["--user", "--map-root-user", "--mount"]] {
