@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import sys
 
 _here = os.path.dirname(os.path.abspath(__file__))
 # Next to it, what changes programs.
@@ -51,8 +52,29 @@ def foreign(error, where):
     trace = error.__traceback__
     while trace is not None and is_ours(trace.tb_frame.f_code):
         trace = trace.tb_next
-    error.__traceback__ = trace
+    show(error, trace)
     return True
+
+
+def show(error, trace):
+    """Gives an error that is being handled another traceback. Before Python 3.11 a bare `raise` takes it from where Python keeps it
+    while it is being handled."""
+    error.__traceback__ = trace
+    if sys.version_info < (3, 11):
+        try:
+            import ctypes
+
+            interpreter = ctypes.pythonapi
+            handled = [ctypes.py_object(part) for part in (type(error), error)]
+            # The call takes a reference to each.
+            for part in handled:
+                interpreter.Py_IncRef(part)
+            handled.append(ctypes.py_object(trace) if trace is not None else None)
+            if trace is not None:
+                interpreter.Py_IncRef(handled[2])
+        except Exception:
+            return
+        interpreter.PyErr_SetExcInfo(*handled)
 
 
 def is_ours(code):

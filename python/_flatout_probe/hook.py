@@ -59,14 +59,29 @@ def follow(loader, hook):
             execute(module)
         except BaseException as error:
             # The traceback shows the frames that it would show without this function.
-            error.__traceback__ = error.__traceback__.tb_next
+            show(error, error.__traceback__.tb_next)
             raise
         began(module, hook)
 
     loader.exec_module = exec_module
 
 
+def show(error, trace):
+    error.__traceback__ = trace
+    if sys.version_info < (3, 11):
+        try:
+            from _flatout_probe import guard
+
+            guard.show(error, trace)
+        except Exception:
+            pass
+
+
 def began(torch, hook):
+    own = getattr(torch, "__dict__", {})
+    if "_C" not in own or "Tensor" not in own:
+        # Another module of that name. It must not be asked for what it does not have.
+        return
     try:
         from _flatout_probe import begin, extension
 

@@ -50,6 +50,24 @@ def private_words():
     return memoryview(bytearray(DATA_AT)).cast("Q")
 
 
+def mapping(descriptor):
+    """The file in memory. Python's own `mmap` keeps a descriptor, before 3.13 in any case, and closes it at the end: the program's files
+    would have other numbers, and where it closes all of them (a daemon does) one of its own would be closed with the map."""
+    try:
+        import ctypes
+
+        function = ctypes.CDLL(None, use_errno=True).mmap
+    except (ImportError, OSError, AttributeError):
+        return mmap.mmap(descriptor, SIZE)
+    function.restype = ctypes.c_void_p
+    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    address = function(None, SIZE, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, descriptor, 0)
+    if address in (None, ctypes.c_void_p(-1).value):
+        raise OSError(ctypes.get_errno(), "mmap")
+    # Never unmapped: a process has one, and each fork of it one more.
+    return memoryview((ctypes.c_ubyte * SIZE).from_address(address)).cast("B")
+
+
 class Ring:
     def __init__(self):
         self.words = private_words()
@@ -69,7 +87,7 @@ class Ring:
         descriptor = os.open(name + ".new", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(descriptor, 0, SIZE)
-            mapped = mmap.mmap(descriptor, SIZE)
+            mapped = mapping(descriptor)
         except BaseException:
             os.unlink(name + ".new")
             raise

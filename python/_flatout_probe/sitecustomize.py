@@ -47,4 +47,12 @@ else:
         while _trace.tb_next is not None and _trace.tb_frame.f_code.co_filename.startswith((__file__, "<frozen importlib")):
             _trace = _trace.tb_next
         _error.__traceback__ = _trace
+        if (3, 9) <= sys.version_info < (3, 11) and not isinstance(_error, Exception):
+            # It ends the program.
+            try:
+                from _flatout_probe import guard as _guard
+
+                _guard.show(_error, _trace)
+            except Exception:
+                pass
         raise

@@ -29,9 +29,6 @@ if "_flatout_probe.patches.sync" in sys.modules:
 """
 
 
-# Before Python 3.11 a bare `raise` brings the frames back that were taken out of a traceback.
-KEEPS_FRAMES = pytest.mark.xfail(sys.version_info < (3, 11), reason="Python 3.9 and 3.10 keep a frame of the probe")
-
 # A shell that starts tests in the background lets them ignore these, and every program would inherit it.
 for _number in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(_number) is signal.SIG_IGN:

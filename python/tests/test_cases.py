@@ -1,7 +1,5 @@
 """Programs with torch behave under `flatout run` as they do alone: exit code, output, warnings, tracebacks, pickles, calls."""
 
-import sys
-
 import pytest
 
 from conftest import TESTS, parts
@@ -13,7 +11,5 @@ FILES = sorted(path.name for path in (TESTS / "cases").glob("*.py"))
 @pytest.mark.parametrize("file, name", [pytest.param(file, name, marks=pytest.mark.xdist_group(file)) for file in FILES for name in parts(file)[1]])
 def test_same(batches, file, name, awake):
     alone, watched = batches(file, awake)
-    if awake and name == "numpy_with_gradient" and sys.version_info < (3, 11):
-        pytest.xfail("Python 3.9 and 3.10 keep a frame of the probe")
     assert watched[name] == alone[name]
     assert "<flatout>" not in alone[name][2] + watched[name][2]

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from conftest import KEEPS_FRAMES, need
+from conftest import need
 
 torch = need("torch")
 
@@ -115,7 +115,6 @@ def test_ends_of_the_program_pass(on, error):
     assert not guard.off
 
 
-@KEEPS_FRAMES
 def test_errors_of_a_signal_handler_pass(on, tmp_path):
     scope = {}
     exec(compile(textwrap.dedent("def handler():\n    raise ValueError"), str(tmp_path / "user.py"), "exec"), scope)

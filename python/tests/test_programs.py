@@ -1,6 +1,7 @@
 """Programs of any kind behave under `flatout run` as they do alone: exit codes, signals, streams, options of Python, startup files."""
 
 import io
+import json
 import os
 import resource
 import signal
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import KEEPS_FRAMES, ROOT, both, environment, flatout
+from conftest import ROOT, both, environment, flatout, need
+
+torch = need("torch")
 
 # Not `sys.meta_path`: until torch is imported, the probe's finder is in it.
 STATE = "import sys; print(sys.path, sys.flags, sorted(sys.modules), sys.path_hooks, sorted(sys.path_importer_cache))"
@@ -162,9 +165,243 @@ def test_closed_streams(tmp_path, closed):
     same(tmp_path, "-c", script % (1 if closed != 1 else 2), preexec_fn=lambda: os.close(closed))
 
 
-def test_few_descriptors(tmp_path):
-    few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+@pytest.mark.parametrize("number", [5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 24, 32, 64])
+def test_few_descriptors(tmp_path, number):
+    few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
     same(tmp_path, "-c", "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE))", preexec_fn=few)
+
+
+LIMITS = {
+    "files": (resource.RLIMIT_FSIZE, 0),
+    "small_files": (resource.RLIMIT_FSIZE, 4096),
+    "cores": (resource.RLIMIT_CORE, 0),
+    "locked": (resource.RLIMIT_MEMLOCK, 0),
+    "stack": (resource.RLIMIT_STACK, 1 << 20),
+    "memory": (resource.RLIMIT_AS, 400 << 20),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("command", [[sys.executable, "-c", "print(sum(range(1000)))"], ["sh", "-c", "sleep 1.5; echo ran; exit 3"]], ids=["python", "sh"])
+def test_limits(tmp_path, name, command):
+    """flatout has the same limits: that it meets one is no affair of the program's."""
+    which, most = LIMITS[name]
+    alone, watched = both(tmp_path, command, preexec_fn=lambda: resource.setrlimit(which, (most, most)))
+    assert watched == alone
+
+
+DISPOSITIONS = """
+import os, signal
+for line in open("/proc/self/status"):
+    if line.startswith(("SigIgn", "SigBlk", "SigPnd", "ShdPnd")):
+        print(line.strip())
+print(signal.getsignal(signal.SIGCHLD), os.system("exit 3"))
+"""
+
+
+@pytest.mark.parametrize("name", ["PIPE", "CHLD", "HUP", "INT", "TERM", "USR1", "TSTP", "WINCH", "XFSZ", "RTMIN"])
+@pytest.mark.parametrize("command", [["grep", "-E", "Sig(Ign|Blk)", "/proc/self/status"], [sys.executable, "-c", DISPOSITIONS]], ids=["grep", "python"])
+def test_ignored_signals(tmp_path, name, command):
+    ignored = lambda: signal.signal(getattr(signal, "SIG" + name), signal.SIG_IGN)
+    alone, watched = both(tmp_path, command, preexec_fn=ignored, restore_signals=False)
+    assert watched == alone
+
+
+def test_blocked_signals(tmp_path):
+    blocked = lambda: signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    alone, watched = both(tmp_path, [sys.executable, "-c", DISPOSITIONS], preexec_fn=blocked)
+    assert watched == alone
+
+
+def test_gone_working_directory(tmp_path):
+    gone = lambda: (os.mkdir("gone"), os.chdir("gone"), os.rmdir("../gone"))
+    script = "import os\ntry: os.getcwd()\nexcept OSError as e: print(e)\nraise SystemExit(4)"
+    assert same(tmp_path, "-c", script, preexec_fn=gone)[0] == 4
+
+
+def test_an_alarm_that_was_set_before(tmp_path):
+    """Timers stay with a process that becomes another program, and are not those of its children."""
+    script = "import time\ntime.sleep(60)"
+    assert same(tmp_path, "-c", script, preexec_fn=lambda: signal.setitimer(signal.ITIMER_REAL, 3))[0] == -signal.SIGALRM
+
+
+def test_all_descriptors_are_closed(tmp_path):
+    """As some batch systems start programs."""
+    script = "import os; os.makedirs('seen', exist_ok=True); os.rmdir('seen'); os._exit(len(os.listdir('/proc/self/fd')))"
+    same(tmp_path, "-c", script, preexec_fn=lambda: os.closerange(0, 3))
+
+
+# What a program may find in the place of torch, or make of it.
+TORCHES = {
+    "a_module": {"torch.py": "VALUE = 42\ndef ones(*_): return 1\n"},
+    "an_empty_module": {"torch.py": ""},
+    "a_package_without_files": {"torch/other.py": "VALUE = 1\n"},
+    "one_that_fails": {"torch.py": "1 / 0\n"},
+    "one_that_is_missing_a_part": {"torch/__init__.py": "import torch_that_is_not_there\n"},
+    "one_that_exits": {"torch/__init__.py": "def leave():\n    raise SystemExit(9)\nleave()\n"},
+    "one_that_answers_everything": {"torch/__init__.py": "def __getattr__(name):\n    print('asked', name)\n    raise AttributeError(name)\n"},
+    "one_that_replaces_itself": {"torch.py": "import sys, types\nsys.modules[__name__] = types.SimpleNamespace(VALUE=3)\n"},
+    "one_with_syntax_errors": {"torch.py": "def (:\n"},
+}
+USES_TORCH = """
+import sys, traceback
+for attempt in range(3):
+    try:
+        import torch
+        print(type(torch), getattr(torch, "VALUE", None), sorted(name for name in vars(torch) if not name.startswith("__")))
+    except Exception:
+        traceback.print_exc()
+    print("torch" in sys.modules)
+    sys.modules.pop("torch", None)
+"""
+
+
+@pytest.mark.parametrize("name", TORCHES)
+def test_other_modules_named_torch(tmp_path, name):
+    write(tmp_path, {**TORCHES[name], "p.py": USES_TORCH})
+    same(tmp_path, "p.py")
+
+
+def test_torch_that_was_there_before(tmp_path):
+    script = "import sys, types; sys.modules['torch'] = types.ModuleType('torch'); import torch; print(sorted(vars(torch)), torch)"
+    same(tmp_path, "-c", script)
+
+
+LATE = """
+import sys, threading
+assert "torch" not in sys.modules
+
+def work():
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+    weight = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    for (x,) in DataLoader(TensorDataset(torch.linspace(-1, 2, 64).reshape(64, 1)), batch_size=8):
+        optimizer.zero_grad()
+        (x * weight - 1).square().mean().backward()
+        optimizer.step()
+    print(round(weight.item(), 6))
+
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_torch_imported_late_in_threads(tmp_path):
+    write(tmp_path, {"p.py": LATE})
+    assert same(tmp_path, "p.py")[0] == 0
+
+
+INTERPRETERS = """
+try:
+    from concurrent import interpreters
+    run = lambda text: interpreters.create().exec(text)
+except ImportError:
+    try:
+        import _interpreters as module
+    except ImportError:
+        import _xxsubinterpreters as module
+    run = lambda text: module.run_string(module.create(), text)
+text = "import sys\\nprint(sys.path, sorted(sys.modules), 'sitecustomize' in sys.modules, flush=True)"
+for _ in range(2):
+    run(text)
+"""
+
+
+@pytest.mark.skipif(sys.version_info[:2] in ((3, 9), (3, 10), (3, 11)), reason="its interpreters cannot import everything")
+def test_interpreters_within(tmp_path):
+    write(tmp_path, {"p.py": INTERPRETERS})
+    same(tmp_path, "p.py")
+
+
+def test_times_of_imports(tmp_path):
+    """The times differ from run to run, and the probe's own file is the one that Python looks for at every start."""
+    def names(text):
+        return [name for name in (line.rpartition(b"|")[2].strip() for line in text.splitlines()) if name not in (b"sitecustomize", b"_flatout_probe.hook")]
+
+    alone, watched = both(tmp_path, [sys.executable, "-X", "importtime", "-c", "import json, decimal; print(json.dumps(1))"])
+    assert (watched[0], watched[1], names(watched[2])) == (alone[0], alone[1], names(alone[2]))
+
+
+SHARED = """
+import atexit, multiprocessing as mp, os, sys
+from multiprocessing import shared_memory
+
+def work(name, queue):
+    memory = shared_memory.SharedMemory(name)
+    memory.buf[0] += 1
+    memory.close()
+    queue.put(sorted(name for name in os.environ if "FLATOUT" in name and name != "FLATOUT_HOME") == sorted(told))
+
+told = [name for name in os.environ if "FLATOUT" in name and name != "FLATOUT_HOME"]
+if __name__ == "__main__":
+    context = mp.get_context(sys.argv[1])
+    memory = shared_memory.SharedMemory(create=True, size=16)
+    queue = context.Queue()
+    processes = [context.Process(target=work, args=(memory.name, queue)) for _ in range(2)]
+    for process in processes:
+        process.start()
+        process.join()
+    print([queue.get() for _ in processes], memory.buf[0], [process.exitcode for process in processes])
+    memory.close()
+    memory.unlink()
+    with context.Manager() as manager:
+        print(manager.dict(a=1).copy(), manager.Lock().acquire())
+"""
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn", "forkserver"])
+def test_memory_that_processes_share(tmp_path, how):
+    write(tmp_path, {"p.py": SHARED})
+    assert same(tmp_path, "p.py", how)[0] == 0
+
+
+CLASSES = """
+import multiprocessing as mp, pickle, sys
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+class Rows(Dataset):
+    def __len__(self):
+        return 16
+    def __getitem__(self, index):
+        return torch.ones(4) * index
+
+class Loader(DataLoader):
+    def __init__(self, *given, **named):
+        super().__init__(*given, **named)
+        self.extra = torch.Tensor.item
+
+def train(number):
+    torch.manual_seed(number)
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for x in Loader(Rows(), batch_size=4):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+    return round(loss.item(), 4), optimizer, Loader(Rows(), batch_size=4)
+
+if __name__ == "__main__":
+    with mp.get_context(sys.argv[1]).Pool(2) as pool:
+        for loss, optimizer, loader in pool.map(train, range(3)):
+            print(loss, type(optimizer).__name__, len(optimizer.state), loader.extra is torch.Tensor.item, len(list(loader)))
+    import torch.multiprocessing as torch_mp
+    queue = torch_mp.get_context(sys.argv[1]).SimpleQueue()
+    queue.put(torch.ones(3))
+    print(queue.get())
+"""
+
+
+@pytest.mark.parametrize("how", ["spawn", "forkserver"])
+def test_training_in_pools(tmp_path, how):
+    write(tmp_path, {"p.py": CLASSES})
+    assert same(tmp_path, "p.py", how)[0] == 0
 
 
 OWN = {
@@ -176,7 +413,7 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=KEEPS_FRAMES if kind == "ends" else ()) for kind in OWN])
+@pytest.mark.parametrize("kind", OWN)
 def test_own_startup_file(tmp_path, kind):
     write(tmp_path, {"own/sitecustomize.py": OWN[kind]})
     script = "import sys; print(sys.path, sys.modules.get('sitecustomize'), sorted(sys.modules))"
@@ -202,6 +439,19 @@ def test_public_package(tmp_path):
     assert same(tmp_path, "-c", script, env={"PYTHONPATH": str(ROOT / "python")})[1] == b"flatout\n"
     (record,) = (tmp_path / "home/runs").iterdir()
     assert '"steps":3' in (record / "steps.jsonl").read_text().replace(" ", "")
+
+
+@pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="older than these settings")
+def test_newer_settings_of_precision_are_recorded(tmp_path):
+    """Reading the former ones is an error then."""
+    script = (
+        "import torch\ntorch.backends.cuda.matmul.fp32_precision = 'tf32'\nweight = torch.nn.Parameter(torch.ones(1))\n"
+        "optimizer = torch.optim.SGD([weight], lr=0.1)\nfor _ in range(20):\n weight.sum().backward(); optimizer.step()"
+    )
+    same(tmp_path, "-c", script)
+    (record,) = (tmp_path / "home/runs").iterdir()
+    facts = {fact["key"]: fact["value"] for fact in map(json.loads, (record / "facts.jsonl").read_text().splitlines())}
+    assert facts["matmul.precision"] == "high" and '"probe"' not in (record / "events.jsonl").read_text()
 
 
 SPAWNED = """

@@ -7,7 +7,7 @@ that does, ends it at worst: what was measured before is safe by then.
 
 from time import perf_counter_ns
 
-from _flatout_probe import extension
+from _flatout_probe import extension, precision
 from _flatout_probe.patches import environment, optimizer
 
 from .sizes import counters
@@ -96,7 +96,7 @@ def switch_of(torch, wish):
         own, wanted = torch.get_num_threads(), int(value)
         return None if own == wanted else lambda on: torch.set_num_threads(wanted if on else own)
     if key == "tf32":
-        return None if torch.backends.cuda.matmul.allow_tf32 else lambda on: use_tf32(torch, on)
+        return None if precision.tf32_matmul(torch) else lambda on: use_tf32(torch, on)
     module = model()
     if module is None or getattr(module, "_compiled_call_impl", None) is not None or type(module).__name__ == "OptimizedModule":
         return None

@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 
-from .. import clock, device, guard, raw
+from .. import clock, device, guard, precision, raw
 from ..ring import W_BATCHES, W_STEPS
 
 _torch = None
@@ -42,13 +42,13 @@ def flush(last=False):
         return
     tell("device", "cuda" if _cuda else "cpu")
     if _cuda:
-        matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-        tell("tf32.matmul", bool(matmul.allow_tf32))
-        tell("tf32.cudnn", bool(cudnn.allow_tf32))
+        cudnn = torch.backends.cudnn
+        tell("tf32.matmul", precision.tf32_matmul(torch))
+        tell("tf32.cudnn", precision.tf32_convolution(torch))
         tell("cudnn.benchmark", bool(cudnn.benchmark))
         tell("cudnn.deterministic", bool(cudnn.deterministic))
         tell("device.count", torch.cuda.device_count())
-    tell("matmul.precision", torch.get_float32_matmul_precision())
+    tell("matmul.precision", precision.matmul(torch))
     accumulation()
 
 

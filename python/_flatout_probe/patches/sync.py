@@ -251,7 +251,7 @@ def timed_copy(original, what):
         try:
             result = original(tensor, *args, **kwargs)
         except BaseException as error:
-            error.__traceback__ = error.__traceback__.tb_next
+            guard.show(error, error.__traceback__.tb_next)
             raise
         finally:
             if own:
