@@ -3,6 +3,7 @@
 use crate::project::Facts;
 use crate::rules::RULES;
 use flatout_core::error::FileError;
+use flatout_core::files::read_text;
 use flatout_core::{Explain, Message, RuleInfo, explained, message};
 use flatout_vocabulary::canonical_id;
 use std::path::{Path, PathBuf};
@@ -106,8 +107,7 @@ impl Settings {
 
     /// The settings of one file; `None` when it has no section for us.
     pub fn read(path: &Path) -> Result<Option<Self>, SettingsError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| SettingsError::Read(FileError::reading(path, source)))?;
+        let text = read_text(path).map_err(SettingsError::Read)?;
         let document = Document::parse(text.as_str()).map_err(|error| SettingsError::Syntax {
             path: path.to_owned(),
             text: error.message().to_owned(),

@@ -14,6 +14,7 @@ use crate::{SETTINGS, TrainError};
 use entries::entries;
 use flatout_core::Message;
 use flatout_core::error::FileError;
+use flatout_core::files::read_text;
 use place::{PHASES, place};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -103,7 +104,7 @@ impl Configuration {
         let Some(path) = file else {
             return Self::of(Path::new(""), "", flags);
         };
-        let text = std::fs::read_to_string(path).map_err(|source| FileError::reading(path, source))?;
+        let text = read_text(path)?;
         Self::of(path, &text, flags)
     }
 
@@ -135,7 +136,7 @@ impl Configuration {
 
     /// What a file is made of; `None` where it is no YAML.
     pub fn known_keys(path: &Path) -> Option<KnownKeys> {
-        let text = std::fs::read_to_string(path).ok()?;
+        let text = read_text(path).ok()?;
         let mut keys = KnownKeys::default();
         for entry in entries(path, &text).ok()? {
             let made = entry.path.first().is_some_and(|heading| heading == GENERATE);

@@ -2,7 +2,7 @@
 //! included, stays as it was. JSON is read as YAML, of which it is a part.
 
 use crate::TuneError;
-use flatout_core::error::FileError;
+use flatout_core::files::read_text;
 use saphyr_parser::{Event, Parser};
 use std::ops::Range;
 use std::path::Path;
@@ -51,7 +51,7 @@ impl ConfigFile {
     }
 
     pub fn read(path: &Path) -> Result<Self, TuneError> {
-        let text = std::fs::read_to_string(path).map_err(|source| FileError::reading(path, source))?;
+        let text = read_text(path)?;
         let format = || TuneError::Format {
             path: path.to_owned(),
         };

@@ -26,10 +26,15 @@ fn find(path: &Path, text: &str, flags: &Values) -> Vec<Message> {
         return Vec::new();
     };
     let mut found = Vec::new();
+    // Who has more of them has another kind of file.
+    const MOST: usize = 100;
     for entry in entries
         .iter()
         .filter(|entry| entry.path.first().is_none_or(|key| key != GENERATE))
     {
+        if found.len() >= MOST {
+            break;
+        }
         let (mut values, mut phases) = (Values::new(), Vec::new());
         if let Err(error) = place(path, entry, &mut values, &mut phases) {
             found.push(in_words(&error));

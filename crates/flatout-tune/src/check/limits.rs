@@ -1,7 +1,7 @@
 //! The limits: `[check]` of the nearest `flatout.toml`, else what the seeds' checklists say.
 
 use crate::TuneError;
-use flatout_core::error::FileError;
+use flatout_core::files::read_text;
 use std::path::Path;
 use toml_edit::Document;
 
@@ -74,7 +74,7 @@ impl Limits {
     }
 
     pub fn read(path: &Path) -> Result<Self, TuneError> {
-        let text = std::fs::read_to_string(path).map_err(|source| FileError::reading(path, source))?;
+        let text = read_text(path)?;
         let wrong = |text: String| TuneError::Syntax {
             path: path.to_owned(),
             text,
