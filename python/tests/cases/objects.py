@@ -231,6 +231,21 @@ class Model(nn.Module):
 
 print(torch.fx.symbolic_trace(Model()).code)
 
+# case: exported
+class Plain(nn.Module):
+    def forward(self, x):
+        return x.cpu() * 2 + 1
+
+class Reads(nn.Module):
+    def forward(self, x):
+        return x * x.sum().item()
+
+for model in (Plain(), Reads()):
+    try:
+        print(torch.export.export(model, (torch.ones(2),)).graph)
+    except Exception as error:
+        print(type(error).__name__)
+
 # case: compiled
 import logging
 
