@@ -46,7 +46,7 @@ fn run() {
         completes(folder.path(), &["run", "--quiet", "--", "true"]);
         assert_eq!(leftovers(folder.path()), Vec::<std::path::PathBuf>::new());
         assert_eq!(
-            flatout_telemetry::record::list(&runs).len(),
+            flatout_record::list(&runs).len(),
             1 + usize::from(record.is_some())
         );
         fs::remove_dir_all(runs).unwrap();
