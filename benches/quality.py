@@ -4,7 +4,7 @@ HistGradientBoosting for tables, PyTorch networks of the same shape for windows 
     python benches/quality.py --flatout target/debug/flatout > benches/results/quality-DATE.md
 
 Every set is split once; both sides learn from the same file and are scored on the same held-out one, by the same code. flatout gets
-nothing but the data and the name of the label, with three seeds. Needs scikit-learn, pandas, numpy, pillow and PyTorch.
+nothing but the data and the name of the label. Needs scikit-learn, pandas, numpy, pillow and PyTorch.
 """
 
 import argparse
@@ -245,20 +245,23 @@ def pictures(binary, folder, extra):
 
 
 def told(values):
-    return f"{statistics.mean(values):.4f} ± {statistics.stdev(values):.4f}"
+    spread = f" ± {statistics.stdev(values):.4f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.4f}{spread}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--flatout", default="flatout")
     parser.add_argument("--only", default="", help="sets whose name contains this")
+    parser.add_argument("--seeds", type=int, default=len(SEEDS))
     parser.add_argument("extra", nargs="*", help="more arguments of `flatout train`, after --")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    globals()["SEEDS"] = range(1, arguments.seeds + 1)
     sets = {name: (lambda folder, make=make: table(arguments.flatout, make, folder, arguments.extra)) for name, make in TABLES.items()}
     sets["windows, 12 series of 500"] = lambda folder: windows(arguments.flatout, folder, arguments.extra)
     sets["digits as images, 1,797"] = lambda folder: pictures(arguments.flatout, folder, arguments.extra)
-    print(f"{time.strftime('%Y-%m-%d')}, {platform.machine()}, three seeds each: mean ± standard deviation on a quarter (windows: the last fifth) held out.\n")
+    print(f"{time.strftime('%Y-%m-%d')}, {platform.machine()}, {arguments.seeds} seeds each: mean ± standard deviation on a quarter (windows: the last fifth) held out.\n")
     print("| data | score | flatout | other | | at or above |\n| --- | --- | ---: | --- | ---: | --- |")
     for name, run in sets.items():
         if arguments.only not in name:

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A flag for every setting.
 pub fn settings_arguments(command: Command) -> Command {
     // As with argparse, the last of several counts; those that are lists are added up.
-    let command = command.args_override_self(true);
+    let command = command.args_override_self(true).next_line_help(true);
     SETTINGS
         .iter()
         .fold(command, |command, setting| command.arg(argument(setting)))
