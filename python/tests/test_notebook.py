@@ -78,7 +78,7 @@ def test_shows_findings_and_the_account_below_each_cell(tmp_path):
         text, html = report["text/plain"], report["text/html"]
         # The line of the data set's cell, by the cell's number, with its source.
         assert "In [2]:5" in text and "In [2]:5" in html, text
-        assert "time.sleep(0.002)" in html and "Where a step goes" in html
+        assert "time.sleep(0.002)" in html and "Where step time goes" in html
         assert "<script" not in html and "ipykernel" not in html + text
         assert "flatout run --apply" not in html
     assert "301 steps recorded in" in first["stderr"] and "251 steps recorded in" in second["stderr"], (first["stderr"], second["stderr"])

@@ -97,7 +97,16 @@ fn python_tests(python: &std::path::Path) -> Result {
         Command::new(python)
             .current_dir(root())
             // Most tests wait for a program; cases of one file share a run, so they stay together.
-            .args(["-m", "pytest", "-q", "-n", "auto", "--dist", "loadgroup", "python/tests"]),
+            .args([
+                "-m",
+                "pytest",
+                "-q",
+                "-n",
+                "auto",
+                "--dist",
+                "loadgroup",
+                "python/tests",
+            ]),
     )
 }
 

@@ -77,7 +77,7 @@ fn crate_table(page: &str) -> BTreeMap<String, (String, Option<BTreeSet<String>>
 }
 
 #[test]
-fn the_crate_table_is_what_cargo_says() {
+fn the_crate_table_matches_cargo_metadata() {
     let table = crate_table(&read("docs/architecture.md"));
     let real = dependencies();
     assert!(real.len() > 10, "{real:?}");

@@ -9,11 +9,11 @@ use serde::Serialize;
 pub enum Outcome {
     Better,
     Worse,
-    /// It changed, and neither way is better.
+    /// It changed, and neither direction is better.
     Changed,
     /// No difference beyond noise.
     Noise,
-    /// One of the runs has no interval: whether it changed cannot be told.
+    /// One of the runs has no interval: whether it changed is unknown.
     Untold,
 }
 
@@ -84,7 +84,7 @@ impl Change {
 }
 
 impl Outcome {
-    /// It changed, but whether that is good the figure cannot say.
+    /// It changed; the figure does not show whether that is good.
     #[must_use]
     pub fn without_judgement(self) -> Self {
         match self {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_said_to_be_noise() {
+    fn reports_noise_as_noise() {
         let of = |a, b| Change::between(a, b, Scale::Ratio, Some(true)).outcome;
         let with = |mean, half| estimate(mean, Some(half));
         assert_eq!(of(with(100.0, 5.0), with(103.0, 5.0)), Outcome::Noise);

@@ -12,7 +12,7 @@ pub const BLOCKS_NEEDED: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     pub mean: f64,
-    /// 95% interval of the mean; absent when there is too little to tell.
+    /// 95% interval of the mean; absent if there is too little data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<(f64, f64)>,
 }

@@ -2,7 +2,7 @@
 //!
 //! A measurement is a mean with the 95% interval that its own blocks of time give ([`Estimate`], [`Rate`]). Of two measurements the
 //! [`Ratio`] counts: the second is **faster** when the 95% interval of the ratio is above 1, and faster **by** a quarter when, besides,
-//! the ratio itself is at least 1.25. Whatever is neither faster nor slower is noise.
+//! the ratio itself is at least 1.25. Everything else is noise.
 //!
 //! - [`estimate`]: a mean with its interval, also of a quotient of sums over blocks
 //! - [`rate`]: the rate of a trial, and several measurements of the same

@@ -25,10 +25,10 @@ impl Explain for LimitError {
     fn message(&self) -> Message {
         match self {
             Self::Unknown { text, .. } => {
-                message!(en: "`{text}` is not a limit", zh: "`{text}` 不是有效的条件")
+                message!(en: "`{text}` is not a valid limit", zh: "`{text}` 不是有效的条件")
             }
             Self::NoRate => message!(
-                en: "the runs cannot be compared with a limit: not all of them have a measured rate",
+                en: "the limit cannot be checked: not every run has a measured rate",
                 zh: "无法按条件检查：并非所有运行都测得了速率"
             ),
         }
@@ -38,7 +38,7 @@ impl Explain for LimitError {
         Some(match self {
             Self::Unknown { example, .. } => message!(en: "write {example}", zh: "请写成 {example}"),
             Self::NoRate => {
-                message!(en: "compare runs of at least ten steady steps", zh: "请比较至少有十个稳定步的运行")
+                message!(en: "compare runs with at least 10 steady steps", zh: "请比较至少有十个稳定步的运行")
             }
         })
     }

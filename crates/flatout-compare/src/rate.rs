@@ -1,4 +1,4 @@
-//! A rate that was measured in one trial or several, with the range it lies in.
+//! A rate that was measured in one trial or several, with its range.
 
 use crate::Estimate;
 use flatout_core::stats::Interval;
@@ -57,7 +57,7 @@ impl Rate {
         (self.high - self.low) / 2.0 / self.mean.max(f64::MIN_POSITIVE)
     }
 
-    /// Several measurements of the same: their mean, the interval at least as wide as they lie apart.
+    /// Several measurements of the same: their mean, with an interval at least as wide as their spread.
     pub fn pooled(all: &[Self]) -> Option<Self> {
         let count = all.len() as f64;
         let mean = all.iter().map(|rate| rate.mean).sum::<f64>() / count;
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_measurements_never_look_surer_than_they_lie_apart() {
+    fn interval_covers_the_spread_of_repeated_measurements() {
         let rate = |mean: f64| Rate {
             mean,
             low: mean - 1.0,

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn by_so_much_is_said_of_the_ratio_itself() {
+    fn limits_apply_to_the_ratio() {
         let little = ratio((100.0, 0.1), (101.0, 0.1));
         assert!(little.is_faster() && !little.is_faster_by(1.02));
         let lost = ratio((100.0, 0.1), (97.5, 0.1));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_interval_is_neither() {
+    fn without_an_interval_there_is_no_verdict() {
         let bare = Estimate {
             mean: 900.0,
             interval: None,

@@ -14,7 +14,7 @@ pub enum Version {
     Two,
 }
 
-/// Those that say something about a controller, v2 or v1, the innermost first. `root` is `/` but in tests.
+/// The folders that configure a controller, v2 or v1, innermost first. `root` is `/` except in tests.
 pub fn groups(root: &Path, controller: &str) -> Vec<Group> {
     let lines = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     lines
@@ -45,7 +45,7 @@ fn above(root: &Path, controller: &str, line: &str) -> Option<Vec<Group>> {
     Some(groups.map(group).collect())
 }
 
-/// A made-up machine: its files and what they say.
+/// A made-up machine: its files and their contents.
 #[cfg(test)]
 pub(crate) fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Errors that say what happened, in both languages, and what to type next.
+//! Errors that state what happened, in both languages, and what to do next.
 //!
 //! A library has its own error enum and implements [`Explain`] for it; [`explained!`](crate::explained) derives `Display` and
 //! `Error` from that. The command line catches everything as a [`Failure`], prints the chain and the hint.
@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 
 /// An error that can be shown to a person.
 pub trait Explain: std::fmt::Debug + Send + Sync + 'static {
-    /// What happened, naming the file, line and value; without the cause, which [`Explain::cause`] tells.
+    /// What happened, naming the file, line and value; without the cause, which is [`Explain::cause`].
     fn message(&self) -> Message;
 
     /// The next thing to type or to look at.
@@ -162,7 +162,7 @@ impl Explain for FileError {
         );
         full.then(|| {
             crate::message!(
-                en: "there is no room for it: free some (df -h, ulimit -f), or write elsewhere",
+                en: "no space left: free some (df -h, ulimit -f), or write elsewhere",
                 zh: "空间不足：请释放空间（df -h、ulimit -f），或写到其他位置"
             )
         })
@@ -182,10 +182,10 @@ mod tests {
     fn a_failure_prints_chain_and_hint() {
         let io = std::io::Error::new(std::io::ErrorKind::NotFound, "no such file");
         let failure = Failure::from(FileError::reading("prices.csv", io))
-            .with_hint(crate::message!(en: "list the folder", zh: "列出该目录"));
+            .with_hint(crate::message!(en: "list the contents of the folder", zh: "列出该目录"));
         assert_eq!(
             failure.render(Language::English),
-            "error: failed to read `prices.csv`\n  caused by: no such file\nhint: list the folder\n"
+            "error: failed to read `prices.csv`\n  caused by: no such file\nhint: list the contents of the folder\n"
         );
         assert!(
             failure

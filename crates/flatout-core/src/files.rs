@@ -165,7 +165,7 @@ pub fn check_writable(path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// A pipe, a device, a socket: there, and neither a file nor a folder.
+/// A pipe, a device or a socket.
 pub fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_a_folder_from_elsewhere_is_replaced() {
+    fn replaces_a_foreign_symlink() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::write(at("mine"), "mine").unwrap();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn replaces_and_leaves_nothing_behind() {
+    fn replaces_without_leftovers() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         write_atomically(&path, b"one").unwrap();

@@ -19,7 +19,7 @@ pub enum Severity {
     Critical,
 }
 
-/// Whether mending it makes the run faster, or it only shows that something else is wrong.
+/// Whether fixing it makes the run faster, or it is only a symptom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -42,7 +42,7 @@ pub enum Confidence {
 /// One measured fact that a finding rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Evidence {
-    /// What was measured: "time waiting for the batch".
+    /// What was measured: "time waiting for batches".
     pub what: Message,
     pub value: f64,
     /// `%`, `ms`, `s`, `GB/s` … as shown behind the value.

@@ -1,4 +1,4 @@
-//! Names of temporary files and folders that tell who made them, so that what a killed process left can be found and removed.
+//! Names of temporary files and folders that contain their owner, so that leftovers of a killed process can be found and removed.
 
 use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash, Hasher};

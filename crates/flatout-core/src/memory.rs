@@ -12,7 +12,7 @@ pub struct UsableMemory {
 }
 
 impl UsableMemory {
-    /// `None` where the machine does not tell.
+    /// `None` if the machine does not report it.
     pub fn here() -> Option<Self> {
         within(Path::new("/"))
     }
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jobs_limit_counts_wherever_above_it_stands() {
+    fn respects_limits_of_parent_cgroups() {
         let job = tree(&[
             MEMINFO,
             ("proc/self/cgroup", "0::/slurm/job_7/step_0\n"),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_version_says_it_in_other_words() {
+    fn reads_cgroup_v1_files() {
         let container = tree(&[
             MEMINFO,
             ("proc/self/cgroup", "4:cpu,cpuacct:/box\n7:memory:/box\n"),

@@ -1,4 +1,4 @@
-//! Where NVIDIA's libraries lie: pip's `nvidia/*/lib` folders, and files of a library by name and version. It opens nothing.
+//! Where NVIDIA's libraries are: pip's `nvidia/*/lib` folders, and files of a library by name and version. It opens nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};

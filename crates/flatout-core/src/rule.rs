@@ -1,4 +1,4 @@
-//! What is known of a rule beside its check. Diagnosis and lint rules share one namespace of ids; an id never changes.
+//! A rule's entry and its page. Diagnosis and lint rules share one namespace of ids; an id never changes.
 
 use crate::{Language, Message, Severity};
 
@@ -7,7 +7,7 @@ use crate::{Language, Message, Severity};
 pub struct RuleInfo {
     /// `loader-without-workers`: named after the bad pattern, not the fix.
     pub id: &'static str,
-    /// `input`, `sync`, `precision` …: the folder the rule's file lies in.
+    /// `input`, `sync`, `precision` …: the folder of the rule's file.
     pub domain: &'static str,
     /// The worst severity it reports.
     pub severity: Severity,
@@ -28,6 +28,16 @@ pub const HEADINGS: [&str; 6] = [
 /// The same in Chinese.
 pub const CHINESE_HEADINGS: [&str; 6] = ["检测什么", "为什么慢", "证据", "怎么改", "何时不成立", "参考"];
 
+/// Code sections: what triggers the rule, and what to write instead. They are written once, in the English page, and contain
+/// nothing but code; the Chinese page shows the same code under its own headings.
+pub const CODE_HEADINGS: [(&str, &str); 2] = [("Example", "示例"), ("Use instead", "改为")];
+
+/// The section of lint rules with an edit: what `--fix` writes, and whether results stay the same.
+pub const FIX_SAFETY: (&str, &str) = ("Fix safety", "修改是否安全");
+
+/// The Chinese section that the code sections follow; "Why it is slow" in English.
+const CODE_FOLLOWS: &str = "为什么慢";
+
 /// Between the English and the Chinese page.
 const NEXT_LANGUAGE: &str = "---";
 
@@ -46,14 +56,44 @@ impl RuleInfo {
             .skip(1)
             .collect();
         match language {
-            Language::Chinese if !own.is_empty() => format!("# {}\n\n{}\n", self.id, own.join("\n")),
+            Language::Chinese if !own.is_empty() => {
+                let page = format!("# {}\n\n{}\n", self.id, own.join("\n"));
+                self.with_code(page)
+            }
             _ => self.page(),
         }
     }
 
-    /// The text below one of [`HEADINGS`] on one line, in both languages; `None` where the page does not have it.
+    /// The fenced code below one of [`CODE_HEADINGS`]; `None` where the page does not have it.
+    pub fn code(&self, heading: &str) -> Option<String> {
+        let page = self.page();
+        let (_, rest) = page.split_once(&format!("\n## {heading}\n"))?;
+        let text = rest.split("\n## ").next()?.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    /// The Chinese page with the code sections of the English one.
+    fn with_code(&self, page: String) -> String {
+        let code: String = CODE_HEADINGS
+            .iter()
+            .filter_map(|(english, chinese)| Some(format!("## {chinese}\n{}\n", self.code(english)?)))
+            .collect();
+        let Some(at) = page
+            .find(&format!("## {CODE_FOLLOWS}\n"))
+            .filter(|_| !code.is_empty())
+        else {
+            return page;
+        };
+        let next = page[at + 3..]
+            .find("\n## ")
+            .map_or(page.len(), |end| at + 3 + end + 1);
+        format!("{}{code}{}", &page[..next], &page[next..])
+    }
+
+    /// The text below one of [`HEADINGS`] or [`FIX_SAFETY`] on one line, in both languages; `None` where the page does not have it.
     pub fn section(&self, heading: &str) -> Option<Message> {
-        let at = HEADINGS.iter().position(|known| *known == heading)?;
+        let mut known = HEADINGS.into_iter().zip(CHINESE_HEADINGS).chain([FIX_SAFETY]);
+        let (_, chinese) = known.find(|(english, _)| *english == heading)?;
         let below = |page: &str, heading: &str| {
             let (_, rest) = page.split_once(&format!("## {heading}\n"))?;
             let text = rest.split("\n## ").next()?;
@@ -61,13 +101,25 @@ impl RuleInfo {
         };
         Some(Message {
             en: below(&self.page(), heading)?,
-            zh: below(&self.page_in(Language::Chinese), CHINESE_HEADINGS[at])?,
+            zh: below(&self.page_in(Language::Chinese), chinese)?,
         })
     }
 
     fn head(&self) -> impl Iterator<Item = &str> {
         let lines = self.source.lines().map_while(|line| line.strip_prefix("//!"));
         lines.map(|line| line.strip_prefix(' ').unwrap_or(line))
+    }
+
+    /// The code sections that are missing, empty, or contain more than code; a registry test wants none.
+    pub fn wrong_code(&self) -> Vec<&'static str> {
+        let is_code = |text: String| {
+            let fences = text.matches("```").count();
+            text.starts_with("```") && text.ends_with("\n```") && fences == 2
+        };
+        let headings = CODE_HEADINGS.iter().map(|(english, _)| *english);
+        headings
+            .filter(|heading| !self.code(heading).is_some_and(is_code))
+            .collect()
     }
 
     /// The page's headings that are missing or empty; a registry test wants none.
@@ -98,6 +150,27 @@ fn missing_in(page: &str, headings: [&'static str; 6]) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_languages_show_the_same_code() {
+        let rule = RuleInfo {
+            id: "x",
+            domain: "input",
+            severity: Severity::Warning,
+            source: "//! # x\n//!\n//! ## Example\n//! ```python\n//! a = 1\n//! ```\n//!\n//! ## Use instead\n//! ```python\n//! a = 2\n//! ```\n//!\n//! ---\n//! ## 为什么慢\n//! 慢。\n//! ## 怎么改\n//! 改。\n",
+        };
+        assert_eq!(rule.code("Example").unwrap(), "```python\na = 1\n```");
+        assert!(rule.wrong_code().is_empty());
+        assert_eq!(
+            rule.page_in(Language::Chinese),
+            "# x\n\n## 为什么慢\n慢。\n## 示例\n```python\na = 1\n```\n## 改为\n```python\na = 2\n```\n## 怎么改\n改。\n"
+        );
+        let words = RuleInfo {
+            source: "//! # x\n//!\n//! ## Example\n//! Words.\n",
+            ..rule
+        };
+        assert_eq!(words.wrong_code(), ["Example", "Use instead"]);
+    }
 
     #[test]
     fn the_page_is_the_head_comment() {

@@ -3,7 +3,7 @@
 //! A value is hidden by the name before it (`--api-key X`, `db.password=X`), by its form (`https://user:pass@host`, `hf_…`), or, after
 //! names that are often harmless (`--pad-token`, `--key`), by name and form together.
 
-/// What stands in the place of a secret.
+/// What replaces a secret.
 pub const HIDDEN: &str = "***";
 
 /// In any name, whatever the value.

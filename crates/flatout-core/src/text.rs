@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// At most so many characters, the last of them a sign that there were more.
+/// At most this many characters, the last one an ellipsis if text was cut.
 pub fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_says_so() {
+    fn truncation_is_marked() {
         assert_eq!(shortened("四个汉字", 4), "四个汉字");
         assert_eq!(shortened("five words", 5), "five…");
         assert_eq!(shortened("", 0), "");

@@ -183,7 +183,7 @@ impl Explain for DataError {
             } => {
                 let (path, en, zh) = (path.display(), &wanted.en, &wanted.zh);
                 Message {
-                    en: format!("column `{column}` of `{path}` holds {found}, but must be {en}"),
+                    en: format!("column `{column}` of `{path}` contains {found}, but must be {en}"),
                     zh: format!("`{path}` 的列 `{column}` 存的是 {found}，应为{zh}"),
                 }
             }
@@ -212,7 +212,7 @@ impl Explain for DataError {
             Self::AllSkipped { path, first } => {
                 let (path, first) = (path.display(), bad_row(first));
                 Message {
-                    en: format!("every row of `{path}` is left out; the first: {}", first.en),
+                    en: format!("every row of `{path}` is skipped; the first: {}", first.en),
                     zh: format!("`{path}` 的所有行都被跳过；第一处：{}", first.zh),
                 }
             }
@@ -224,28 +224,28 @@ impl Explain for DataError {
             Self::UnclosedQuote { path, line } => {
                 let path = path.display();
                 message!(
-                    en: "a quote that opens in line {line} of `{path}` is never closed",
+                    en: "a quote opened on line {line} of `{path}` is never closed",
                     zh: "`{path}` 第 {line} 行起的引号没有闭合"
                 )
             }
             Self::MissingShard { path, neighbour } => {
                 let (path, neighbour) = (path.display(), neighbour.display());
                 message!(
-                    en: "`{path}` is missing, though `{neighbour}` is there",
+                    en: "`{path}` is missing, although `{neighbour}` exists",
                     zh: "缺少分片 `{path}`（`{neighbour}` 存在）"
                 )
             }
             Self::DuplicateShard { path, other } => {
                 let (path, other) = (path.display(), other.display());
-                message!(en: "`{path}` and `{other}` are the same part", zh: "`{path}` 与 `{other}` 是同一个分片")
+                message!(en: "`{path}` and `{other}` are copies of the same part", zh: "`{path}` 与 `{other}` 是同一个分片")
             }
             Self::OtherFormat { path, format, .. } => {
                 let path = path.display();
-                message!(en: "`{path}` is a {format} file, which flatout does not read", zh: "`{path}` 是 {format} 文件，flatout 不读取这种格式")
+                message!(en: "`{path}` is a {format} file, which flatout cannot read", zh: "`{path}` 是 {format} 文件，flatout 不读取这种格式")
             }
             Self::NotUtf8 { path } => {
                 let path = path.display();
-                message!(en: "`{path}` is not UTF-8: the names of its columns cannot be read", zh: "`{path}` 不是 UTF-8 编码：无法读取列名")
+                message!(en: "`{path}` is not UTF-8: its column names cannot be read", zh: "`{path}` 不是 UTF-8 编码：无法读取列名")
             }
             Self::DuplicateColumn { path, column } => {
                 let path = path.display();
@@ -254,7 +254,7 @@ impl Explain for DataError {
             Self::Unordered { path, row, column } => {
                 let path = path.display();
                 message!(
-                    en: "row {row} of `{path}` is earlier than the row before it (column `{column}`)",
+                    en: "row {row} of `{path}` is earlier than the previous row (column `{column}`)",
                     zh: "`{path}` 第 {row} 行的时间早于上一行（列 `{column}`）"
                 )
             }
@@ -263,16 +263,17 @@ impl Explain for DataError {
                 horizon,
                 longest,
             } => message!(
-                en: "no window fits: {sequence_length} rows and a horizon of {horizon} are asked for, the longest entity has {longest} rows in this split",
+                en: "no window fits: it needs {sequence_length} rows plus a horizon of {horizon}, but the \
+                longest entity in this split has {longest} rows",
                 zh: "没有可用的窗口：需要 {sequence_length} 行加 {horizon} 行预测步长，而该划分中最长的序列只有 {longest} 行"
             ),
             Self::TooLarge { what, count } => {
-                message!(en: "{count} {what} are more than one data set can hold", zh: "{what} 数量 {count} 超出单个数据集的上限")
+                message!(en: "{count} {what} are more than one dataset can hold", zh: "{what} 数量 {count} 超出单个数据集的上限")
             }
             Self::Pattern { pattern, reason } => {
                 let (en, zh) = (&reason.en, &reason.zh);
                 Message {
-                    en: format!("`{pattern}` is no pattern of file names: {en}"),
+                    en: format!("`{pattern}` is not a valid file name pattern: {en}"),
                     zh: format!("`{pattern}` 不是有效的文件名模式：{zh}"),
                 }
             }
@@ -305,7 +306,8 @@ impl Explain for DataError {
             }) => {
                 let category = in_flag(column, "category");
                 Some(message!(
-                    en: "fix the file, train with `--bad-rows skip` to leave such rows out, or read the column otherwise: `--column-type {category}` (or ignore)",
+                    en: "fix the file, skip such rows with `--bad-rows skip`, or read the column as another \
+                    type: `--column-type {category}` (or ignore)",
                     zh: "请修正文件；或训练时用 `--bad-rows skip` 跳过这样的行；或换一种方式读取该列：`--column-type {category}`（或 ignore）"
                 ))
             }
@@ -322,27 +324,27 @@ impl Explain for DataError {
                 ))
             }
             Self::NoLabel(_) => Some(message!(
-                en: "a row without its label cannot be learnt from; `--bad-rows skip` leaves such rows out",
+                en: "a row without a label cannot be used for training; `--bad-rows skip` skips such rows",
                 zh: "没有标签的行无法用于学习；`--bad-rows skip` 可跳过这样的行"
             )),
             Self::PictureRow(_) => Some(message!(
-                en: "every row of this table needs its file and its labels: fix the row, or remove it",
+                en: "every row of this table needs a file and its labels: fix the row, or remove it",
                 zh: "该表的每一行都需要文件名和标签：请修正这一行，或将其删除"
             )),
             Self::NoLabels { .. } => Some(message!(
-                en: "is another column the label? `--label COLUMN` names it",
+                en: "is the label another column? Name it with `--label COLUMN`",
                 zh: "标签是否在另一列？用 `--label 列名` 指定"
             )),
             Self::BadRow(_) => Some(message!(
-                en: "fix the file, or train with `--bad-rows skip` to leave such rows out",
+                en: "fix the file, or skip such rows with `--bad-rows skip`",
                 zh: "请修正文件，或训练时用 `--bad-rows skip` 跳过这样的行"
             )),
             Self::NoWindows { .. } => Some(message!(
-                en: "use a shorter sequence length, or give this split a larger share",
+                en: "use a shorter sequence length, or make this split larger",
                 zh: "请缩短序列长度，或增大该划分的比例"
             )),
             Self::Changed { .. } => Some(message!(
-                en: "run it again when nothing writes to the file, or read a copy",
+                en: "try again when nothing writes to the file, or read a copy",
                 zh: "请在没有程序写入该文件时重试，或读取它的副本"
             )),
             Self::DuplicateShard { .. } => Some(message!(en: "remove one of them", zh: "请删除其中一个")),

@@ -107,7 +107,8 @@ impl Recipe {
         }
         let path = folder.display();
         Err(DataError::Setting(message!(
-            en: "`{path}` holds other files; generated data needs a folder of its own: name a new one or remove these",
+            en: "`{path}` contains other files; generated data needs its own folder: choose a new one or \
+            delete these",
             zh: "`{path}` 中已有其他文件；生成的数据需要单独的目录：请换一个新目录，或先删除这些文件"
         )))
     }
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refused_values_leave_nothing_behind() {
+    fn refused_values_write_no_files() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("some/where");
         let none = [

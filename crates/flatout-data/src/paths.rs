@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn entities_of_one_name_are_told_apart_by_their_folders() {
+    fn distinguishes_entities_of_the_same_name_by_folder() {
         let names = |files: &[&str]| entity_names(&files.iter().map(PathBuf::from).collect::<Vec<_>>());
         assert_eq!(names(&["d/x/a.parquet", "d/y/b.parquet"]), ["a", "b"]);
         assert_eq!(names(&["d/x/a.parquet", "d/y/a.parquet"]), ["x/a", "y/a"]);

@@ -128,7 +128,7 @@ impl<M: BatchMemory + 'static> Prefetcher<M> {
             }
             if state.stop {
                 return Err(DataError::Setting(flatout_core::message!(
-                    en: "the data threads have stopped after an earlier error",
+                    en: "the data threads stopped after an earlier error",
                     zh: "数据线程已因之前的错误停止"
                 )));
             }

@@ -64,7 +64,8 @@ impl SplitRule {
                     return Ok(());
                 }
                 Err(DataError::Setting(message!(
-                    en: "the shares of the split must be between 0 and 1 and add up to at most 1, not {train} + {validation}",
+                    en: "the split fractions must be between 0 and 1 and sum to at most 1, not {train} + \
+                    {validation}",
                     zh: "划分比例须在 0 到 1 之间且总和不超过 1，当前为 {train} + {validation}"
                 )))
             }
@@ -73,7 +74,7 @@ impl SplitRule {
                 test_from_us,
             } => match test_from_us {
                 Some(test) if test <= validation_from_us => Err(DataError::Setting(message!(
-                    en: "the test part must begin after the validation part",
+                    en: "the test split must start after the validation split",
                     zh: "测试集的起始时间必须晚于验证集"
                 ))),
                 _ => Ok(()),
@@ -84,7 +85,7 @@ impl SplitRule {
 
 pub(crate) fn no_timestamps() -> DataError {
     DataError::Setting(message!(
-        en: "a split by date needs a column of dates, and none was found; name it with `--time COLUMN`",
+        en: "a split by date needs a date column, and none was found; name it with `--time COLUMN`",
         zh: "按日期划分需要日期列，但没有找到；请用 `--time 列名` 指定"
     ))
 }

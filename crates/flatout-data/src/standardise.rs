@@ -78,7 +78,8 @@ pub fn say_without_values(block: &[f32], names: &[String]) -> Option<Message> {
     let list: Vec<&str> = empty.iter().map(|&column| names[column].as_str()).collect();
     let (list, first) = (list.join(", "), in_flag(list.first()?, "ignore"));
     Some(message!(
-        en: "no value at all in: {list}; nothing can be learnt from it, and `--column-type {first}` leaves it out",
+        en: "no values in: {list}; a model cannot learn from an empty column, and `--column-type {first}` \
+        ignores it",
         zh: "以下列没有任何值：{list}；无法从中学到东西，可用 `--column-type {first}` 忽略"
     ))
 }

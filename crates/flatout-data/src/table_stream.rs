@@ -45,7 +45,7 @@ impl TableStream {
         let roles = role_columns(source, options, &[])?;
         if roles.class_label {
             return Err(DataError::Setting(message!(
-                en: "a table can only be streamed when its label is a number",
+                en: "a table can be streamed only if its label is numeric",
                 zh: "只有标签为数值的表才能以流式方式读取"
             )));
         }
@@ -157,7 +157,8 @@ fn parts(source: &TableSource, row_bytes: usize, most_bytes: usize) -> Result<Ve
             let (path, size) = (file.display(), flatout_core::units::bytes(bytes as f64));
             let most = flatout_core::units::bytes(most_bytes as f64);
             return Err(DataError::Setting(message!(
-                en: "`{path}` takes up to {size} in memory, more than half of the budget ({most}); cut it into smaller files, or allow more memory",
+                en: "`{path}` takes up to {size} in memory, more than half of the budget ({most}); split it \
+                into smaller files, or allow more memory",
                 zh: "`{path}` 在内存中最多占 {size}，超过预算的一半（{most}）；请把它切成更小的文件，或增大内存预算"
             )));
         }

@@ -32,7 +32,7 @@ fn tabular(label: &str) -> TabularOptions {
 }
 
 #[test]
-fn an_array_is_a_table_with_its_labels_beside_it() {
+fn reads_an_array_with_labels_as_a_table() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.npy");
     write_npy(&path, "<f8", &[4, 3], &floats((0..12).map(f64::from)));
@@ -226,7 +226,7 @@ fn dictionaries_of_old_data_know_what_they_have_not_seen() {
 }
 
 #[test]
-fn a_panel_without_any_label_is_said_to_have_none() {
+fn reports_a_panel_without_labels() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.csv");
     std::fs::write(&path, "who,a,y\np,1,\np,2,\nq,3,\n").unwrap();

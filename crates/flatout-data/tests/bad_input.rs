@@ -96,7 +96,7 @@ fn files_without_rows_are_named() {
 }
 
 #[test]
-fn a_class_with_one_picture_can_be_split_and_trained_on() {
+fn splits_and_trains_with_a_single_image_class() {
     let folder = tempfile::tempdir().unwrap();
     let shape = ImageShape {
         height: 4,
@@ -134,7 +134,7 @@ fn a_class_with_one_picture_can_be_split_and_trained_on() {
 }
 
 #[test]
-fn a_picture_that_breaks_while_streaming_ends_the_stream_with_its_name() {
+fn a_damaged_image_ends_the_stream_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let shape = ImageShape {
         height: 4,
@@ -170,7 +170,7 @@ fn a_picture_that_breaks_while_streaming_ends_the_stream_with_its_name() {
 }
 
 #[test]
-fn a_file_replaced_between_opening_and_reading_is_said() {
+fn reports_a_file_replaced_while_reading() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.csv");
     for replacement in ["x,y\n1,2\n", "a,b\n1,2\n3,4\n", ""] {
@@ -306,7 +306,7 @@ fn a_folder_or_file_without_permission_is_named() {
 }
 
 #[test]
-fn a_damaged_picture_is_found_by_inspecting() {
+fn inspect_finds_a_damaged_image() {
     let folder = tempfile::tempdir().unwrap();
     let shape = ImageShape {
         height: 8,

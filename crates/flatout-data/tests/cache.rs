@@ -33,7 +33,7 @@ fn hit(used: &CacheUse) -> PathBuf {
 }
 
 #[test]
-fn a_panel_comes_back_mapped_and_can_be_standardised() {
+fn a_cached_panel_is_mapped_and_can_be_standardized() {
     let folder = tempfile::tempdir().unwrap();
     let source = stocks(folder.path());
     let cache = Cache::new(folder.path().join("cache"));
@@ -68,7 +68,7 @@ fn a_panel_comes_back_mapped_and_can_be_standardised() {
 }
 
 #[test]
-fn tables_and_pictures_come_back() {
+fn restores_tables_and_images() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::new(folder.path().join("cache"));
     let clicks = folder.path().join("clicks");

@@ -79,7 +79,7 @@ fn captcha_targets_come_from_the_table() {
 }
 
 #[test]
-fn broken_pictures_are_named() {
+fn names_broken_images() {
     let folder = tempfile::tempdir().unwrap();
     let class = folder.path().join("a");
     std::fs::create_dir(&class).unwrap();

@@ -177,7 +177,7 @@ fn noise_is_stepped_over_exactly() {
 }
 
 #[test]
-fn a_picture_cut_short_is_an_error_at_any_size() {
+fn a_truncated_image_is_an_error_at_any_size() {
     let picture = Picture {
         width: 96,
         height: 64,
@@ -202,7 +202,7 @@ fn a_picture_cut_short_is_an_error_at_any_size() {
 }
 
 #[test]
-fn progressive_pictures_go_through_the_whole_decoder() {
+fn decodes_progressive_images_at_full_size() {
     let picture = Picture {
         width: 64,
         height: 64,

@@ -95,7 +95,7 @@ fn a_row_is_bad_unless_its_values_are_allowed() {
 }
 
 #[test]
-fn columns_are_read_as_they_are_said_to_be() {
+fn column_types_override_inference() {
     let folder = tempfile::tempdir().unwrap();
     let path = csv(folder.path());
     let kinds = |column_type| Written {
@@ -132,7 +132,7 @@ fn columns_are_read_as_they_are_said_to_be() {
         load(&path, city("city=mean"))
             .unwrap_err()
             .to_string()
-            .contains("is a category")
+            .contains("is categorical")
     );
     assert!(
         load(&path, city("y=drop"))
@@ -143,7 +143,7 @@ fn columns_are_read_as_they_are_said_to_be() {
 }
 
 #[test]
-fn inspecting_tells_what_would_become_of_them() {
+fn inspect_reports_the_effect_of_policies() {
     let folder = tempfile::tempdir().unwrap();
     let path = csv(folder.path());
     let seen = inspect(&path, None, &Policies::default()).unwrap();

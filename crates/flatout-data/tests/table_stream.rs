@@ -88,7 +88,7 @@ fn every_row_once_an_epoch_with_one_code_for_one_value() {
 }
 
 #[test]
-fn what_cannot_be_streamed_is_said() {
+fn reports_tables_that_cannot_be_streamed() {
     let folder = tempfile::tempdir().unwrap();
     shards(folder.path());
     let source = TableSource::open(folder.path(), None, None).unwrap();
@@ -98,7 +98,7 @@ fn what_cannot_be_streamed_is_said() {
             .unwrap()
             .to_string()
     };
-    assert!(refused("city", 8192).contains("label is a number"));
+    assert!(refused("city", 8192).contains("label is numeric"));
     assert!(refused("y", 100).contains("t_part1.csv"));
     let mut stream = TableStream::new(&source, &options("y"), 8192, 3).unwrap();
     std::fs::write(folder.path().join("t_part4.csv"), "x,city\n1,2\n").unwrap();

@@ -182,7 +182,7 @@ fn bad_input_is_named() {
 }
 
 #[test]
-fn rows_without_a_label_are_left_out_and_nothing_else_helps() {
+fn skips_unlabeled_rows_only_with_bad_rows_skip() {
     use flatout_core::Explain;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.csv");

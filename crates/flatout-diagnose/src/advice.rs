@@ -105,7 +105,7 @@ pub fn trial(fixes: &[Fix], command: &[String], applied: &[String]) -> Option<Fi
             settings.join(","),
             words.join(" ")
         ),
-        say: message!(en: "try it without an edit", zh: "不改代码，先试一次"),
+        say: message!(en: "try it without editing the program", zh: "不改代码，先试一次"),
     })
 }
 
@@ -152,7 +152,7 @@ fn own_trial(fixes: &[Fix], words: &[String]) -> Option<Fix> {
     let words: Vec<String> = words.iter().map(|word| shell::word(word)).collect();
     changed.then(|| Fix::Command {
         command: format!("flatout {}", words.join(" ")),
-        say: message!(en: "train again with it", zh: "用新设置再训练一次"),
+        say: message!(en: "train again with this setting", zh: "用新设置再训练一次"),
     })
 }
 

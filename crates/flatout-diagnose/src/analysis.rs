@@ -374,10 +374,10 @@ impl<'a> Analysis<'a> {
 /// What the main thread does in a phase, in words.
 pub fn phase_name(phase: Phase) -> Message {
     match phase {
-        Phase::Data => message!(en: "time waiting for the batch", zh: "等待 batch 的时间"),
-        Phase::Transfer => message!(en: "time copying to the device", zh: "拷贝到设备的时间"),
+        Phase::Data => message!(en: "time waiting for batches", zh: "等待 batch 的时间"),
+        Phase::Transfer => message!(en: "time copying to the GPU", zh: "拷贝到设备的时间"),
         Phase::Compute => message!(en: "time computing or launching work", zh: "计算或下发计算的时间"),
-        Phase::Sync => message!(en: "time blocked on the device", zh: "阻塞等待设备的时间"),
+        Phase::Sync => message!(en: "time blocked on the GPU", zh: "阻塞等待设备的时间"),
         Phase::Eval => message!(en: "time in evaluation", zh: "评估的时间"),
         Phase::Checkpoint => message!(en: "time saving checkpoints", zh: "保存 checkpoint 的时间"),
         Phase::Other => {

@@ -22,7 +22,7 @@ pub enum Stretch {
     Other,
 }
 
-/// How narrowly a rule says why. For one stretch the narrowest wins.
+/// How specific a rule's explanation is. For one stretch the most specific wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
     /// "The training waits for batches."
@@ -31,16 +31,16 @@ pub enum Reach {
     Likely,
     /// "… because there are no workers."
     Specific,
-    /// Measured span by span: "… because workers were started anew, which took 4.1 s".
+    /// Measured span by span: "… because workers were restarted, which took 4.1 s".
     Measured,
     /// Compared with other ranks, which do the same without these seconds.
     Compared,
 }
 
-/// "These seconds of that stretch are my doing, and so many of them go when I am mended."
+/// The share of a stretch that this finding accounts for, and how much of it the fix would recover.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// The seconds lie in the first of these; what it does not hold, in the next.
+    /// The seconds are taken from the first of these, and the rest from the next.
     pub stretches: Vec<Stretch>,
     /// The seconds it accounts for.
     pub explains_s: f64,
@@ -52,7 +52,7 @@ pub struct Claim {
     pub reach: Reach,
     /// Whether the finding is worth its line without the seconds.
     pub stands_alone: bool,
-    /// The seconds are those of one line that can go: measured fixes tell what that gains.
+    /// The seconds are those of one line that can go: measured fixes show what that gains.
     pub is_line: bool,
 }
 
@@ -156,7 +156,7 @@ impl Candidate {
         self
     }
 
-    /// Where else its seconds may lie, when it cannot be told which phase they fell into.
+    /// Where else its seconds may be, if their phase is unknown.
     #[must_use]
     pub fn or_in(mut self, stretch: Stretch) -> Self {
         if let Some(claim) = &mut self.claim {

@@ -140,7 +140,7 @@ fn build(analysis: &Analysis, cost: &Cost, id: &str) -> Option<Candidate> {
         .evidence(
             analysis.in_window(
                 Evidence::new(
-                    message!(en: "time at this line and below it", zh: "该行及其调用所用的时间"),
+                    message!(en: "time in this line and its calls", zh: "该行及其调用所用的时间"),
                     share * 100.0,
                     "%",
                 )
@@ -168,7 +168,7 @@ fn per_round(analysis: &Analysis, cost: &Cost) -> Option<Evidence> {
     let (name, ms) = match (window.steps, &analysis.account.as_ref()?.iterations) {
         (0, None) => return None,
         (0, Some(iterations)) => (
-            message!(en: "time per iteration, about", zh: "每次迭代的时间，约"),
+            message!(en: "approximate time per iteration", zh: "每次迭代的时间，约"),
             cost.seconds / window.wall_s() * iterations.ms,
         ),
         (steps, _) => (

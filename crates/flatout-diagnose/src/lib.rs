@@ -1,6 +1,6 @@
 //! From what was measured to what it means. Pure: no I/O, no clock, no GPU.
 //!
-//! - [`verdict`]: how the GPUs did, in numbers with a threshold beside each.
+//! - [`verdict`]: how the GPUs did, in numbers, each with a threshold.
 //! - [`analysis`]: a record digested once, for all rules.
 //! - [`account`]: the wall time of the steady steps, split over lines and activities without remainder.
 //! - [`framework`]: findings in the words of the framework that owns the loop.
@@ -11,7 +11,7 @@
 //! - [`candidate`], [`rank`]: a finding with the stretch of time it claims; the arbiter that leaves one cause a stretch.
 //! - [`promise`]: what removing a line gains.
 //! - [`pointing`]: the user's line behind a stretch of time, out of the stacks.
-//! - [`seen`]: what can be said of a program without a probe in it.
+//! - [`seen`]: what is known about a program without a probe in it.
 //! - [`stall`]: which rank the others wait for in a program that makes no progress.
 //! - [`advice`]: values to suggest, computed from what the machine has.
 
@@ -44,7 +44,7 @@ use serde::Serialize;
 /// The version of the JSON form of [`Diagnosis`].
 pub const SCHEMA: u32 = 1;
 
-/// What a run's record says about it.
+/// The diagnosis of a run's record.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Diagnosis {
     pub schema: u32,

@@ -124,7 +124,7 @@ fn profiled(analysis: &Analysis, stretch: Option<&Stretch>) -> Option<Evidence> 
     let device = profile.device.as_ref()?;
     let (name, ms) = match stretch? {
         Stretch::Dispatch => (
-            message!(en: "profile: GPU idle, the next kernel not launched yet", zh: "profile：GPU 空闲，下一个 kernel 尚未下发"),
+            message!(en: "profile: GPU idle, next kernel not launched yet", zh: "profile：GPU 空闲，下一个 kernel 尚未下发"),
             device.idle.host_ms,
         ),
         Stretch::Data => (
@@ -132,7 +132,8 @@ fn profiled(analysis: &Analysis, stretch: Option<&Stretch>) -> Option<Evidence> 
             device.idle.data_ms,
         ),
         Stretch::Sync => (
-            message!(en: "profile: GPU idle after the host had waited for it", zh: "profile：主机同步等待之后 GPU 空闲"),
+            message!(en: "profile: GPU idle after the CPU waited for it", zh: "profile：CPU 等待 GPU \
+            之后，GPU 空闲"),
             device.idle.sync_ms,
         ),
         Stretch::Transfer => {
@@ -166,17 +167,19 @@ fn within(
 
 fn worker(line: &HotLine) -> Message {
     let function = &line.function;
-    message!(en: "stacks of a loader worker in {function}", zh: "DataLoader worker 停留在 {function} 的比例")
+    message!(en: "DataLoader worker samples in {function}", zh: "DataLoader worker 的堆栈采样中位于 \
+    {function} 的比例")
 }
 
 fn loading(line: &HotLine) -> Message {
     let function = &line.function;
-    message!(en: "stacks in {function} while a batch is waited for", zh: "等待 batch 时停留在 {function} 的比例")
+    message!(en: "samples in {function} while waiting for a batch", zh: "等待 batch 时，堆栈采样位于 \
+    {function} 的比例")
 }
 
 fn launching(line: &HotLine) -> Message {
     let function = &line.function;
-    message!(en: "stacks in {function} while the step computes", zh: "计算时停留在 {function} 的比例")
+    message!(en: "samples in {function} while the step computes", zh: "计算时，堆栈采样位于 {function} 的比例")
 }
 
 #[cfg(test)]

@@ -302,7 +302,7 @@ fn notes(rows: &[RankRow], world: u32, all: &[(u32, &Analysis)]) -> Vec<Message>
     let seen = rows.len();
     if (seen as u32) < world {
         notes.push(message!(
-            en: "{seen} of {world} ranks are compared: those that this record has steady steps of",
+            en: "only {seen} of {world} ranks are compared: the others have no steady steps in this record",
             zh: "只比较了 {world} 个 rank 中的 {seen} 个：本记录只有它们的稳定步"
         ));
     }
@@ -312,7 +312,8 @@ fn notes(rows: &[RankRow], world: u32, all: &[(u32, &Analysis)]) -> Vec<Message>
     };
     if all.iter().any(launched) {
         notes.push(message!(
-            en: "the host only launches these collectives, so waiting and transferring are not known; ranks are compared by when they launch",
+            en: "the CPU only launches these collectives, so wait and transfer times are unknown; ranks are \
+            compared by launch time",
             zh: "这些集合通信由主机下发到 GPU，等待和传输时间未知；各 rank 按下发时刻比较"
         ));
     }

@@ -175,6 +175,7 @@ mod tests {
             );
             assert_eq!(rule.info.missing_headings(), Vec::<&str>::new(), "{id}");
             assert_eq!(rule.info.missing_chinese_headings(), Vec::<&str>::new(), "{id}");
+            assert_eq!(rule.info.wrong_code(), Vec::<&str>::new(), "{id}");
             assert!(
                 rule.info.page().starts_with(&format!("# {id}\n")),
                 "{id}: the page begins with its id"

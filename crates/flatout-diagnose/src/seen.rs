@@ -73,7 +73,7 @@ mod tests {
     use crate::testing::Build;
 
     #[test]
-    fn the_programs_lines_are_told_by_their_share() {
+    fn lists_program_lines_by_share() {
         let data = Build::steady(20)
             .stack(&["<module> (train.py:80)", "load (data.py:9)"], 75)
             .stack(&["<module> (train.py:81)"], 25)

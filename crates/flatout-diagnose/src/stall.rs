@@ -78,7 +78,7 @@ pub fn blame(ranks: &[StalledRank]) -> Message {
             let other = op(other);
             Message {
                 en: format!(
-                    "the ranks are in different collectives: rank {a} in {name_en}, rank {b} in {}",
+                    "ranks are in different collectives: rank {a} in {name_en}, rank {b} in {}",
                     other.en
                 ),
                 zh: format!(
@@ -89,7 +89,8 @@ pub fn blame(ranks: &[StalledRank]) -> Message {
         }
         None => Message {
             en: format!(
-                "all ranks seen are in {name_en}: it does not complete, or ranks on other machines are missing"
+                "all ranks seen are in {name_en}: either it does not complete, or ranks on other machines \
+                are missing"
             ),
             zh: format!("看到的 rank 都在 {name_zh} 中：它没有完成，或者其他机器上的 rank 没有到达"),
         },

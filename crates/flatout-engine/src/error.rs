@@ -75,7 +75,7 @@ impl Explain for EngineError {
                 value,
                 allowed,
             } => {
-                message!(en: "`{operation}`: {setting} is {value}, allowed is {allowed}", zh: "`{operation}`：{setting} 为 {value}，允许范围是 {allowed}")
+                message!(en: "`{operation}`: {setting} is {value}; allowed: {allowed}", zh: "`{operation}`：{setting} 为 {value}，允许范围是 {allowed}")
             }
             Self::DuplicateName { name } => {
                 message!(en: "the model has two buffers named `{name}`", zh: "模型中有两个名为 `{name}` 的缓冲区")
@@ -88,14 +88,14 @@ impl Explain for EngineError {
                 expected,
                 found,
             } => {
-                message!(en: "`{name}` holds {expected} values, got {found}", zh: "`{name}` 应有 {expected} 个值，实际给了 {found} 个")
+                message!(en: "`{name}` has {expected} values, got {found}", zh: "`{name}` 应有 {expected} 个值，实际给了 {found} 个")
             }
             Self::ValueType {
                 name,
                 expected,
                 found,
             } => {
-                message!(en: "`{name}` holds {expected}, got {found}", zh: "`{name}` 的类型是 {expected}，实际给了 {found}")
+                message!(en: "`{name}` contains {expected}, got {found}", zh: "`{name}` 的类型是 {expected}，实际给了 {found}")
             }
             Self::NotAttached { name } => {
                 message!(en: "the table `{name}` was not attached before the step", zh: "执行前没有挂接数据表 `{name}`")
@@ -105,10 +105,10 @@ impl Explain for EngineError {
                 index,
                 rows,
             } => {
-                message!(en: "`{operation}`: index {index} is outside the table of {rows} rows", zh: "`{operation}`：索引 {index} 超出数据表范围（共 {rows} 行）")
+                message!(en: "`{operation}`: index {index} is out of range for a table of {rows} rows", zh: "`{operation}`：索引 {index} 超出数据表范围（共 {rows} 行）")
             }
             Self::NothingToTrain => {
-                message!(en: "the loss depends on no parameter", zh: "损失不依赖任何参数")
+                message!(en: "the loss does not depend on any parameter", zh: "损失不依赖任何参数")
             }
             Self::NoLoss => message!(en: "the plan has no loss to train on", zh: "计划中没有可训练的损失"),
             Self::Cuda(error) => error.message(),

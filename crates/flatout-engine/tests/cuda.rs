@@ -259,7 +259,7 @@ fn an_index_outside_its_table_is_refused() {
 }
 
 #[test]
-fn without_a_driver_the_reason_is_said() {
+fn reports_a_missing_driver() {
     // On a machine with a card this opens it; elsewhere it must explain itself and not panic.
     match CudaSession::new(tabular().unwrap(), 0, Precision::F32, 3) {
         Ok(session) => assert!(session.device().contains("sm_")),

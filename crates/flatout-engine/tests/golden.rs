@@ -324,7 +324,7 @@ fn columns_of_a_row() {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn the_card_agrees_with_pytorch() {
+fn the_gpu_agrees_with_pytorch() {
     support::on_card(|| {
         linear_with_activations_clip_and_adamw();
         adam_and_sgd();

@@ -138,7 +138,7 @@ fn micro_batches_add_up_to_the_whole_batch() {
 }
 
 #[test]
-fn padding_counts_neither_in_the_loss_nor_in_the_gradient() {
+fn padding_affects_neither_loss_nor_gradient() {
     let (mut small, mut padded) = (session(3, 0.0, 2), session(5, 0.0, 2));
     choose(&mut small, 0, 3);
     choose(&mut padded, 0, 5);

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_told_from_units() {
+    fn separates_names_from_units() {
         assert!(header(b"# gpu    pwr  gtemp  mtemp     sm    mem").is_some());
         assert!(header(b"#Date       Time        gpu   pwr").is_some_and(|header| header.columns.len() == 4));
         assert!(header(b"# Idx      W      C      C      %      %").is_none());

@@ -226,7 +226,7 @@ impl Assembler {
             let line = self.lines_before + line;
             self.report.bad(
                 line,
-                message!(en: "the object that ends in line {line} is not gpustat's: {reason}", zh: "到第 {line} 行为止的对象不是 gpustat 的输出：{reason}"),
+                message!(en: "the object ending on line {line} is not gpustat output: {reason}", zh: "到第 {line} 行为止的对象不是 gpustat 的输出：{reason}"),
             );
             self.report.bad_rows += block.bad - 1;
         }

@@ -122,7 +122,7 @@ impl Explain for ImportError {
             Self::Unrecognised { path, first } => {
                 let path = path.display();
                 message!(
-                    en: "`{path}` is not a log that flatout knows; it begins with `{first}`",
+                    en: "`{path}` is not a log format that flatout supports; it starts with `{first}`",
                     zh: "`{path}` 不是 flatout 认识的日志；开头是 `{first}`"
                 )
             }
@@ -134,7 +134,7 @@ impl Explain for ImportError {
                 )
             }
             Self::BadColumns { columns } => {
-                message!(en: "none of the columns `{columns}` is known", zh: "列 `{columns}` 中没有可识别的列")
+                message!(en: "none of the columns `{columns}` is supported", zh: "列 `{columns}` 中没有可识别的列")
             }
         }
     }
@@ -142,10 +142,12 @@ impl Explain for ImportError {
     fn hint(&self) -> Option<Message> {
         Some(match self {
             Self::Unreadable { .. } => {
-                message!(en: "check that the file is there and that you may read it", zh: "请确认文件存在且有读取权限")
+                message!(en: "check that the file exists and that you have permission to read it", zh: "请确认文件存在且有读取权限")
             }
             Self::Empty { .. } => message!(
-                en: "write one with: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw --format=csv -l 1 > gpu.csv",
+                en: "create one with: nvidia-smi \
+                --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw --format=csv -l 1 > \
+                gpu.csv",
                 zh: "可用以下命令生成：nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw --format=csv -l 1 > gpu.csv"
             ),
             Self::Unrecognised { .. } => message!(
@@ -153,7 +155,7 @@ impl Explain for ImportError {
                 zh: "flatout 支持 nvidia-smi --query-gpu=… --format=csv、nvidia-smi dmon、gpustat --json 以及自身的 CSV"
             ),
             Self::NoHeader { .. } => message!(
-                en: "name them, as for nvidia-smi: --columns timestamp,index,utilization.gpu,…",
+                en: "name the columns as nvidia-smi does: --columns timestamp,index,utilization.gpu,…",
                 zh: "请按 nvidia-smi 的写法说明各列：--columns timestamp,index,utilization.gpu,…"
             ),
             Self::BadColumns { .. } => message!(
@@ -262,7 +264,7 @@ impl Report {
         if let Some(error) = error {
             self.bad(
                 line,
-                message!(en: "the file cannot be read on: {error}", zh: "文件无法继续读取：{error}"),
+                message!(en: "the rest of the file cannot be read: {error}", zh: "文件无法继续读取：{error}"),
             );
         }
     }

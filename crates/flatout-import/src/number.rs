@@ -235,7 +235,7 @@ mod tests {
         }
 
         #[test]
-        fn whole_numbers_as_the_standard_reads_them(text in "[+-]?[0-9]{0,12}") {
+        fn integers_parse_like_the_standard_library(text in "[+-]?[0-9]{0,12}") {
             prop_assert_eq!(whole(text.as_bytes()), text.parse().ok());
         }
 

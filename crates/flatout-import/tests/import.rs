@@ -240,7 +240,7 @@ fn blocks_read_by_several_threads_come_together_in_order() {
 }
 
 #[test]
-fn throttle_reasons_are_told_once_however_many_columns_say_them() {
+fn reports_each_throttle_reason_once() {
     let text = "index, clocks_event_reasons.active, clocks_event_reasons.sw_power_cap\n0, 0x0000000000000004, Active\n0, [N/A], Not Active\n";
     let (_, samples, _) = read(text);
     assert_eq!(samples[0].gpus[&0].throttle.as_ref().unwrap(), &["power-cap"]);

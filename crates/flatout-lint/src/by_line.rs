@@ -1,4 +1,4 @@
-//! What the lint reports of one file, by line: for a record that keeps it beside the lines that samples fell on.
+//! What the lint reports of one file, by line: for a record that stores it with the sampled lines.
 
 use crate::Settings;
 use crate::lint::lint;

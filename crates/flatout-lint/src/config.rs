@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_formats_say_the_same() {
+    fn all_three_formats_read_the_same_entries() {
         let yaml = read(
             "c.yaml",
             "train:  # 训练\n  amp: true\n  workers: 28\n  lr: 1.0e-3\n  mode: \"x\"\n",
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_their_place() {
+    fn errors_have_a_location() {
         for (name, text) in [
             ("c.yaml", "a: [1,\nb: {"),
             ("c.json", "{\"a\": }"),

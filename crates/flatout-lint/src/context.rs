@@ -1,4 +1,4 @@
-//! What a line of Python source says: its statement, and the loops around it. For tools that know a line and nothing else.
+//! The context of a line of Python source: its statement, and the loops around it. For tools that know a line and nothing else.
 
 use crate::python::{self, Kind, NodeId, Parsed, Span};
 use crate::source::Source;
@@ -40,7 +40,7 @@ impl Context {
         let statement = self.statement(line);
         let first_line = |id: NodeId| self.lines(self.parsed.tree.span(id)).0;
         let text = match statement {
-            // Of a statement over many lines the line itself says more: `eval_steps=10,`.
+            // In a statement over many lines the line itself is more specific: `eval_steps=10,`.
             Some(id)
                 if !is_compound(self.parsed.tree.kind(id)) && (first_line(id) == line || own.len() < 6) =>
             {
@@ -205,7 +205,7 @@ class A:
     }
 
     #[test]
-    fn a_header_is_outside_of_its_own_loop() {
+    fn a_loop_header_is_outside_the_loop() {
         assert_eq!(line(3).loops.len(), 1);
         assert_eq!(line(3).text, "for x, y in loader:");
         assert_eq!(line(7).loops.len(), 2);

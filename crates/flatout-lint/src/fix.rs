@@ -1,5 +1,5 @@
 //! Choosing, applying and writing the edits of findings. Edits never overlap; a file is written whole or not at all, and its
-//! old text is kept beside it.
+//! original text is kept as a backup.
 
 use crate::lint::Outcome;
 use crate::report::Reported;
@@ -24,9 +24,9 @@ pub fn edits_of(finding: &Finding, with_unsafe: bool) -> &[Edit] {
 pub struct Plan {
     /// For each file its edits, in order, none overlapping.
     pub edits: BTreeMap<PathBuf, Vec<Edit>>,
-    /// Findings that these edits mend.
+    /// Findings that these edits fix.
     pub fixed: usize,
-    /// Findings whose edits would overlap with others: the next round mends them.
+    /// Findings whose edits would overlap with others: the next round fixes them.
     pub postponed: usize,
     /// Files that are not changed, and why.
     pub left: BTreeMap<PathBuf, Left>,
@@ -72,7 +72,7 @@ pub fn plan(found: &[Reported], left: impl Fn(&Path) -> Option<Left>, with_unsaf
     plan
 }
 
-/// Two edits may not touch the same bytes, nor insert at the same place; the very same edit twice is one edit.
+/// Two edits must not touch the same bytes or insert at the same location; identical edits count once.
 fn collides(plan: &Plan, edit: &Edit) -> bool {
     plan.edits.get(&edit.file).is_some_and(|list| {
         list.iter().any(|other| {
@@ -122,9 +122,9 @@ pub fn preview(outcome: &Outcome, with_unsafe: bool) -> Fixed {
     fixed
 }
 
-/// Mends until nothing is left to mend: one edit makes room for the next (a loader that pins, then copies that need not block), and
-/// two at the same place follow each other. `again` lints what is there now. The text of before the first round is what is kept.
-pub fn mend<E: From<FileError>>(
+/// Applies fixes until none is left: one edit enables the next (a loader that pins, then copies that need not block), and
+/// two at the same location follow each other. `again` lints the current text. The text before the first round is kept as backup.
+pub fn apply_all<E: From<FileError>>(
     first: Outcome,
     with_unsafe: bool,
     mut again: impl FnMut() -> Result<Outcome, E>,

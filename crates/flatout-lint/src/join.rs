@@ -1,4 +1,4 @@
-//! Joins what a recorded run showed to what the source says: findings that the run proved come first with their measured cost, those
+//! Joins a recorded run with the source: findings that the run confirmed come first with their measured cost, those
 //! that its facts disprove are dropped. The command reads the record; only findings and plain facts come in here.
 
 use crate::lint::Outcome;
@@ -244,7 +244,7 @@ fn is_disproved(one: &Reported, run: &Run) -> bool {
         return run.host_reads.iter().any(|place| same_line(place, one.place()));
     }
     let facts = link(&one.finding.rule).map_or(&[][..], |(_, _, facts)| facts);
-    // Every value seen must say so: with two loaders, one of which pins, nothing is disproved.
+    // Every value must agree: with two loaders, one of which pins, nothing is disproved.
     facts.iter().any(|(key, value)| {
         let seen = run.facts.get(*key).map_or(&[][..], Vec::as_slice);
         !seen.is_empty() && seen.iter().all(|one| one == value)

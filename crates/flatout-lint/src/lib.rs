@@ -16,7 +16,6 @@ mod edits;
 mod epochs;
 pub mod fix;
 pub mod format;
-mod hot;
 pub mod join;
 mod lint;
 mod loaders;
@@ -29,6 +28,7 @@ pub mod report;
 pub mod rules;
 pub mod settings;
 pub mod source;
+mod step_calls;
 mod suppress;
 #[cfg(test)]
 mod testing;

@@ -4,7 +4,7 @@ use crate::config::{self, Document};
 use crate::discover::{self, Files, LARGEST_PYTHON_BYTES};
 use crate::fix::Left;
 use crate::notebook;
-use crate::project::{ModuleId, Project, Unreadable};
+use crate::project::{LoopRole, ModuleId, Project, Unreadable};
 use crate::python::{self, Parsed, Span};
 use crate::report::{Report, Reported};
 use crate::rules::{Check, RULES, Rule};
@@ -60,6 +60,17 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Whether the project trains and no program of it uses CUDA: then most rules cannot apply.
+    pub fn trains_without_cuda(&self) -> bool {
+        let project = &self.project;
+        let has_steps = |module| !project.flow().loops(project, module, LoopRole::Step).is_empty();
+        let mut training = project
+            .module_ids()
+            .filter(|module| has_steps(*module))
+            .peekable();
+        training.peek().is_some() && training.all(|module| !project.uses_cuda(module))
+    }
+
     pub fn source(&self, path: &Path) -> Option<&Source> {
         let modules = self.project.modules.iter().map(|module| &module.source);
         let documents = self.project.documents.iter().map(|document| &document.source);
@@ -135,7 +146,7 @@ fn read_python(
     let size = std::fs::metadata(path).map_or(0, |data| data.len());
     if size > LARGEST_PYTHON_BYTES {
         let size = size >> 20;
-        let why = message!(en: "the file has {size} MiB: left out", zh: "文件有 {size} MiB，已跳过");
+        let why = message!(en: "skipped: the file is {size} MiB", zh: "文件有 {size} MiB，已跳过");
         return Err(Unreadable {
             path: path.to_path_buf(),
             why,
@@ -160,7 +171,7 @@ fn read_python(
     if parsed.too_deep {
         let deepest = python::DEEPEST;
         let why = message!(
-            en: "the code is nested more than {deepest} levels deep: not linted",
+            en: "skipped: the code is nested more than {deepest} levels deep",
             zh: "代码嵌套超过 {deepest} 层：未检查"
         );
         return Err(Unreadable {
@@ -184,7 +195,7 @@ fn read_text(path: &Path) -> Result<String, Unreadable> {
     })?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        unreadable(message!(en: "the file is not UTF-8 (byte {at}): left out", zh: "文件不是 UTF-8（第 {at} 字节），已跳过"))
+        unreadable(message!(en: "skipped: not valid UTF-8 (byte {at})", zh: "文件不是 UTF-8（第 {at} 字节），已跳过"))
     })
 }
 

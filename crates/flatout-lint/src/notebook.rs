@@ -88,7 +88,7 @@ pub(crate) fn read(text: &str) -> Result<Notebook, Message> {
     let language = file.metadata.language_info.and_then(|info| info.language);
     if let Some(language) = language.filter(|language| !language.to_ascii_lowercase().contains("python")) {
         return Err(
-            message!(en: "a notebook of {language}, not of Python: left out", zh: "这是 {language} 的 notebook，不是 Python：已跳过"),
+            message!(en: "skipped: a {language} notebook, not Python", zh: "这是 {language} 的 notebook，不是 Python：已跳过"),
         );
     }
     let cells = match file.cells {
@@ -124,7 +124,7 @@ pub(crate) fn read(text: &str) -> Result<Notebook, Message> {
             let at = (before.matches('\n').count() + 1).min(lines.max(1));
             let words = &error.text;
             notebook.broken.push(message!(
-                en: "cell {number}, line {at}: {words}; this cell is left out",
+                en: "cell {number}, line {at}: {words}; the cell is skipped",
                 zh: "第 {number} 个单元格第 {at} 行：{words}；该单元格已跳过"
             ));
             code = "\n".repeat(code.matches('\n').count());
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_python_notebook_says_why() {
+    fn reports_files_that_are_not_python_notebooks() {
         for text in ["", "[]", "{\"cells\": 1}", "not json"] {
             assert!(read(text).unwrap_err().en.starts_with("not a notebook"), "{text}");
         }

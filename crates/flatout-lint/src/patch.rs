@@ -49,7 +49,7 @@ pub fn patch(wanted: &[Wanted]) -> Result<Patch, LintError> {
     Ok(patched(&outcome.project, wanted))
 }
 
-/// Writes what [`patch`] found; the old texts are kept beside the files, and it gives where.
+/// Writes the patch; the original files are kept as backups, whose paths it returns.
 pub fn write(patch: &Patch) -> Result<Vec<(&Path, PathBuf)>, FileError> {
     let mut kept = Vec::new();
     for (path, old, new) in &patch.files {
@@ -94,7 +94,7 @@ fn add(list: &mut Vec<Edit>, edit: Edit) {
     }
 }
 
-/// `None` when the source says so already.
+/// `None` if the source already has the value.
 fn edit(project: &Project, wanted: &Wanted) -> Result<Option<Edit>, Message> {
     let setting = flatout_vocabulary::find(&wanted.key).ok_or_else(no_place)?;
     written_as(project, wanted, setting)
@@ -111,14 +111,14 @@ fn written_as(project: &Project, wanted: &Wanted, setting: &Setting) -> Result<O
     let Some(argument) = call.argument(name, position) else {
         if call.splats() {
             return Err(
-                message!(en: "the call at {place} passes its arguments on", zh: "{place} 处的调用转发了参数"),
+                message!(en: "the call at {place} forwards its arguments", zh: "{place} 处的调用转发了参数"),
             );
         }
         return call.set_keyword(name, &value).map(Some).ok_or_else(no_place);
     };
     let written = written(argument).ok_or_else(|| {
         let text = argument.brief();
-        message!(en: "{name} is `{text}`, which is decided elsewhere", zh: "{name} 为 `{text}`，由别处决定")
+        message!(en: "{name} is `{text}`, which is set elsewhere", zh: "{name} 为 `{text}`，由别处决定")
     })?;
     Ok((written.text() != value).then(|| written.replace(value)))
 }
@@ -167,7 +167,7 @@ fn built_at<'p>(project: &'p Project, place: &Place, loader: bool) -> Option<Cod
             .filter(on_line)
             .collect()
     };
-    // Two on one line cannot be told apart.
+    // Two on one line cannot be distinguished.
     (calls.len() == 1).then(|| calls.remove(0))
 }
 
@@ -181,7 +181,7 @@ fn literal(value: &str) -> String {
 }
 
 fn no_place() -> Message {
-    message!(en: "the call that it belongs to was not found in the source", zh: "在源码中没有找到它所属的调用")
+    message!(en: "the call it belongs to was not found in the source", zh: "在源码中没有找到它所属的调用")
 }
 
 #[cfg(test)]
@@ -229,7 +229,7 @@ def main(data, args):
     }
 
     #[test]
-    fn literals_are_replaced_and_arguments_added() {
+    fn replaces_literals_and_adds_arguments() {
         let (text, left) = new_text(&[
             wanted("loader.batch_size", "512", 8),
             wanted("loader.num_workers", "8", 8),
@@ -262,7 +262,7 @@ def main(data, args):
     }
 
     #[test]
-    fn what_is_no_argument_comes_with_the_line_to_write() {
+    fn settings_that_are_not_arguments_come_with_a_code_line() {
         for (key, value, line) in [
             ("threads.torch", "1", "torch.set_num_threads(1)"),
             ("tf32", "on", "allow_tf32 = True"),
@@ -285,7 +285,7 @@ def main(data, args):
     }
 
     #[test]
-    fn what_is_there_already_is_no_change() {
+    fn existing_values_are_not_a_change() {
         let (text, left) = new_text(&[wanted("loader.num_workers", "0", 8)]);
         assert!(text == PROGRAM && left.is_empty());
     }

@@ -31,7 +31,7 @@ pub struct SyntaxError {
     pub text: String,
 }
 
-/// Parses one file. Never fails: what cannot be parsed is left out of the tree and told in `errors`.
+/// Parses one file. Never fails: what cannot be parsed is omitted from the tree and listed in `errors`.
 pub fn parse(text: &str) -> Parsed {
     let lowered = lower::lower(text);
     let bindings = Bindings::collect(&lowered.tree, text);
@@ -50,7 +50,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn children_lie_inside_their_parents() {
+    fn children_are_inside_their_parents() {
         let text = "import torch\nclass A(B):\n    def f(self, x=1, *a, **k):\n        for i in x:\n            with y as z:\n                q = [j.item() for j in i if j]\n        return {'a': 1, **k}\n";
         let parsed = parse(text);
         for id in parsed.tree.ids() {
@@ -62,14 +62,14 @@ mod tests {
     }
 
     #[test]
-    fn syntax_errors_are_told_and_the_rest_is_there() {
+    fn reports_syntax_errors_and_keeps_the_rest() {
         let parsed = parse("print 'python 2'\nimport torch\nx = torch.ones(3)\n");
         assert!(!parsed.errors.is_empty());
         assert_eq!(parsed.tree.calls().len(), 1);
     }
 
     #[test]
-    fn absurd_nesting_neither_overflows_nor_hangs() {
+    fn deep_nesting_does_not_overflow_or_hang() {
         for text in [
             "-".repeat(200_000),
             "(".repeat(100_000),

@@ -1,4 +1,4 @@
-//! What a rule found, with the place to show and the edits that mend it.
+//! What a rule found, with its location and the edits that fix it.
 
 use crate::config::Entry;
 use crate::project::{Code, Known, Origin};

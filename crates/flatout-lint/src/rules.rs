@@ -61,13 +61,13 @@ pub(crate) mod prelude {
     pub use super::Check;
     pub use crate::config::Value;
     pub use crate::epochs::{epoch_of, many_epochs_of};
-    pub use crate::hot::{cuda_hot_calls, cuda_step_loop, from_host, head, tell_hot};
     pub use crate::loaders::{
         dataset_getitems, gives_one_batch, has_workers, loader_calls, moves_to_device, pins_memory, transfers,
     };
     pub use crate::project::{Code, Hot, LoopRole, ModuleId, Origin, Project, Use};
     pub use crate::python::{Bound, Kind, NodeId, Operator};
     pub use crate::report::Report;
+    pub use crate::step_calls::{add_wait_note, cuda_step_calls, cuda_step_loop, from_host, head};
     #[cfg(test)]
     pub use crate::testing::{edits_of, findings_of, fixed};
     pub use flatout_core::{Confidence, Severity, message};
@@ -82,6 +82,7 @@ pub fn find(id: &str) -> Option<&'static Rule> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flatout_core::rule::FIX_SAFETY;
     use std::collections::HashSet;
 
     #[test]
@@ -95,6 +96,14 @@ mod tests {
                 info.id,
                 info.missing_headings(),
                 info.missing_chinese_headings()
+            );
+            assert_eq!(info.wrong_code(), Vec::<&str>::new(), "{}", info.id);
+            let edits = info.source.contains("safe_fix(");
+            assert_eq!(
+                edits,
+                info.section(FIX_SAFETY.0).is_some(),
+                "{}: a rule with edits, and only that, states whether they are safe",
+                info.id
             );
             assert!(
                 info.page().starts_with(&format!("# {}\n", info.id)),

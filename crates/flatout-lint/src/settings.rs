@@ -50,7 +50,7 @@ impl Explain for SettingsError {
             }
             Self::Key { path, key } => {
                 let path = path.display();
-                message!(en: "`{path}`: the lint section has no setting `{key}`", zh: "`{path}`：lint 一节没有设置项 `{key}`")
+                message!(en: "`{path}`: unknown lint setting `{key}`", zh: "`{path}`：lint 一节没有设置项 `{key}`")
             }
             Self::Value { path, key, wanted } => {
                 let path = path.display();
@@ -60,7 +60,7 @@ impl Explain for SettingsError {
                 }
             }
             Self::UnknownRule { name } => {
-                message!(en: "there is no rule and no domain `{name}`", zh: "没有名为 `{name}` 的规则或领域")
+                message!(en: "no rule or domain is named `{name}`", zh: "没有名为 `{name}` 的规则或领域")
             }
         }
     }
@@ -72,7 +72,7 @@ impl Explain for SettingsError {
                 zh: "`flatout explain --list` 列出全部规则"
             )),
             Self::Key { .. } => Some(message!(
-                en: "settings are: select, ignore, exclude, cpus, gpu-memory-gib",
+                en: "known settings: select, ignore, exclude, cpus, gpu-memory-gib",
                 zh: "可用的设置项：select、ignore、exclude、cpus、gpu-memory-gib"
             )),
             _ => None,
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn reports_mistakes() {
         for text in [
             "[lint]\nselekt = []\n",
             "[lint]\nselect = [\"no-such\"]\n",

@@ -11,7 +11,7 @@ pub struct Source {
     /// As the user wrote it, or below a folder that the user wrote.
     pub path: PathBuf,
     pub text: String,
-    /// A test of the project: it says nothing about how the training runs.
+    /// A test of the project: it is not part of the training.
     pub is_test: bool,
     /// Of a notebook: where its cells are. Empty for every other file.
     pub cells: Vec<Cell>,

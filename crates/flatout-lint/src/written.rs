@@ -1,4 +1,4 @@
-//! Settings as they stand in a script: what the loader of its training is given, and where nothing is given, what PyTorch takes then.
+//! Settings written in a script: the arguments of the training DataLoader, or PyTorch's defaults.
 
 use crate::config::Value;
 use crate::loaders::{gives_one_batch, loader_calls};
@@ -56,7 +56,7 @@ fn value(
     (name, position, without): (&str, usize, &str),
     has_arguments: bool,
 ) -> Option<String> {
-    // Another way to say which samples a batch has: then its size is nothing to judge.
+    // The batches are defined in another way: their size cannot be judged.
     if name == "batch_size" && call.keyword("batch_sampler").is_some() {
         return None;
     }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_as_pytorch_takes_it() {
+    fn missing_arguments_have_pytorch_defaults() {
         let expected = pairs(&[("batch_size", "16"), ("num_workers", "0"), ("pin_memory", "off")]);
         assert_eq!(
             settings("for x, y in DataLoader(x, 16):\n    model(x).backward()\n    optimizer.step()\n"),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sampler_trains_and_loaders_that_disagree_say_nothing() {
+    fn conflicting_loaders_give_no_value() {
         let text = "val = DataLoader(v, 512, num_workers=2)\ntrain = DataLoader(t, 64, sampler=DistributedSampler(t), num_workers=400)\n";
         let expected = pairs(&[
             ("batch_size", "64"),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_with_arguments_may_say_otherwise() {
+    fn command_arguments_override_the_source() {
         let text = "import argparse
 from torch.utils.data import DataLoader
 parser = argparse.ArgumentParser()

@@ -125,7 +125,8 @@ impl Jobs {
         {
             let id = busy.id;
             return Err(Failure::new(
-                message!(en: "{id} still runs; two programs at once would disturb each other's measurement", zh: "{id} 仍在运行；同时运行两个程序会互相干扰测量"),
+                message!(en: "{id} is still running; two programs at once would disturb each other's \
+                measurements", zh: "{id} 仍在运行；同时运行两个程序会互相干扰测量"),
             )
             .with_hint(message!(en: "wait for it with `job`, or stop it with `job` and `stop: true`", zh: "用 `job` 等待它结束，或用 `job` 加 `stop: true` 停止它")));
         }
@@ -214,7 +215,7 @@ impl Jobs {
             let known = known.join(", ");
             if known.is_empty() {
                 return failure.with_hint(
-                    message!(en: "this server has started none yet; `run` and `tune` do", zh: "此服务器尚未启动任务；`run` 和 `tune` 会启动"),
+                    message!(en: "this server has not started any yet; `run` and `tune` start them", zh: "此服务器尚未启动任务；`run` 和 `tune` 会启动"),
                 );
             }
             failure.with_hint(message!(en: "jobs of this server: {known}", zh: "此服务器的任务：{known}"))
@@ -323,7 +324,7 @@ fn private(path: &Path) -> Result<File> {
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {
     let path = path.display();
-    Failure::new(message!(en: "`{path}` could not be started or written", zh: "无法启动或写入 `{path}`"))
+    Failure::new(message!(en: "failed to start or write `{path}`", zh: "无法启动或写入 `{path}`"))
         .caused_by(error)
 }
 

@@ -48,7 +48,7 @@ impl Root {
             .map(|last| last.as_os_str().to_owned());
         let (Some(name), Some(folder), false) = (name, full.parent(), full.is_dir()) else {
             return Err(Failure::new(
-                message!(en: "`{named}` does not name a file", zh: "`{named}` 不是文件名"),
+                message!(en: "`{named}` is not a file name", zh: "`{named}` 不是文件名"),
             ));
         };
         let folder = folder.canonicalize().map_err(|_| {
@@ -100,7 +100,7 @@ impl Root {
         let root = self.0.display();
         Failure::new(message!(en: "`{named}` is outside `{root}`", zh: "`{named}` 在 `{root}` 之外"))
             .with_hint(message!(
-                en: "this server works in that folder only; start another one with `flatout mcp --folder DIR`",
+                en: "this server works only in that folder; start another one with `flatout mcp --folder DIR`",
                 zh: "此服务器只在该目录内工作；可用 `flatout mcp --folder DIR` 另启一个"
             ))
     }

@@ -141,7 +141,7 @@ impl Tool {
 fn arguments<T: DeserializeOwned>(value: Value) -> Result<T> {
     serde_json::from_value(value).map_err(|error| {
         Failure::new(message!(en: "invalid arguments: {error}", zh: "参数无效：{error}")).with_hint(
-            message!(en: "tools/list has the schema of each tool", zh: "tools/list 给出每个工具的参数格式"),
+            message!(en: "tools/list returns the schema of each tool", zh: "tools/list 给出每个工具的参数格式"),
         )
     })
 }

@@ -27,10 +27,10 @@ impl Explain for BaselineError {
     fn message(&self) -> Message {
         match self {
             Self::Name { name } => {
-                message!(en: "`{name}` cannot be the name of a baseline", zh: "`{name}` 不能作为基线的名字")
+                message!(en: "`{name}` is not a valid baseline name", zh: "`{name}` 不能作为基线的名字")
             }
             Self::Exists { name } => {
-                message!(en: "there is a baseline `{name}` already", zh: "基线 `{name}` 已存在")
+                message!(en: "baseline `{name}` already exists", zh: "基线 `{name}` 已存在")
             }
             Self::Unknown { name, .. } => {
                 message!(en: "there is no baseline `{name}`", zh: "没有基线 `{name}`")
@@ -42,18 +42,19 @@ impl Explain for BaselineError {
     fn hint(&self) -> Option<Message> {
         match self {
             Self::Name { .. } => Some(message!(
-                en: "use letters, digits, `.`, `_` and `-`, at most {LONGEST_NAME}, the first one not a dot",
+                en: "use letters, digits, `.`, `_` and `-`, at most {LONGEST_NAME} characters, not starting \
+                with a dot",
                 zh: "请使用字母、数字、`.`、`_` 和 `-`，最多 {LONGEST_NAME} 个，且不以点开头"
             )),
             Self::Exists { .. } => {
-                Some(message!(en: "--replace puts the run in its place", zh: "加 --replace 以替换它"))
+                Some(message!(en: "--replace replaces it with this run", zh: "加 --replace 以替换它"))
             }
             Self::Unknown { known, .. } if known.is_empty() => Some(
                 message!(en: "save one with: flatout baseline save NAME", zh: "用 flatout baseline save NAME 保存一个"),
             ),
             Self::Unknown { known, .. } => {
                 let known = known.join(", ");
-                Some(message!(en: "there are {known}", zh: "已有：{known}"))
+                Some(message!(en: "available baselines: {known}", zh: "已有：{known}"))
             }
             Self::File(error) => error.hint(),
         }
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn saves_replaces_and_deletes() {
+    fn saves_replaces_and_deletes_baselines() {
         let folder = tempfile::tempdir().unwrap();
         let baselines_at = folder.path().join("baselines");
         let (first, second) = (record(folder.path(), "first"), record(folder.path(), "second"));

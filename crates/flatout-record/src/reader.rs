@@ -52,12 +52,13 @@ impl Explain for ReadError {
             }
             Self::Broken { path, .. } => {
                 let path = path.display();
-                message!(en: "`{path}` is not a run's description", zh: "`{path}` 不是有效的运行描述")
+                message!(en: "`{path}` is not a valid run description", zh: "`{path}` 不是有效的运行描述")
             }
             Self::Newer { folder, schema } => {
                 let folder = folder.display();
                 message!(
-                    en: "`{folder}` was written by a newer flatout (format {schema}; this one reads up to {SCHEMA})",
+                    en: "`{folder}` was written by a newer flatout (format {schema}; this version reads up \
+                    to {SCHEMA})",
                     zh: "`{folder}` 由更新版本的 flatout 写入（格式 {schema}；当前版本最多支持 {SCHEMA}）"
                 )
             }
@@ -72,9 +73,11 @@ impl Explain for ReadError {
         Some(match self {
             Self::Newer { .. } => message!(en: "update flatout", zh: "请升级 flatout"),
             Self::Unreadable { .. } => {
-                message!(en: "check that the file is there and that you may read it", zh: "请确认文件存在且有读取权限")
+                message!(en: "check that the file exists and that you have permission to read it", zh: "请确认文件存在且有读取权限")
             }
-            _ => message!(en: "list what there is with: flatout runs", zh: "用 flatout runs 列出已有的记录"),
+            _ => {
+                message!(en: "list the available runs with: flatout runs", zh: "用 flatout runs 列出已有的记录")
+            }
         })
     }
 

@@ -96,7 +96,7 @@ fn steps_and_events_come_back() {
 }
 
 #[test]
-fn a_torn_line_is_skipped_and_said_and_a_foreign_event_is_unknown() {
+fn skips_and_reports_a_torn_line_and_keeps_unknown_events() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[sample(0.0, Some(0.5))]);
     fs::write(
@@ -122,7 +122,7 @@ fn what_is_not_a_record_is_refused_by_name() {
     let message = |folder: &Path| Record::open(folder).unwrap_err().to_string();
     assert!(message(folder.path()).contains("has no run.json"));
     fs::write(folder.path().join("run.json"), "[]").unwrap();
-    assert!(message(folder.path()).contains("not a run's description"));
+    assert!(message(folder.path()).contains("not a valid run description"));
     let newer = RunInfo {
         schema: SCHEMA + 1,
         ..info()

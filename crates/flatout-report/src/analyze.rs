@@ -154,21 +154,21 @@ fn training_log(reader: Box<dyn io::Read + Send>, path: &Path) -> Read {
     let foreign = log.foreign_lines;
     if foreign > 0 {
         section.notes.push(message!(
-            en: "lines that are not UTF-8: {foreign}; their numbers are read all the same, their words may show wrong",
+            en: "lines that are not UTF-8: {foreign}; their numbers are read, but their text may look wrong",
             zh: "有 {foreign} 行不是 UTF-8 编码；其中的数字照常读取，文字可能显示不正确"
         ));
     }
     let back = log.backward_steps;
     if back > 0 {
         section.notes.push(message!(
-            en: "jumps back of the clock: {back}; no time is measured across one",
+            en: "the clock jumped back {back} times; no time is measured across a jump",
             zh: "时间戳有 {back} 次倒退；不跨越倒退处计算时间"
         ));
     }
     if let Some(reason) = &log.broken_off {
-        section.notes.push(
-            message!(en: "the log could not be read to its end: {reason}", zh: "日志未能读完：{reason}"),
-        );
+        section
+            .notes
+            .push(message!(en: "failed to read the log to the end: {reason}", zh: "日志未能读完：{reason}"));
     }
     section.epochs = Epochs::of(std::mem::take(&mut log.times.epochs));
     section.training = Some(log);
@@ -197,7 +197,7 @@ pub fn record(record: &Record) -> Read {
     if data.samples.is_empty() {
         section
             .notes
-            .push(message!(en: "the record holds no samples", zh: "记录中没有采样数据"));
+            .push(message!(en: "the record contains no samples", zh: "记录中没有采样数据"));
     }
     if record.info.exit.is_none() {
         section
@@ -256,7 +256,7 @@ pub fn named(name: &str, options: &Options) -> Result<Read> {
     {
         return Err(
             Failure::from(FileError::reading(path, source)).with_hint(message!(
-                en: "give the path of a log, or a run: flatout runs lists them",
+                en: "give the path of a log or the name of a run (see `flatout runs`)",
                 zh: "请给出日志的路径，或一个运行记录（用 flatout runs 列出）"
             )),
         );

@@ -270,13 +270,14 @@ fn notes(digests: &[Digest]) -> Vec<Message> {
         .collect();
     if hosts.len() > 1 {
         notes.push(message!(
-            en: "the runs come from different machines; each is measured on its own clock",
+            en: "the runs come from different machines; each is measured by its own clock",
             zh: "这些运行来自不同机器；各自按自己的时钟测量"
         ));
     }
     notes.extend(hardware(digests));
     notes.push(message!(
-        en: "Intervals come from within each run. A machine also differs from run to run: repeat both to be sure of small changes.",
+        en: "Intervals come from within each run. Speed also varies from run to run: repeat both runs to \
+        confirm small changes.",
         zh: "区间来自每次运行内部。机器在不同运行之间也有差异：小的变化请重复运行以确认。"
     ));
     notes
@@ -304,7 +305,7 @@ fn hardware(digests: &[Digest]) -> Option<Message> {
     (kinds.len() > 1).then(|| {
         let kinds = kinds.into_iter().collect::<Vec<_>>().join("; ");
         message!(
-            en: "The runs used different hardware ({kinds}): a difference in speed may come from it.",
+            en: "The runs used different hardware ({kinds}), which may explain a difference in speed.",
             zh: "这些运行使用了不同的硬件（{kinds}）：速度差异可能由此而来。"
         )
     })

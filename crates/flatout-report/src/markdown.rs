@@ -100,7 +100,7 @@ impl Page {
             zh: "| rank | 主机 | 步数 | 每步 | 自身耗时 | 等待其他 rank | 传输 | 取数据 | |\n| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n"
         );
         let mut text = self.heading(&message!(en: "Ranks", zh: "各 rank")) + "\n" + head.get(self.language);
-        let straggler = message!(en: "**holds the others up**", zh: "**拖慢其他 rank**");
+        let straggler = message!(en: "**slows the others down**", zh: "**拖慢其他 rank**");
         for row in &ranks.rows {
             let time = |ms: Option<f64>| ms.map_or_else(|| "?".to_owned(), |ms| units::duration(ms / 1e3));
             let mark = if row.straggler {
@@ -181,7 +181,7 @@ impl Page {
         let Some(account) = &digest.diagnosis.account else {
             return String::new();
         };
-        let mut text = self.heading(&message!(en: "Where a step goes", zh: "一步的时间去向"));
+        let mut text = self.heading(&message!(en: "Where step time goes", zh: "一步的时间去向"));
         text += "\n| | | |\n| --- | ---: | --- |\n";
         let rows = account.rows.iter().filter(|row| row.share >= 0.03).take(12);
         for row in rows {
@@ -202,7 +202,7 @@ impl Page {
             return String::new();
         };
         let mut text =
-            self.heading(&message!(en: "What a loader worker does", zh: "DataLoader worker 在做什么"));
+            self.heading(&message!(en: "What a DataLoader worker does", zh: "DataLoader worker 在做什么"));
         text += "\n| | | |\n| --- | ---: | --- |\n";
         for row in account.rows.iter().filter(|row| row.share >= 0.03).take(12) {
             let place = row.place.as_ref().map(|place| code(&place.to_string()));

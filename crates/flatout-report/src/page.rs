@@ -163,7 +163,7 @@ pub(crate) fn script_data(digest: &Digest, language: Language) -> ScriptData {
 pub(crate) fn made_by() -> Message {
     let version = env!("CARGO_PKG_VERSION");
     message!(
-        en: "Made by flatout {version}. A value that could not be read is left out, never shown as 0.",
+        en: "Created by flatout {version}. A value that could not be read is omitted, never shown as 0.",
         zh: "由 flatout {version} 生成。未能读取的值不显示，绝不显示为 0。"
     )
 }

@@ -170,7 +170,8 @@ fn apart(rows: &[RankRow]) -> Option<Message> {
     (seconds > APART_S).then(|| {
         let apart = units::duration(seconds);
         message!(
-            en: "the ranks' records begin {apart} apart: their hosts' clocks differ, or one began late; each rank is measured by its own clock",
+            en: "the ranks' records start {apart} apart: the clocks of their hosts differ, or one rank \
+            started late; each rank is measured by its own clock",
             zh: "各 rank 的记录开始时间相差 {apart}：主机时钟不一致，或有 rank 启动较晚；每个 rank 只按自己的时钟计量"
         )
     })

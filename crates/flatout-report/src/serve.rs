@@ -47,7 +47,7 @@ impl Explain for ServeError {
                 message!(en: "`{folder}` is not a folder", zh: "`{folder}` 不是目录")
             }
             Self::Address { text } => {
-                message!(en: "`{text}` is not an address to listen on", zh: "`{text}` 不是有效的监听地址")
+                message!(en: "`{text}` is not a valid listen address", zh: "`{text}` 不是有效的监听地址")
             }
             Self::Bind { address, source } if source.kind() == io::ErrorKind::AddrInUse => {
                 message!(en: "the address {address} is already in use", zh: "地址 {address} 已被占用")
@@ -59,7 +59,7 @@ impl Explain for ServeError {
                 message!(en: "the token is too easy to guess", zh: "令牌太容易被猜到")
             }
             Self::NoRandom { .. } => {
-                message!(en: "no random numbers for a token", zh: "无法取得生成令牌所需的随机数")
+                message!(en: "no random numbers available for a token", zh: "无法取得生成令牌所需的随机数")
             }
         }
     }
@@ -67,19 +67,20 @@ impl Explain for ServeError {
     fn hint(&self) -> Option<Message> {
         Some(match self {
             Self::NoFolder { .. } => {
-                message!(en: "name the folder that contains the runs, or leave it out for .flatout/runs", zh: "请给出包含运行记录的目录；省略则使用 .flatout/runs")
+                message!(en: "give the folder that contains the runs, or omit it to use .flatout/runs", zh: "请给出包含运行记录的目录；省略则使用 .flatout/runs")
             }
             Self::Address { .. } => {
                 message!(en: "give a port, or a host and a port: --listen {DEFAULT_ADDRESS}", zh: "请给出端口，或主机和端口：--listen {DEFAULT_ADDRESS}")
             }
             Self::Bind { .. } => {
-                message!(en: "choose another port: --listen 8601, or any free one: --listen 0", zh: "请换一个端口：--listen 8601；或任选空闲端口：--listen 0")
+                message!(en: "choose another port (--listen 8601), or any free one (--listen 0)", zh: "请换一个端口：--listen 8601；或任选空闲端口：--listen 0")
             }
             Self::ShortToken => {
-                message!(en: "use {SHORTEST_TOKEN} or more letters and digits, or leave the value out: flatout makes one", zh: "请使用不少于 {SHORTEST_TOKEN} 个字母和数字，或不给值，由 flatout 生成")
+                message!(en: "use at least {SHORTEST_TOKEN} letters and digits, or omit the value to let \
+                flatout create a token", zh: "请使用不少于 {SHORTEST_TOKEN} 个字母和数字，或不给值，由 flatout 生成")
             }
             Self::NoRandom { .. } => {
-                message!(en: "give a token of your own in FLATOUT_TOKEN", zh: "请在 FLATOUT_TOKEN 中给出自己的令牌")
+                message!(en: "set your own token in FLATOUT_TOKEN", zh: "请在 FLATOUT_TOKEN 中给出自己的令牌")
             }
         })
     }

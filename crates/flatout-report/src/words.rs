@@ -93,7 +93,7 @@ pub fn linted(linted: &Linted, finding: &Finding) -> Message {
 pub fn phase(phase: Phase) -> Message {
     match phase {
         Phase::Data => message!(en: "batch", zh: "取 batch"),
-        Phase::Transfer => message!(en: "copy to device", zh: "拷贝到设备"),
+        Phase::Transfer => message!(en: "copy to GPU", zh: "拷贝到 GPU"),
         Phase::Compute => message!(en: "compute", zh: "计算"),
         Phase::Sync => message!(en: "synchronize", zh: "同步"),
         Phase::Eval => message!(en: "evaluate", zh: "评估"),
@@ -125,8 +125,11 @@ pub fn ending(info: &RunInfo) -> (Message, bool) {
     match info.exit {
         None => (message!(en: "running or killed", zh: "运行中或被终止"), false),
         Some(exit) => match (exit.signal, exit.code) {
-            (Some(signal), _) => (message!(en: "signal {signal}", zh: "信号 {signal}"), false),
-            (None, Some(code)) if code != 0 => (message!(en: "exit {code}", zh: "退出码 {code}"), false),
+            (Some(signal), _) => (
+                message!(en: "killed by signal {signal}", zh: "被信号 {signal} 终止"),
+                false,
+            ),
+            (None, Some(code)) if code != 0 => (message!(en: "exit code {code}", zh: "退出码 {code}"), false),
             _ => (message!(en: "done", zh: "完成"), true),
         },
     }
@@ -151,7 +154,7 @@ fn about(info: &RunInfo, length_s: Option<f64>, ending: Message) -> Message {
     }
     if let Some(seconds) = length_s {
         let time = units::duration(seconds);
-        parts.push(message!(en: "lasted {time}", zh: "时长 {time}"));
+        parts.push(message!(en: "took {time}", zh: "用时 {time}"));
     }
     // A log of another tool does not tell how the program ended.
     if info.kind != "import" {
@@ -193,7 +196,7 @@ pub fn window(window: &WindowSummary) -> Message {
     let how = &window.how;
     let (en, zh) = (&how.en, &how.zh);
     let mut line = Message {
-        en: format!("Judged on {steps} steps from {start} to {end} s ({en})."),
+        en: format!("Based on {steps} steps from {start} to {end} s ({en})."),
         zh: format!("依据 {start} 到 {end} 秒之间的 {steps} 步（{zh}）。"),
     };
     let mut add = |more: Message| {
@@ -202,7 +205,7 @@ pub fn window(window: &WindowSummary) -> Message {
     };
     if let (Some(p50), Some(p95)) = (window.step_p50_ms, window.step_p95_ms) {
         let (p50, p95) = (units::duration(p50 / 1e3), units::duration(p95 / 1e3));
-        add(message!(en: " A step took {p50} (p95 {p95}).", zh: "每步 {p50}（p95 {p95}）。"));
+        add(message!(en: " Median step {p50} (p95 {p95}).", zh: "每步中位数 {p50}（p95 {p95}）。"));
     }
     if let Some(rate) = window.samples_per_s {
         let rate = units::count(rate);
@@ -215,10 +218,10 @@ pub fn window(window: &WindowSummary) -> Message {
 pub fn account_title(rank: Option<u32>, step: &str, steps: u64) -> Message {
     match rank {
         Some(rank) => {
-            message!(en: "Where a step of rank {rank} goes ({step} per step, {steps} steady steps)", zh: "rank {rank} 一步的时间去向（每步 {step}，共 {steps} 个稳定步）")
+            message!(en: "Where rank {rank}'s step time goes ({step} per step, {steps} steady steps)", zh: "rank {rank} 一步的时间去向（每步 {step}，共 {steps} 个稳定步）")
         }
         None => {
-            message!(en: "Where a step goes ({step} per step, {steps} steady steps)", zh: "一步的时间去向（每步 {step}，共 {steps} 个稳定步）")
+            message!(en: "Where step time goes ({step} per step, {steps} steady steps)", zh: "一步的时间去向（每步 {step}，共 {steps} 个稳定步）")
         }
     }
 }

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_said_before_the_start() {
+    fn reports_invalid_settings_before_the_start() {
         for asked in [
             "foo=1",
             "hidden_size=4",

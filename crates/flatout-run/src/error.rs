@@ -40,21 +40,21 @@ impl Explain for RunError {
                 message!(en: "failed to start `{program}`", zh: "无法启动 `{program}`")
             }
             Self::Setting { name } => {
-                message!(en: "--apply knows no setting `{name}`", zh: "--apply 没有设置项 `{name}`")
+                message!(en: "unknown setting for --apply: `{name}`", zh: "--apply 不支持设置项 `{name}`")
             }
             Self::Value {
                 name,
                 value,
                 expected,
             } => {
-                message!(en: "`{value}` is no value for {name}; expected {expected}", zh: "`{value}` 不是 {name} 的取值；应为 {expected}")
+                message!(en: "`{value}` is not a valid value for {name}; expected {expected}", zh: "`{value}` 不是 {name} 的取值；应为 {expected}")
             }
             Self::Allow { name } => {
-                message!(en: "--allow knows no `{name}`", zh: "--allow 没有 `{name}`")
+                message!(en: "unknown value for --allow: `{name}`", zh: "--allow 不支持 `{name}`")
             }
             Self::Record(error) => error.message(),
             Self::Runtime(_) => {
-                message!(en: "failed to make a folder for the probe", zh: "无法为探针创建目录")
+                message!(en: "failed to create a folder for the probe", zh: "无法为探针创建目录")
             }
             Self::NoProcess(pid) => message!(en: "there is no process {pid}", zh: "没有进程 {pid}"),
             Self::Wait(_) => message!(en: "failed to wait for the program", zh: "无法等待程序结束"),
@@ -67,17 +67,17 @@ impl Explain for RunError {
                 Some(message!(en: "flatout run -- python train.py", zh: "flatout run -- python train.py"))
             }
             Self::Start { .. } => Some(
-                message!(en: "give the program as you would type it: flatout run -- python train.py", zh: "请像平时一样写出命令：flatout run -- python train.py"),
+                message!(en: "write the command as you would type it: flatout run -- python train.py", zh: "请像平时一样写出命令：flatout run -- python train.py"),
             ),
             Self::Record(_) => Some(
-                message!(en: "set FLATOUT_HOME to a folder that can be written", zh: "请把 FLATOUT_HOME 设为一个可写的目录"),
+                message!(en: "set FLATOUT_HOME to a writable folder", zh: "请把 FLATOUT_HOME 设为一个可写的目录"),
             ),
-            Self::Runtime(_) => Some(
-                message!(en: "set TMPDIR to a folder that can be written", zh: "请把 TMPDIR 设为一个可写的目录"),
-            ),
+            Self::Runtime(_) => {
+                Some(message!(en: "set TMPDIR to a writable folder", zh: "请把 TMPDIR 设为一个可写的目录"))
+            }
             Self::Setting { .. } => {
                 let known = crate::apply::known().collect::<Vec<_>>().join(", ");
-                Some(message!(en: "settings are: {known}", zh: "设置项有：{known}"))
+                Some(message!(en: "available settings: {known}", zh: "设置项有：{known}"))
             }
             Self::Allow { .. } => {
                 let known = crate::auto::KINDS.join(", ");
@@ -85,7 +85,7 @@ impl Explain for RunError {
             }
             Self::Value { .. } | Self::Wait(_) => None,
             Self::NoProcess(_) => Some(
-                message!(en: "find it with: ps aux | grep python", zh: "可以这样查找：ps aux | grep python"),
+                message!(en: "find the process id with: ps aux | grep python", zh: "可以这样查找：ps aux | grep python"),
             ),
         }
     }

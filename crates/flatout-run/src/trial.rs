@@ -223,7 +223,7 @@ impl ProgramTrial<'_> {
             Ended::Hung(seconds) if !told.complete => return Outcome::Hung { seconds, tail },
             Ended::Flooded => Some(message!(en: "it printed more than 256 MiB", zh: "输出超过 256 MiB")),
             Ended::DiskFull => {
-                Some(message!(en: "it was filling the disk and was stopped", zh: "正在写满磁盘，已被停止"))
+                Some(message!(en: "stopped because it was filling the disk", zh: "正在写满磁盘，已被停止"))
             }
             Ended::FailedOnFullDisk(_) if !told.complete => Some(disk_full()),
             Ended::By(status) if !status.success() && !told.complete => Some(how(status, &tail)),

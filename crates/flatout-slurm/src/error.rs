@@ -34,7 +34,7 @@ impl Explain for SlurmError {
     fn message(&self) -> Message {
         match self {
             Self::NotInstalled { program } => {
-                message!(en: "`{program}` is not on this machine", zh: "本机没有 `{program}`")
+                message!(en: "`{program}` is not installed on this machine", zh: "本机没有 `{program}`")
             }
             Self::Unstartable { program, .. } => {
                 message!(en: "failed to start `{program}`", zh: "无法启动 `{program}`")
@@ -43,28 +43,28 @@ impl Explain for SlurmError {
                 message!(en: "`{program}` reported: {words}", zh: "`{program}` 报告：{words}")
             }
             Self::Silent { program, seconds } => message!(
-                en: "`{program}` did not answer within {seconds} s",
+                en: "`{program}` did not respond within {seconds} s",
                 zh: "`{program}` 在 {seconds} 秒内没有响应"
             ),
             Self::BadJobId { text } => {
                 message!(en: "`{text}` is not a Slurm job id", zh: "`{text}` 不是 Slurm 作业号")
             }
-            Self::UnknownJob { id } => message!(en: "Slurm knows no job {id}", zh: "Slurm 中没有作业 {id}"),
+            Self::UnknownJob { id } => message!(en: "Slurm has no job {id}", zh: "Slurm 中没有作业 {id}"),
         }
     }
 
     fn hint(&self) -> Option<Message> {
         Some(match self {
             Self::NotInstalled { .. } => message!(
-                en: "run this on the cluster's login node, or load its module",
+                en: "run this on the cluster's login node, or load the Slurm module",
                 zh: "请在集群登录节点上运行，或加载 Slurm 的 module"
             ),
             Self::Unstartable { .. } => return None,
             Self::Refused { .. } | Self::Silent { .. } => {
-                message!(en: "see whether Slurm answers: sinfo", zh: "检查 Slurm 是否可用：sinfo")
+                message!(en: "check whether Slurm responds: sinfo", zh: "检查 Slurm 是否可用：sinfo")
             }
             Self::BadJobId { .. } => message!(
-                en: "give the number that sbatch printed: 4711, or 4711_3 for one task of an array",
+                en: "use the number that sbatch printed: 4711, or 4711_3 for one task of an array",
                 zh: "请给出 sbatch 打印的数字：4711，数组作业中的一个任务写作 4711_3"
             ),
             Self::UnknownJob { .. } => {

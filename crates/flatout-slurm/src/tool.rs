@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_or_fails_is_said() {
+    fn reports_missing_and_failing_tools() {
         assert_eq!(call("echo", &["a b"]).unwrap(), "a b\n");
         assert!(matches!(
             call("no-such-slurm", &["x"]),

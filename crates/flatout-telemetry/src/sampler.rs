@@ -60,7 +60,7 @@ impl Explain for SamplerError {
     fn message(&self) -> Message {
         match self {
             Self::Interval { seconds } => {
-                message!(en: "an interval of {seconds} s is not possible", zh: "采样间隔不能是 {seconds} 秒")
+                message!(en: "{seconds} s is not a valid interval", zh: "采样间隔不能是 {seconds} 秒")
             }
             Self::NoSuchProcess { pid } => message!(en: "there is no process {pid}", zh: "进程 {pid} 不存在"),
         }
@@ -69,7 +69,7 @@ impl Explain for SamplerError {
     fn hint(&self) -> Option<Message> {
         Some(match self {
             Self::Interval { .. } => {
-                message!(en: "give seconds from 0.05 to 86400: --interval 0.1", zh: "请给出 0.05 到 86400 之间的秒数，例如 --interval 0.1")
+                message!(en: "use 0.05 to 86400 seconds: --interval 0.1", zh: "请给出 0.05 到 86400 之间的秒数，例如 --interval 0.1")
             }
             Self::NoSuchProcess { .. } => {
                 message!(en: "list the processes on the GPU with: flatout doctor", zh: "用 flatout doctor 查看 GPU 上的进程")

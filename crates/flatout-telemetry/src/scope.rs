@@ -37,12 +37,12 @@ pub struct BadScope {
 impl Explain for BadScope {
     fn message(&self) -> Message {
         let text = &self.text;
-        message!(en: "`{text}` does not name a GPU", zh: "`{text}` 不是有效的 GPU 编号")
+        message!(en: "`{text}` is not a GPU index or UUID", zh: "`{text}` 不是有效的 GPU 编号")
     }
 
     fn hint(&self) -> Option<Message> {
         Some(
-            message!(en: "give indices or UUIDs: --gpu 0,1 or --gpu GPU-8932f937", zh: "请使用编号或 UUID：--gpu 0,1 或 --gpu GPU-8932f937"),
+            message!(en: "use indices or UUIDs: --gpu 0,1 or --gpu GPU-8932f937", zh: "请使用编号或 UUID：--gpu 0,1 或 --gpu GPU-8932f937"),
         )
     }
 }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_variable_that_says_something_decides() {
+    fn the_first_variable_that_is_set_decides() {
         let both = scope(&[("SLURM_JOB_GPUS", "2,3"), ("CUDA_VISIBLE_DEVICES", "1")]);
         assert_eq!(both.wanted, Some(vec![Index(1)]));
         let slurm = scope(&[("NVIDIA_VISIBLE_DEVICES", "all"), ("SLURM_STEP_GPUS", "2,3")]);

@@ -47,7 +47,7 @@ fn a_machine_with_two_gpus() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn reports_what_is_wrong() {
     let text = examine(&[("FLATOUT_FAKE_NVML_FAULT", "mismatch")]);
     assert!(health(&text, "driver").unwrap().starts_with("Problem"), "{text}");
     let text = examine(&[("FLATOUT_NVML_LIB", "/nonexistent.so")]);

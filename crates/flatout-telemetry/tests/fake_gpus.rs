@@ -123,7 +123,7 @@ fn a_recording_is_played_back() {
 }
 
 #[test]
-fn what_is_not_supported_is_said_once_and_the_rest_goes_on() {
+fn reports_unsupported_values_once_and_continues() {
     let script = "not-supported:gpm,not-supported:power,not-supported:throttle,not-supported:samples";
     let data = record("0.4", "0.1", &[("FLATOUT_FAKE_NVML_FAULT", script)]);
     let last = &data.samples.last().unwrap().gpus[&1];
@@ -189,7 +189,7 @@ fn a_driver_that_does_not_start_is_explained() {
         ("mismatch", "does not match the loaded kernel module"),
         ("no-driver", "driver is not loaded"),
         ("no-permission", "refuses"),
-        ("no-gpus", "sees no GPU"),
+        ("no-gpus", "reports no GPU"),
     ] {
         let data = record("0.4", "0.05", &[("FLATOUT_FAKE_NVML_FAULT", fault)]);
         assert!(

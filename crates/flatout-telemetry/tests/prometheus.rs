@@ -74,7 +74,7 @@ fn ask(address: SocketAddr, request: &[u8]) -> String {
 }
 
 #[test]
-fn the_page_says_what_is_known_and_nothing_else() {
+fn the_page_contains_only_known_values() {
     let text = page(&snapshot());
     for line in [
         "flatout_gpu_utilization_ratio{gpu=\"0\",uuid=\"GPU-1\"} 0.97",

@@ -91,7 +91,7 @@ fn sampling_goes_on_when_nothing_more_can_be_written() {
 
 /// On a disk that is really full. Needs the right to mount, so it says so and passes where that is missing.
 #[test]
-fn a_full_disk_costs_lines_and_says_so() {
+fn a_full_disk_loses_lines_and_reports_it() {
     let folder = tempfile::tempdir().unwrap();
     let mount = |arguments: &[&str]| {
         let status = Command::new("mount")

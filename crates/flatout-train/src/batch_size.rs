@@ -61,7 +61,7 @@ pub fn decide(
         && let Some(batch) = stored::load(settings, phase, samples)
     {
         let size = batch.micro;
-        let note = message!(en: "batch {size}: as measured by the run before", zh: "batch {size}：沿用上次运行的实测结果");
+        let note = message!(en: "batch size {size}: measured in the previous run", zh: "batch {size}：沿用上次运行的实测结果");
         return Ok((batch, vec![note]));
     }
     let largest = largest(samples, parts);
@@ -91,7 +91,8 @@ fn given(size: usize, parts: usize, samples: usize) -> (Batch, Vec<Message>) {
     };
     let note = (effective < wanted).then(|| {
         message!(
-            en: "a batch of {wanted} is more than the {samples} training samples: one step per epoch with all of them",
+            en: "batch size {wanted} exceeds the {samples} training samples: each epoch is one step with all \
+            of them",
             zh: "batch {wanted} 超过训练样本数 {samples}：每轮只有一步，使用全部样本"
         )
     });
@@ -140,7 +141,8 @@ fn told(chosen: &Measured, measured: &probe::Measurements, largest: usize, steps
     let tried: Vec<String> = measured.sizes.iter().map(|one| one.size.to_string()).collect();
     let tried = tried.join(", ");
     message!(
-        en: "batch {size} chosen: {rate} samples/s, the smallest within 3% of the best ({best_rate} at {best_size}); tried {tried} in {time}; at most {largest}, for {steps} steps per epoch",
+        en: "chose batch size {size}: {rate} samples/s, the smallest within 3% of the best ({best_rate} at \
+        {best_size}); tried {tried} in {time}; limit {largest}, to keep {steps} steps per epoch",
         zh: "自动选择 batch {size}：{rate} 样本/秒，是与最快（{best_size} 时 {best_rate}）相差 3% 以内的最小值；试了 {tried}，用时 {time}；上限 {largest}，以保证每轮 {steps} 步"
     )
 }
@@ -157,7 +159,8 @@ fn rate_told(settings: &Settings, batch: Batch) -> Option<Message> {
         "sqrt(B/512)"
     };
     Some(message!(
-        en: "learning rate {given} is meant for a batch of 512: {scaled} for {size} (times {rule}; --keep-lr leaves it alone)",
+        en: "learning rate {given} is for batch size 512: scaled to {scaled} for {size} (times {rule}; \
+        --keep-lr turns this off)",
         zh: "学习率 {given} 对应 batch 512：batch {size} 使用 {scaled}（乘以 {rule}；--keep-lr 则不缩放）"
     ))
 }

@@ -259,7 +259,7 @@ fn described(path: &Path, bytes: &[u8]) -> Result<Described, TrainError> {
     let foreign = || {
         refuse(
             path,
-            message!(en: "it is no checkpoint of flatout", zh: "它不是 flatout 的检查点"),
+            message!(en: "it is not a flatout checkpoint", zh: "它不是 flatout 的检查点"),
         )
     };
     let metadata: Metadata =
@@ -329,14 +329,14 @@ pub fn load(path: &Path, session: &mut dyn Session) -> Result<Progress, TrainErr
         let Ok(tensor) = tensors.tensor(&name) else {
             return Err(refuse(
                 path,
-                message!(en: "it is of another model: it has no `{name}`", zh: "它属于另一个模型：没有 `{name}`"),
+                message!(en: "it belongs to another model: it has no `{name}`", zh: "它属于另一个模型：没有 `{name}`"),
             ));
         };
         if tensor.shape() != shape || tensor.dtype() != Dtype::F32 {
             let found = tensor.shape();
             return Err(refuse(
                 path,
-                message!(en: "it is of another model: `{name}` is {found:?}, not {shape:?}", zh: "它属于另一个模型：`{name}` 的形状是 {found:?}，而不是 {shape:?}"),
+                message!(en: "it belongs to another model: `{name}` has shape {found:?}, not {shape:?}", zh: "它属于另一个模型：`{name}` 的形状是 {found:?}，而不是 {shape:?}"),
             ));
         }
         session.write(&name, &reals(tensor.data()))?;
@@ -359,7 +359,7 @@ fn refuse(path: &Path, reason: Message) -> TrainError {
 fn broken(path: &Path, reason: &str) -> TrainError {
     refuse(
         path,
-        message!(en: "it is damaged or no safetensors file ({reason})", zh: "文件损坏，或不是 safetensors 文件（{reason}）"),
+        message!(en: "it is damaged or not a safetensors file ({reason})", zh: "文件损坏，或不是 safetensors 文件（{reason}）"),
     )
 }
 

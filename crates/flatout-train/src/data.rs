@@ -148,7 +148,7 @@ impl TrainingData {
         }?;
         if let (true, Some(_)) = (data.train.is_empty(), settings.validation_from_us) {
             return Err(TrainError::Data(DataError::Setting(message!(
-                en: "validation_from is before all data: nothing is left to train on",
+                en: "validation_from is before all data: no samples are left for training",
                 zh: "validation_from 早于全部数据：没有可用于训练的样本"
             ))));
         }
@@ -163,12 +163,12 @@ impl TrainingData {
         );
         data.notes.splice(0..0, made);
         if Changes::of(settings).is_any() && !matches!(data.shape(), Shape::Pictures { .. }) {
-            data.notes.push(message!(en: "only images can be augmented (flip, crop_padding, rotate, zoom, color_jitter, cutout), and this data has none", zh: "只有图像可以随机变换（flip、crop_padding、rotate、zoom、color_jitter、cutout）；这些数据不是图像"));
+            data.notes.push(message!(en: "only images can be augmented (flip, crop_padding, rotate, zoom, color_jitter, cutout), and this data contains none", zh: "只有图像可以随机变换（flip、crop_padding、rotate、zoom、color_jitter、cutout）；这些数据不是图像"));
         }
         if let (Some(_), Shape::Sequence { features, .. } | Shape::Rows { features, .. }) =
             (settings.input_size, data.shape())
         {
-            data.notes.push(message!(en: "input_size ignored: inferred from the data: {features} features", zh: "input_size：由数据本身决定：{features} 个特征"));
+            data.notes.push(message!(en: "input_size ignored: the data has {features} features", zh: "input_size：由数据本身决定：{features} 个特征"));
         }
         Ok(data)
     }
@@ -355,7 +355,8 @@ fn make(path: &Path, recipe: &Recipe) -> Result<Message, TrainError> {
     });
     let (path, best) = (path.display(), best.collect::<Vec<_>>().join(", "));
     Ok(message!(
-        en: "{path} holds generated data; the best any model can reach on its validation part: {best}",
+        en: "{path} contains generated data; the best score any model can reach on its validation split: \
+        {best}",
         zh: "{path} 中是生成的数据；任何模型在其验证集上所能达到的最佳得分：{best}"
     ))
 }
@@ -379,18 +380,18 @@ pub(crate) fn left_out(skipped: &Skipped, dropped: usize) -> Vec<Message> {
         let first = DataError::BadRow(first.clone()).message();
         notes.push(Message {
             en: format!(
-                "{count} rows cannot be read and are left out; the first: {}",
+                "{count} rows cannot be read and are skipped; the first: {}",
                 first.en
             ),
             zh: format!("{count} 行无法读取，已跳过；第一处：{}", first.zh),
         });
     } else if count > 0 {
         notes.push(
-            message!(en: "{count} rows cannot be read and are left out", zh: "{count} 行无法读取，已跳过"),
+            message!(en: "{count} rows cannot be read and are skipped", zh: "{count} 行无法读取，已跳过"),
         );
     }
     if dropped > 0 {
-        notes.push(message!(en: "{dropped} rows are left out because values are missing", zh: "{dropped} 行因缺失值被丢弃"));
+        notes.push(message!(en: "{dropped} rows are dropped because they have missing values", zh: "{dropped} 行因缺失值被丢弃"));
     }
     notes
 }
@@ -410,7 +411,7 @@ fn cached<T>(
     let (value, used) = cached(&cache)?;
     log::debug!("prepared data: {used:?}");
     if let CacheUse::NotStored(reason) = used {
-        notes.push(message!(en: "the prepared data were not kept for the next start: {reason}", zh: "预处理后的数据未能保存供下次使用：{reason}"));
+        notes.push(message!(en: "failed to save the prepared data for the next run: {reason}", zh: "预处理后的数据未能保存供下次使用：{reason}"));
     }
     Ok(value)
 }

@@ -56,7 +56,7 @@ pub fn missing(given: &BTreeSet<&'static str>, facts: &Facts) -> Vec<Message> {
 
 fn only_windows(facts: &Facts) -> Option<Message> {
     (!facts.data.is_sequence()).then(
-        || message!(en: "only windows over sequences have one, and these data are none", zh: "只有序列窗口才有，这些数据不是序列"),
+        || message!(en: "it applies only to windows over sequences, and this data has none", zh: "只有序列窗口才有，这些数据不是序列"),
     )
 }
 
@@ -67,13 +67,16 @@ fn embedding(facts: &Facts) -> Option<Message> {
         Shape::Pictures { .. } => true,
     };
     none.then(
-        || message!(en: "there is nothing to embed: neither entities nor categories", zh: "没有可嵌入的内容：既无实体也无类别列"),
+        || message!(en: "there is nothing to embed: no entities and no categories", zh: "没有可嵌入的内容：既无实体也无类别列"),
     )
 }
 
 fn only_rows(facts: &Facts) -> Option<Message> {
     let rows = matches!(facts.data.shape(), Shape::Rows { .. });
-    (!rows).then(|| message!(en: "only tables of independent rows have a first row; --limit takes the first entities or files", zh: "只有独立行的表格适用；--limit 可取前若干个实体或文件"))
+    (!rows).then(|| {
+        message!(en: "it applies only to tables of independent rows; --limit takes the first \
+    entities or files", zh: "只有独立行的表格适用；--limit 可取前若干个实体或文件")
+    })
 }
 
 fn only_tables(facts: &Facts) -> Option<Message> {
@@ -83,13 +86,13 @@ fn only_tables(facts: &Facts) -> Option<Message> {
 
 fn validation_ratio(facts: &Facts) -> Option<Message> {
     facts.settings.validation_from_us.map(
-        |_| message!(en: "validation_from sets where the validation samples begin", zh: "验证样本的起点已由 validation_from 决定"),
+        |_| message!(en: "validation_from already sets where the validation samples start", zh: "验证样本的起点已由 validation_from 决定"),
     )
 }
 
 fn test_ratio(facts: &Facts) -> Option<Message> {
     facts.settings.validation_from_us.map(
-        |_| message!(en: "with validation_from the test part begins at test_from", zh: "设定 validation_from 时，测试部分由 test_from 决定"),
+        |_| message!(en: "with validation_from, test_from sets where the test split starts", zh: "设定 validation_from 时，测试部分由 test_from 决定"),
     )
 }
 
@@ -102,8 +105,10 @@ fn label(facts: &Facts) -> Option<Message> {
     let pictures = matches!(facts.data.shape(), Shape::Pictures { .. });
     let path = facts.settings.data.as_deref();
     let table = path.is_some_and(|path| path.join("labels.csv").is_file());
-    (pictures && !table)
-        .then(|| message!(en: "these images have no table of labels: the folder, or labels.npy, gives the class", zh: "这些图像没有标签表：类别由文件夹或 labels.npy 决定"))
+    (pictures && !table).then(|| {
+        message!(en: "these images have no table of labels: the class comes from the folder or from \
+        labels.npy", zh: "这些图像没有标签表：类别由文件夹或 labels.npy 决定")
+    })
 }
 
 fn dropout(facts: &Facts) -> Option<Message> {
@@ -111,7 +116,7 @@ fn dropout(facts: &Facts) -> Option<Message> {
     let recurrent = ["lstm", "gru"].contains(&model);
     let between = models::layers(facts.settings, model) > 1;
     (recurrent && !between && facts.settings.dropout > 0.0)
-        .then(|| message!(en: "it acts between layers, and this model has one", zh: "只作用于层与层之间，而此模型只有一层"))
+        .then(|| message!(en: "it acts between layers, and this model has only one", zh: "只作用于层与层之间，而此模型只有一层"))
 }
 
 /// A setting that only some models have.
@@ -119,7 +124,7 @@ fn only_models(facts: &Facts, models: &[&str]) -> Option<Message> {
     let model = models::chosen(facts.settings, facts.data.shape());
     let list = models.join(", ");
     (!models.contains(&model))
-        .then(|| message!(en: "only {list} has it, and this model is {model}", zh: "只有 {list} 使用，而此模型是 {model}"))
+        .then(|| message!(en: "only {list} uses it, and this model is {model}", zh: "只有 {list} 使用，而此模型是 {model}"))
 }
 
 fn bidirectional(facts: &Facts) -> Option<Message> {
@@ -142,11 +147,11 @@ fn amp(facts: &Facts) -> Option<Message> {
 fn threads(facts: &Facts) -> Option<Message> {
     let (wanted, usable) = (facts.settings.threads.unwrap_or(0), device::usable_threads());
     if facts.device == "cuda" {
-        return Some(message!(en: "the GPU computes", zh: "由 GPU 计算"));
+        return Some(message!(en: "the GPU does the computing", zh: "由 GPU 计算"));
     }
     if facts.settings.naive {
         return (wanted > 1)
-            .then(|| message!(en: "the naive pipeline has one thread", zh: "naive 方式只有一个线程"));
+            .then(|| message!(en: "the naive pipeline uses a single thread", zh: "naive 方式只有一个线程"));
     }
     (wanted > usable)
         .then(|| message!(en: "only {usable} CPUs are usable", zh: "可用的 CPU 只有 {usable} 个"))
@@ -154,7 +159,7 @@ fn threads(facts: &Facts) -> Option<Message> {
 
 fn keep_lr(facts: &Facts) -> Option<Message> {
     (facts.settings.keep_lr && facts.settings.batch_size.is_some()).then(
-        || message!(en: "with a batch size that is given the learning rate is left alone anyway", zh: "给定 batch 大小时学习率本来就不变"),
+        || message!(en: "the learning rate is not scaled when the batch size is given", zh: "给定 batch 大小时学习率本来就不变"),
     )
 }
 

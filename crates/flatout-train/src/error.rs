@@ -102,7 +102,7 @@ impl Explain for TrainError {
                 zh: format!("`{setting}` 的值为 `{value}`；应为{}", expected.zh),
             },
             Self::UnknownKey { key, place, .. } => {
-                message!(en: "{place}: there is no setting `{key}`", zh: "{place}：没有名为 `{key}` 的设置")
+                message!(en: "{place}: unknown setting `{key}`", zh: "{place}：没有名为 `{key}` 的设置")
             }
             Self::Mistakes { list, .. } if list.len() == 1 => list[0].clone(),
             Self::Mistakes { path, list } => {
@@ -135,10 +135,12 @@ impl Explain for TrainError {
                 after: Some(good),
                 ..
             } => {
-                message!(en: "the loss turned into something that is not a number between steps {good} and {step} (epoch {epoch}); training stopped", zh: "第 {good} 步到第 {step} 步之间（第 {epoch} 轮）损失变为无效数值；训练已停止")
+                message!(en: "the loss became NaN or infinite between steps {good} and {step} (epoch \
+                {epoch}); training stopped", zh: "第 {good} 步到第 {step} 步之间（第 {epoch} 轮）损失变为无效数值；训练已停止")
             }
             Self::NotFinite { epoch, step, .. } => {
-                message!(en: "the loss is not a number since step {step} (epoch {epoch}); training stopped", zh: "从第 {step} 步（第 {epoch} 轮）起损失不是有效数值；训练已停止")
+                message!(en: "the loss has been NaN or infinite since step {step} (epoch {epoch}); training \
+                stopped", zh: "从第 {step} 步（第 {epoch} 轮）起损失不是有效数值；训练已停止")
             }
             Self::OtherData { path, reason } => {
                 let path = path.display();
@@ -152,14 +154,15 @@ impl Explain for TrainError {
                 zh: format!("模型无法导出：{}", reason.zh),
             },
             Self::OneClass { class } => {
-                message!(en: "the label has one class only, `{class}`: there is nothing to classify", zh: "标签只有一个类别 `{class}`：没有可区分的内容")
+                message!(en: "the label has only one class, `{class}`: there is nothing to classify", zh: "标签只有一个类别 `{class}`：没有可区分的内容")
             }
             Self::NoLists { place } => {
-                message!(en: "{place}: no setting has more than one value", zh: "{place}：没有任何设置给出多个值")
+                message!(en: "{place}: no setting has more than one value to try", zh: "{place}：没有任何设置给出多个值")
             }
             Self::DoesNotFit { wanted_bytes, .. } => {
                 let wanted = flatout_core::units::bytes(*wanted_bytes as f64);
-                message!(en: "the model does not fit into memory, not even with one sample at a time ({wanted} wanted)", zh: "模型放不进内存，即使一次只处理一个样本（需要 {wanted}）")
+                message!(en: "the model does not fit in memory, even with one sample at a time ({wanted} \
+                needed)", zh: "模型放不进内存，即使一次只处理一个样本（需要 {wanted}）")
             }
             Self::FolderInUse {
                 folder,
@@ -200,48 +203,51 @@ impl Explain for TrainError {
                 ..
             } => Some(message!(en: "did you mean `{nearest}`?", zh: "是否想写 `{nearest}`？")),
             Self::UnknownKey { .. } => Some(
-                message!(en: "all settings: flatout train --help", zh: "查看全部设置：flatout train --help"),
+                message!(en: "list all settings: flatout train --help", zh: "查看全部设置：flatout train --help"),
             ),
             Self::Missing { setting: "label" } => Some(
-                message!(en: "name the column to predict; `flatout data inspect PATH` lists them", zh: "请指定要预测的列；`flatout data inspect PATH` 可列出所有列"),
+                message!(en: "name the column to predict; `flatout data inspect PATH` lists the columns", zh: "请指定要预测的列；`flatout data inspect PATH` 可列出所有列"),
             ),
             Self::Missing { .. } => Some(
-                message!(en: "make data to try with: flatout generate stocks --out data/stocks", zh: "可先生成试用数据：flatout generate stocks --out data/stocks"),
+                message!(en: "generate data to try: flatout generate stocks --out data/stocks", zh: "可先生成试用数据：flatout generate stocks --out data/stocks"),
             ),
             Self::Checkpoint { .. } => Some(message!(
-                en: "an output folder holds best.safetensors and last.safetensors; the model's settings must be those it was trained with",
+                en: "an output folder contains best.safetensors and last.safetensors; use the model settings \
+                it was trained with",
                 zh: "输出文件夹中有 best.safetensors 和 last.safetensors；模型设置必须与训练时相同"
             )),
             Self::OneClass { .. } => Some(message!(
-                en: "two classes or more are needed: another column is named with `--label COLUMN`; images are in one folder per class",
+                en: "at least two classes are needed: choose another column with `--label COLUMN`; images \
+                need one folder per class",
                 zh: "至少需要两个类别：用 `--label 列名` 指定另一列；图片应按类别放在各自的文件夹中"
             )),
             Self::OtherData { path, .. } => {
                 let path = path.display();
                 Some(
-                    message!(en: "see what is there: flatout data inspect {path}", zh: "查看其中的数据：flatout data inspect {path}"),
+                    message!(en: "check what the data contains: flatout data inspect {path}", zh: "查看其中的数据：flatout data inspect {path}"),
                 )
             }
             Self::NotFinite { kept: Some(path), .. } => {
                 let path = path.display();
                 Some(
-                    message!(en: "lower --learning-rate and go on from the last good checkpoint: --resume {path}", zh: "降低 --learning-rate，并从最后一个有效检查点继续：--resume {path}"),
+                    message!(en: "lower --learning-rate and resume from the last good checkpoint: --resume \
+                    {path}", zh: "降低 --learning-rate，并从最后一个有效检查点继续：--resume {path}"),
                 )
             }
             Self::NotFinite { .. } => Some(
                 message!(en: "lower --learning-rate, or set --clip-norm 1", zh: "降低 --learning-rate，或设置 --clip-norm 1"),
             ),
             Self::NoLists { .. } => Some(
-                message!(en: "write lists of what to try, such as hidden_size: [128, 256]", zh: "用列表写出要尝试的值，例如 hidden_size: [128, 256]"),
+                message!(en: "list the values to try, such as hidden_size: [128, 256]", zh: "用列表写出要尝试的值，例如 hidden_size: [128, 256]"),
             ),
             Self::Value { value, .. } if value.contains(',') => Some(
                 message!(en: "to try every value of a list: flatout grid CONFIG", zh: "要逐个尝试列表中的值：flatout grid CONFIG"),
             ),
             Self::DoesNotFit {
                 smaller: Some(flags), ..
-            } => Some(message!(en: "this one fits: {flags}", zh: "这个模型放得下：{flags}")),
+            } => Some(message!(en: "this model fits: {flags}", zh: "这个模型放得下：{flags}")),
             Self::DoesNotFit { .. } => Some(
-                message!(en: "no smaller model fits either: free memory, or take less data with --limit", zh: "更小的模型也放不下：请释放内存，或用 --limit 减少数据"),
+                message!(en: "no smaller model fits either: free memory, or use less data with --limit", zh: "更小的模型也放不下：请释放内存，或用 --limit 减少数据"),
             ),
             Self::FolderInUse { .. } => Some(message!(
                 en: "wait until it ends, or train into another folder with --output-dir",

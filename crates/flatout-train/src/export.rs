@@ -62,7 +62,8 @@ pub fn onnx(checkpoint: &Path, out: &Path) -> Result<Exported, TrainError> {
     if bytes.len() > MOST_BYTES {
         let size = flatout_core::units::bytes(bytes.len() as f64);
         return Err(TrainError::Export {
-            reason: message!(en: "the model takes {size}, and an ONNX file has at most 2 GiB; --hash-size or --min-count make embeddings smaller", zh: "模型需要 {size}，而 ONNX 文件最多 2 GiB；可用 --hash-size 或 --min-count 缩小嵌入"),
+            reason: message!(en: "the model takes {size}, but an ONNX file is limited to 2 GiB; shrink the \
+            embeddings with --hash-size or --min-count", zh: "模型需要 {size}，而 ONNX 文件最多 2 GiB；可用 --hash-size 或 --min-count 缩小嵌入"),
         });
     }
     write_atomically(out, &bytes)?;

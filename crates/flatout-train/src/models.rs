@@ -117,7 +117,8 @@ pub fn plan(settings: &Settings, preparation: &Preparation, batch: usize) -> Res
             setting: "model_type".to_owned(),
             value: name.to_owned(),
             expected: message!(
-                en: "cnn or resnet for classes; a heatmap predicts positions, from labels.csv with columns of numbers",
+                en: "cnn or resnet for classes; heatmap for positions, which come from numeric columns in \
+                labels.csv",
                 zh: "分类用 cnn 或 resnet；heatmap 预测位置，需要含数值列的 labels.csv"
             ),
         });

@@ -76,7 +76,7 @@ fn with(recipe: Recipe, line: &Line) -> Result<Recipe, TrainError> {
     let wrong = || TrainError::Value {
         setting: format!("generate.{}", line.key),
         value: line.text.clone(),
-        expected: message!(en: "a number from 0", zh: "一个非负数"),
+        expected: message!(en: "a number, 0 or more", zh: "一个非负数"),
     };
     *field = number.ok_or_else(wrong)?;
     serde_json::from_value(fields).map_err(|_| wrong())

@@ -287,7 +287,8 @@ impl RealLabels<'_> {
         if self.names.len() != 1 || !self.values.iter().all(whole) {
             return Err(refuse(
                 wanted,
-                message!(en: "a task that fits the label: classes need one column of whole numbers from 0, or of text", zh: "与标签相符的任务：classes 需要一列从 0 开始的整数或文本"),
+                message!(en: "a task that fits the label: classes needs one column of whole numbers from 0, \
+                or of text", zh: "与标签相符的任务：classes 需要一列从 0 开始的整数或文本"),
             ));
         }
         let classes: Vec<i32> = self.values.iter().map(|value| *value as i32).collect();
@@ -392,7 +393,7 @@ fn no_label(name: &str, labels: &[String]) -> TrainError {
     TrainError::Value {
         setting: "label".to_owned(),
         value: name.to_owned(),
-        expected: message!(en: "one of the labels that are learned: {list}", zh: "所学习的标签之一：{list}"),
+        expected: message!(en: "one of the trained labels: {list}", zh: "所学习的标签之一：{list}"),
     }
 }
 
@@ -422,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn the_label_tells_its_task() {
+    fn infers_the_task_from_the_label() {
         assert_eq!(decide(&[0.0, 1.0, 1.0], "auto").unwrap().task, Task::Binary);
         assert_eq!(decide(&[1.0, 1.0], "auto").unwrap().task, Task::Regression);
         assert_eq!(decide(&[0.0, 1.0, 2.0], "auto").unwrap().task, Task::Regression);

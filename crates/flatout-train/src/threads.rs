@@ -120,8 +120,10 @@ impl Chosen {
         let (rate, all_rate) = (units::count(self.samples_s), units::count(self.all_samples_s));
         (threads < all).then(|| {
             message!(
-                en: "threads {threads}: steps this short are faster on fewer CPUs ({rate} samples/s against {all_rate} on {all}; --threads N fixes it)",
-                zh: "线程数 {threads}：步骤太短，用更少的 CPU 反而更快（{rate} 样本/秒，用 {all} 个时为 {all_rate}；--threads N 可固定）"
+                en: "threads: {threads}, because steps this short run faster on fewer CPUs ({rate} samples/s \
+                against {all_rate} on {all}; override with --threads N)",
+                zh: "线程数 {threads}：步骤太短，用更少的 CPU 反而更快（{rate} 样本/秒，用 {all} 个时为 \
+                {all_rate}；可用 --threads N 指定）"
             )
         })
     }
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_smaller_number_is_told() {
+    fn reports_thread_count_only_when_reduced() {
         let chosen = |threads| Chosen {
             threads,
             samples_s: 2e4,

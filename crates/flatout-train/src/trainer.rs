@@ -315,7 +315,7 @@ impl<'a> Trainer<'a> {
         self.progress.epoch_step =
             self.progress.epoch_step * before.effective as u64 / batch.effective as u64;
         let (old, new) = (before.effective, batch.effective);
-        notes.push(message!(en: "the batch size is {new} from here on; it was {old}", zh: "batch 大小从这里起为 {new}；之前为 {old}"));
+        notes.push(message!(en: "the batch size is {new} from here on (previously {old})", zh: "batch 大小从这里起为 {new}；之前为 {old}"));
         Ok((batch, notes))
     }
 
@@ -441,10 +441,11 @@ fn check_select(settings: &Settings, data: &TrainingData) -> Result<(), TrainErr
 fn began_with(path: &Path, without: &[String]) -> Message {
     let (path, names) = (path.display(), without.join(", "));
     if without.is_empty() {
-        return message!(en: "training begins with the weights of {path}", zh: "训练以 {path} 的权重开始");
+        return message!(en: "training starts with the weights of {path}", zh: "训练以 {path} 的权重开始");
     }
     message!(
-        en: "training begins with the weights of {path}, except for {names}, which it does not have in this shape",
+        en: "training starts with the weights of {path}, except for {names}, which it does not contain in \
+        this shape",
         zh: "训练以 {path} 的权重开始，但其中没有形状相符的 {names}"
     )
 }
@@ -452,7 +453,7 @@ fn began_with(path: &Path, without: &[String]) -> Message {
 /// The words for the end of a run.
 pub fn resume_hint(output: &Path) -> Message {
     let output = output.display();
-    message!(en: "stopped and saved; go on with: flatout train --resume {output}", zh: "已停止并保存；继续训练：flatout train --resume {output}")
+    message!(en: "stopped and saved; continue with: flatout train --resume {output}", zh: "已停止并保存；继续训练：flatout train --resume {output}")
 }
 
 /// Where the data lie, on a device with a memory of its own.
@@ -461,13 +462,14 @@ fn where_data_lie(session: &dyn Session, data_bytes: usize) -> Option<Message> {
     let data = units::bytes(data_bytes as f64);
     if session.is_streaming() {
         return Some(message!(
-            en: "the data ({data}) do not fit on the GPU next to the model: each batch is copied while the previous one is computed",
+            en: "the data ({data}) does not fit on the GPU next to the model: each batch is copied while the \
+            previous one is computed",
             zh: "数据（{data}）与模型无法同时放入显存：在计算上一个 batch 的同时传输下一个"
         ));
     }
     let (free, total) = (units::bytes(free as f64), units::bytes(total as f64));
     Some(message!(
-        en: "the data ({data}) are on the GPU; {free} of its {total} are left",
+        en: "the data ({data}) is on the GPU; {free} of its {total} remain free",
         zh: "数据（{data}）已放入显存；显存 {total} 中还剩 {free}"
     ))
 }

@@ -198,7 +198,7 @@ fn windows_of_stocks() {
 }
 
 #[test]
-fn pictures_of_classes_and_positions() {
+fn images_with_classes_and_positions() {
     let Some(python) = python() else { return };
     let pixels = |number: usize| {
         (0..12 * 9).map(move |place| {
@@ -346,7 +346,7 @@ fn the_module_for_pytorch_prepares_raw_files_itself() {
 }
 
 #[test]
-fn what_is_no_checkpoint_is_said() {
+fn refuses_files_that_are_not_checkpoints() {
     let folder = tempfile::tempdir().unwrap();
     let missing = export::onnx(folder.path(), &folder.path().join("m.onnx")).unwrap_err();
     assert!(

@@ -165,7 +165,7 @@ fn rows_are_read_as_the_training_read_them_and_none_is_left_out() {
 }
 
 #[test]
-fn a_sequence_model_says_what_plain_rows_lack() {
+fn a_sequence_model_reports_missing_columns() {
     let folder = tempfile::tempdir().unwrap();
     let (data, output) = (folder.path().join("data"), folder.path().join("out"));
     stocks(&data);
@@ -246,7 +246,7 @@ fn a_probability_names_its_class_and_text_for_a_number_its_line() {
 }
 
 #[test]
-fn joined_tables_and_pictures() {
+fn predicts_joined_tables_and_images() {
     let folder = tempfile::tempdir().unwrap();
     let (clicks, shapes) = (folder.path().join("clicks"), folder.path().join("shapes"));
     let (one, two) = (folder.path().join("one"), folder.path().join("two"));
@@ -300,7 +300,7 @@ fn npy(path: &Path, kind: &str, shape: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn arrays_of_pixels_are_pictures() {
+fn reads_pixel_arrays_as_images() {
     let folder = tempfile::tempdir().unwrap();
     let (root, output) = (folder.path(), folder.path().join("out"));
     // Bright pictures are class 1.

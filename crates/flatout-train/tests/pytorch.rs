@@ -309,7 +309,7 @@ fn the_loss_falls_along_pytorchs_curve() {
 /// PyTorch computes in f32 on the same card, flatout in each of its precisions.
 #[test]
 #[ignore = "needs a GPU"]
-fn on_a_card_the_loss_falls_along_pytorchs_curve_in_every_precision() {
+fn on_a_gpu_the_loss_follows_pytorch_in_every_precision() {
     let Some(python) = python() else { return };
     let mut cases = cases();
     let stocks = flatout_data::generate::stocks::Stocks {

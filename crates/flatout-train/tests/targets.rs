@@ -154,7 +154,7 @@ fn weights_that_cannot_be_are_refused() {
 
 /// Positions, yes or no, and a class in one table of pictures.
 #[test]
-fn pictures_have_labels_of_several_kinds() {
+fn images_have_labels_of_several_kinds() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("pictures");
     std::fs::create_dir(&data).unwrap();

@@ -125,7 +125,7 @@ fn bad_input_is_named() {
             ("optimizer", "sgd"),
             ("log_interval", "1")
         ])
-        .contains("not a number")
+        .contains("NaN or infinite")
     );
     train(&values(&data, &output, &[("epochs", "1")]), None).unwrap();
     let resume = output.display().to_string();
@@ -135,7 +135,7 @@ fn bad_input_is_named() {
 }
 
 #[test]
-fn every_phase_has_a_schedule_of_its_own() {
+fn every_phase_has_its_own_schedule() {
     let folder = tempfile::tempdir().unwrap();
     let (data, output) = (folder.path().join("data"), folder.path().join("out"));
     stocks(&data);
@@ -170,7 +170,7 @@ fn every_phase_has_a_schedule_of_its_own() {
 }
 
 #[test]
-fn the_number_of_threads_is_said_and_changes_nothing() {
+fn reports_the_thread_count_without_changing_results() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     stocks(&data);
@@ -219,7 +219,7 @@ fn a_second_phase_repeats_no_note() {
 }
 
 #[test]
-fn what_cannot_take_effect_is_said() {
+fn reports_settings_without_effect() {
     let folder = tempfile::tempdir().unwrap();
     let (data, output) = (folder.path().join("data"), folder.path().join("out"));
     stocks(&data);

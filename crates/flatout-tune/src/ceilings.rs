@@ -82,7 +82,7 @@ impl Load {
         let reasons = self.throttle.iter().cloned().collect::<Vec<_>>().join(", ");
         let temperature = self.temp_max_c.map_or("?".into(), units::significant);
         Some(message!(
-            en: "clocks were held back under load: {reasons} (up to {temperature} °C)",
+            en: "clocks were throttled under load: {reasons} (up to {temperature} °C)",
             zh: "负载下频率受限：{reasons}（最高 {temperature} °C）"
         ))
     }
@@ -137,7 +137,7 @@ mod tests {
     use flatout_record::GpuSample;
 
     #[test]
-    fn a_slow_card_is_told() {
+    fn reports_a_slow_gpu() {
         let figures = gpus::find("NVIDIA H200").unwrap();
         assert!(!compare(figures, "bf16", 780.0).unwrap().slow);
         assert!(compare(figures, "bf16", 300.0).unwrap().slow);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn idling_is_no_throttling() {
+    fn idling_is_not_throttling() {
         let mut load = Load::default();
         let gpu = |reasons: &[&str]| GpuSample {
             throttle: Some(reasons.iter().map(|r| (*r).to_owned()).collect()),

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_configuration_is_told() {
+    fn refuses_files_that_are_not_configurations() {
         assert!(matches!(file("a.txt", "x"), Err(TuneError::Format { .. })));
         assert!(matches!(file("a.yaml", "a: [1,"), Err(TuneError::Syntax { .. })));
         assert!(matches!(file("a.toml", "= 1"), Err(TuneError::Syntax { .. })));

@@ -43,7 +43,7 @@ pub fn guard(baseline: &Measurement, trial: &Measurement, updates: f64) -> Guard
         let sound = baseline.losses.iter().all(|(_, loss)| loss.is_some());
         if sound {
             return Guarded::Hurts {
-                why: message!(en: "the loss became infinite or not a number; the baseline's did not", zh: "loss 变为无穷大或 NaN，而基线没有"),
+                why: message!(en: "the loss became infinite or NaN; with the baseline it did not", zh: "loss 变为无穷大或 NaN，而基线没有"),
             };
         }
     }
@@ -63,7 +63,7 @@ pub fn guard(baseline: &Measurement, trial: &Measurement, updates: f64) -> Guard
     }
     Guarded::Hurts {
         why: message!(
-            en: "over equal samples the loss is {loss:.4}, the baseline's {base:.4}",
+            en: "after the same number of samples the loss is {loss:.4}, with the baseline {base:.4}",
             zh: "样本数相同时 loss 为 {loss:.4}，基线为 {base:.4}"
         ),
     }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn without_losses_nothing_is_said() {
+    fn without_losses_there_is_no_verdict() {
         assert_eq!(
             guard(&run(32, falling), &Measurement::default(), 1.0),
             Guarded::Unknown

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_is_only_named() {
+    fn describes_a_gpu_by_name() {
         let machine = Machine::here().with_gpu("A100", 4).unwrap();
         assert_eq!(machine.gpus.len(), 4);
         assert_eq!(machine.figures().unwrap().class.batch, 512);

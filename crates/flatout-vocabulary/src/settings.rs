@@ -20,7 +20,7 @@ pub enum Call {
     Optimizer,
 }
 
-/// How a program's source says a setting.
+/// How a setting is written in a program's source.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
     /// An argument, with its position among the positional ones; beyond all of them where it has none.
@@ -177,9 +177,9 @@ impl Setting {
         match self.source {
             Source::Argument { .. } => None,
             Source::ByHand(say) => Some(say(value)),
-            Source::Unknown => {
-                Some(message!(en: "it takes more than one argument of a call", zh: "仅修改一个调用参数不够"))
-            }
+            Source::Unknown => Some(
+                message!(en: "it takes more than changing one argument of a call", zh: "仅修改一个调用参数不够"),
+            ),
         }
     }
 }
@@ -232,13 +232,13 @@ pub const SETTINGS: &[Setting] = &[
         ]),
     Setting::switch("loader.batched", "batched").by_hand(|_| {
         message!(
-            en: "give the data set a __getitems__ that indexes its columns with the whole list of indices",
+            en: "give the dataset a __getitems__ that indexes its columns with the whole list of indices",
             zh: "给数据集加上 __getitems__，用整个索引列表一次取出各列"
         )
     }),
     Setting::switch("loader.resident", "resident").by_hand(|_| {
         message!(
-            en: "move the data set's tensors to the GPU once, and index them there",
+            en: "move the dataset's tensors to the GPU once, and index them there",
             zh: "把数据集的张量一次性移到 GPU，在那里按索引取 batch"
         )
     }),
@@ -250,7 +250,7 @@ pub const SETTINGS: &[Setting] = &[
     }),
     Setting::switch("padding.trim", "trim_padding").by_hand(|_| {
         message!(
-            en: "cut each batch to its longest row: `length = mask.sum(1).max()`, then `[:, :length]`",
+            en: "trim each batch to its longest row: `length = mask.sum(1).max()`, then `[:, :length]`",
             zh: "把每个 batch 裁到最长的一行：`length = mask.sum(1).max()`，再取 `[:, :length]`"
         )
     }),
@@ -264,7 +264,7 @@ pub const SETTINGS: &[Setting] = &[
         .or(&["use_amp", "precision", "mixed_precision", "amp_dtype", "bf16"])
         .by_hand(|_| {
             message!(
-                en: "the forward pass and the loss within torch.autocast(device, dtype=torch.bfloat16)",
+                en: "run the forward pass and the loss under torch.autocast(device, dtype=torch.bfloat16)",
                 zh: "把前向计算和 loss 放进 torch.autocast(device, dtype=torch.bfloat16)"
             )
         })
@@ -286,7 +286,8 @@ pub const SETTINGS: &[Setting] = &[
         .or(&["allow_tf32"])
         .by_hand(|_| {
             message!(
-                en: "torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True at the program's start",
+                en: "torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True at the \
+                start of the program",
                 zh: "在程序开头写 torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True"
             )
         })
@@ -303,7 +304,7 @@ pub const SETTINGS: &[Setting] = &[
         .or(&["benchmark"])
         .by_hand(|_| {
             message!(
-                en: "torch.backends.cudnn.benchmark = True at the program's start",
+                en: "torch.backends.cudnn.benchmark = True at the start of the program",
                 zh: "在程序开头写 torch.backends.cudnn.benchmark = True"
             )
         })
@@ -383,7 +384,7 @@ pub const SETTINGS: &[Setting] = &[
         .or(&["threads", "omp_num_threads"])
         .by_hand(|value| {
             message!(
-                en: "call torch.set_num_threads({value}) at the program's start",
+                en: "call torch.set_num_threads({value}) at the start of the program",
                 zh: "在程序开头调用 torch.set_num_threads({value})"
             )
         }),

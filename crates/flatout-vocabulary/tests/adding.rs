@@ -33,7 +33,7 @@ fn every_name_and_value_is_known() {
 }
 
 #[test]
-fn the_probe_is_told() {
+fn the_probe_receives_new_settings() {
     let text = probe::known(&table());
     assert!(text.contains("    \"step.colorful\",\n"), "{text}");
     assert!(text.contains("    \"color_count\",\n)"), "{text}");

@@ -36,7 +36,7 @@ impl Color {
         }
     }
 
-    /// What the flag and the environment say; `None` leaves it to the stream.
+    /// The choice of the flag and the environment; `None` leaves it to the stream.
     fn decided(self, variable: impl Fn(&str) -> Option<OsString>) -> Option<bool> {
         let set = |name: &str| variable(name).is_some_and(|value| !value.is_empty());
         let on = |name: &str| variable(name).is_some_and(|value| !value.is_empty() && value != "0");

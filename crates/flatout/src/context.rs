@@ -1,4 +1,4 @@
-//! What every command is told beside its own arguments.
+//! What every command receives in addition to its arguments.
 
 use crate::color::Color;
 use flatout_core::{Language, Message};

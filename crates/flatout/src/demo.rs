@@ -42,7 +42,7 @@ fn first_settings(folder: &Path) -> Settings {
         .with("checkpoint_interval", "1")
 }
 
-/// A fast training shows what the slow one hid: it is diagnosed and mended once more.
+/// A fast training shows what the slow one hid: it is diagnosed and fixed once more.
 const ROUNDS: [&str; 2] = ["after", "after-2"];
 
 /// Runs it all: on a PyTorch program where PyTorch is installed, else, or when asked, with the built-in trainer. `false` when it was
@@ -50,7 +50,7 @@ const ROUNDS: [&str; 2] = ["after", "after-2"];
 pub fn run(folder: &Path, built_in: bool, context: &Context) -> Result<bool> {
     let story = Story { context };
     story.say(message!(
-        en: "A slow training, why it is slow, the fixes, and the proof: about a minute.",
+        en: "A slow training, why it is slow, the fixes, and the proof: about one minute.",
         zh: "一次缓慢的训练、慢的原因、改进方法和验证：约一分钟。"
     ));
     folder::prepare(folder)?;
@@ -62,7 +62,8 @@ pub fn run(folder: &Path, built_in: bool, context: &Context) -> Result<bool> {
     story.step(
         2,
         message!(
-            en: "Train as a first script does: batches of 4, the loss read back every step, a score and a checkpoint after every epoch",
+            en: "Train the way a first script does: batches of 4, the loss read back at every step, \
+            evaluation and a checkpoint after every epoch",
             zh: "像初版脚本那样训练：batch 为 4、每步读回损失、每个 epoch 都评估并保存 checkpoint"
         ),
     );
@@ -82,7 +83,7 @@ pub fn run(folder: &Path, built_in: bool, context: &Context) -> Result<bool> {
             4,
             match round {
                 0 => message!(en: "Apply the fixes and train again", zh: "应用改进，再次训练"),
-                _ => message!(en: "The fast run shows what the slow one hid: once more", zh: "变快之后暴露出新的瓶颈：再改一次"),
+                _ => message!(en: "The faster run reveals the next bottleneck: fix that one too", zh: "变快之后暴露出新的瓶颈：再改一次"),
             },
         );
         settings = story.change(&settings, &changes).renamed(folder, name);
@@ -153,7 +154,11 @@ impl Story<'_> {
     }
 
     fn data(&self, folder: &Path) -> Result<()> {
-        self.step(1, message!(en: "Make data: who clicked which video, in three CSV parts to join with two tables", zh: "生成数据：谁点击了哪个视频，三个 CSV 分片，外加两张待关联的表"));
+        self.step(
+            1,
+            message!(en: "Generate data: who clicked which video, in three CSV parts joined with \
+        two tables", zh: "生成数据：谁点击了哪个视频，三个 CSV 分片，外加两张待关联的表"),
+        );
         let (out, recipe) = (folder.join("data"), clicks());
         let (path, size) = (out.display(), recipe.interactions);
         self.command(&format!(
@@ -263,7 +268,8 @@ impl Story<'_> {
         write_atomically(&compared, html::html(&comparison, digests, options).as_bytes())?;
         let (report, compared) = (report.display(), compared.display());
         self.say(message!(
-            en: "The slow run as a page:   {report}\nBefore and after:         {compared}\nYour own program:         flatout run -- python train.py",
+            en: "Report of the slow run:   {report}\nComparison of the runs:   {compared}\nYour own \
+            program:         flatout run -- python train.py",
             zh: "慢运行的报告页面：{report}\n前后对比页面：    {compared}\n诊断您的程序：    flatout run -- python train.py"
         ));
         Ok(())

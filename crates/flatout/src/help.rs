@@ -1,4 +1,4 @@
-//! The help of every command in the reader's language. English stands beside the arguments; Chinese is looked up by the English
+//! The help of every command in the reader's language. English is next to the arguments; Chinese is looked up by the English
 //! text in one table, and a test fails when one is missing there.
 
 mod chinese;
@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, Command};
 use flatout_core::Language;
 use flatout_train::SETTINGS;
 
-/// Options that every command has stand together, after its own.
+/// Options of every command are listed together, after its own.
 const EVERYWHERE_EN: &str = "Options of every command";
 const EVERYWHERE_ZH: &str = "所有命令的选项";
 
@@ -177,7 +177,7 @@ fn with_values(argument: Arg, mut text: String) -> Arg {
     }
 }
 
-/// What a line says beside a command.
+/// The comment of an example line.
 fn comment(line: &str) -> Option<&str> {
     let example = line.trim_start();
     if example.len() == line.len() && !line.is_empty() && line != "Examples:" {

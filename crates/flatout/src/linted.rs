@@ -1,5 +1,5 @@
-//! What `run`, `diagnose` and `report` say of lines that the lint knows, without another command. The record keeps the ids of the
-//! lint rules beside the lines that samples fell on.
+//! What `run`, `diagnose` and `report` add for lines with a lint finding, without another command. The record keeps the ids of the
+//! lint rules with the sampled lines.
 
 use flatout_core::Place;
 use flatout_diagnose::Diagnosis;

@@ -83,7 +83,7 @@ pub fn quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// While something is drawn on the terminal: lines for stderr wait here. At most so many; the oldest stay.
+/// While something is drawn on the terminal: lines for stderr wait here. The number is limited; the oldest are kept.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 const MOST_HELD: usize = 50;
 

@@ -30,13 +30,13 @@ const EXIT_FAILED: u8 = 2;
 #[command(name = "flatout", version = env!("FLATOUT_VERSION"), disable_help_subcommand = true)]
 /// Keeps GPUs busy while models train.
 pub struct Cli {
-    /// Language of everything shown: en or zh-CN [default: the environment's]
+    /// Language of the output: en or zh-CN [default: from the environment]
     #[arg(long, global = true, value_name = "LANG", value_parser = parse_language)]
     lang: Option<Language>,
-    /// Print more about what is done; twice for details
+    /// Print more; repeat for details
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// Write what -v would print, and more, to this file
+    /// Write a detailed log to this file
     #[arg(long, global = true, value_name = "FILE")]
     log_file: Option<PathBuf>,
     /// When to use color

@@ -47,7 +47,8 @@ pub fn write_stdout(bytes: &[u8]) {
     if error.kind() == ErrorKind::BrokenPipe {
         std::process::exit(0);
     }
-    let words = message!(en: "error: stdout could not be written to its end: {error}", zh: "错误：标准输出未能写完：{error}");
+    let words =
+        message!(en: "error: failed to write to stdout: {error}", zh: "错误：无法写入标准输出：{error}");
     eprintln!("{}", words.get(help::language(crate::words())));
     std::process::exit(i32::from(EXIT_FAILED));
 }

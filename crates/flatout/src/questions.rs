@@ -66,7 +66,9 @@ pub fn help(language: Language) -> String {
         }
     }
     let options = message!(
-        en: "Options of every command\n  --lang LANG      en or zh-CN; else the environment's language\n  -v, --verbose    print more; twice for details\n  --log-file FILE  write what is done to a file\n  -h, --help       of flatout, or of a command with its examples\n  -V, --version",
+        en: "Options of every command\n  --lang LANG      en or zh-CN (default: from the environment)\n  -v, \
+        --verbose    print more; repeat for details\n  --log-file FILE  write a log to a file\n  -h, \
+        --help       print help, with examples for a command\n  -V, --version    print the version",
         zh: "所有命令的选项\n  --lang LANG      en 或 zh-CN；默认取环境语言\n  -v, --verbose    输出更多；两次则更详细\n  --log-file FILE  把过程写入文件\n  -h, --help       flatout 的帮助，或某个命令的帮助与示例\n  -V, --version    版本"
     );
     let _ = writeln!(text, "\n{}", options.get(language));

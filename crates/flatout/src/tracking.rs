@@ -69,7 +69,7 @@ impl Trackers {
             Err(error) => {
                 warn(
                     context,
-                    &message!(en: "nothing will be logged: `{shown}` could not look for the trackers: {error}", zh: "不会写入任何跟踪器：`{shown}` 无法查找跟踪器：{error}"),
+                    &message!(en: "nothing will be logged: `{shown}` could not look for trackers: {error}", zh: "不会写入任何跟踪器：`{shown}` 无法查找跟踪器：{error}"),
                 );
                 return None;
             }
@@ -78,7 +78,8 @@ impl Trackers {
             let packages = missing.get(*name).map(|packages| packages.join(" ")).unwrap_or_default();
             if !packages.is_empty() {
                 warn(context, &message!(
-                    en: "{name} is left out: {packages} is not installed for `{shown}`; install it with: {shown} -m pip install {packages}",
+                    en: "{name} is skipped: `{shown}` does not have {packages}; install it with: {shown} -m \
+                    pip install {packages}",
                     zh: "已跳过 {name}：`{shown}` 中没有安装 {packages}；安装方法：{shown} -m pip install {packages}"
                 ));
             }
@@ -87,7 +88,7 @@ impl Trackers {
         (!names.is_empty()).then_some(Self { names, python })
     }
 
-    /// Logs a record. What fails is told, with the way to have it all the same.
+    /// Logs a record. Failures are reported, with a way to fix them.
     pub fn log(&self, folder: &Path, quiet: bool, context: &Context) {
         self.answered(self.send(folder, None, context), quiet, context);
     }
@@ -133,7 +134,8 @@ impl Trackers {
                 ),
                 _ => warn(
                     context,
-                    &message!(en: "not logged to {name}: its client ended without an answer. The record is complete.", zh: "未写入 {name}：客户端没有给出结果就结束了。运行记录是完整的。"),
+                    &message!(en: "not logged to {name}: its client ended without a result. The record is \
+                    complete.", zh: "未写入 {name}：客户端没有给出结果就结束了。运行记录是完整的。"),
                 ),
             }
         }

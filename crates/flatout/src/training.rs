@@ -119,12 +119,14 @@ pub fn show(report: &Report, language: Language, moving: bool) {
                 )
             };
             let steps = match steps_an_epoch {
-                1 => message!(en: "1 step an epoch", zh: "每轮 1 步"),
+                1 => message!(en: "1 step per epoch", zh: "每轮 1 步"),
                 count => message!(en: "{count} steps per epoch", zh: "每轮 {count} 步"),
             };
             let steps = steps.get(language);
             message!(
-                en: "{device}: {model} with {parameters} parameters; {samples} samples ({rest} to validate on), {data}; batch {batch_size}{micro}, {steps}; {memory} for the plan; ready in {ready}",
+                en: "{device}: {model} with {parameters} parameters; {samples} training samples ({rest} for \
+                validation), {data}; batch size {batch_size}{micro}, {steps}; {memory} planned; ready in \
+                {ready}",
                 zh: "{device}：{model}，{parameters} 个参数；{samples} 个训练样本（{rest} 个验证样本），{data}；batch {batch_size}{micro}，{steps}；计划占用 {memory}；{ready} 后就绪"
             )
         }
@@ -201,10 +203,10 @@ pub fn show(report: &Report, language: Language, moving: bool) {
                 text.zh += &format!("；{name} {} {value}", score.zh);
             }
             let (samples, text) = (scores.samples, text.get(language));
-            message!(en: "test part, {samples} samples, best checkpoint: {text}", zh: "测试部分（{samples} 个样本，最佳检查点）：{text}")
+            message!(en: "test split, {samples} samples, best checkpoint: {text}", zh: "测试部分（{samples} 个样本，最佳检查点）：{text}")
         }
         Report::Stopped { .. } => {
-            message!(en: "stopped early: no better score", zh: "提前停止：得分不再提高")
+            message!(en: "stopped early: the score no longer improves", zh: "提前停止：得分不再提高")
         }
     };
     eprintln!("{}{}", if moving { "\r\x1b[K" } else { "" }, text.get(language));

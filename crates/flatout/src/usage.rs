@@ -27,7 +27,7 @@ pub fn refused(error: clap::Error) -> ExitCode {
     ExitCode::from(crate::EXIT_FAILED)
 }
 
-/// The error in Chinese, or nothing where clap does not say what it is about.
+/// The error in Chinese, or nothing if clap does not give the kind of error.
 fn in_chinese(error: &clap::Error) -> Option<String> {
     let mut text = format!("错误：{}\n", reason(error)?);
     for kind in [

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 #[derive(Args)]
 pub struct Shape {
-    /// One JSON object a line, the verdict last
+    /// Print one JSON object per line, the verdict last
     #[arg(long, group = "shape")]
     pub json: bool,
     /// CSV rows; the verdict goes to stderr
@@ -92,14 +92,14 @@ pub fn say_skipped<'a>(skipped: impl Iterator<Item = &'a Skipped>, context: &Con
     let (torn, foreign): (Vec<_>, Vec<_>) = skipped.partition(|skipped| skipped.torn);
     if let Some(line) = torn.first() {
         let place = &line.place;
-        eprintln!("{}", context.say(&message!(en: "the last line is torn ({place}); the run was killed", zh: "最后一行不完整（{place}）；运行被强行终止")));
+        eprintln!("{}", context.say(&message!(en: "the last line is incomplete ({place}); the run was killed", zh: "最后一行不完整（{place}）；运行被强行终止")));
     }
     if let Some(first) = foreign.first() {
         let (count, place, reason) = (foreign.len(), &first.place, &first.reason);
         eprintln!(
             "{}",
             context.say(&message!(
-                en: "{count} lines could not be read and were passed over; the first: {place}: {reason}",
+                en: "skipped {count} unreadable lines; the first: {place}: {reason}",
                 zh: "{count} 行无法读取，已跳过；第一处：{place}：{reason}"
             ))
         );
@@ -123,9 +123,9 @@ impl View for OnScreen {
 }
 
 fn no_screen(error: std::io::Error) -> Failure {
-    Failure::new(message!(en: "the terminal cannot be drawn on", zh: "无法在此终端上绘制"))
+    Failure::new(message!(en: "cannot draw on this terminal", zh: "无法在此终端上绘制"))
         .caused_by(&error)
-        .with_hint(message!(en: "go without the screen: --plain", zh: "不使用画面：--plain"))
+        .with_hint(message!(en: "run without the screen: --plain", zh: "不使用画面：--plain"))
 }
 
 /// `--fail-on` by the faults' names; `low-utilisation` was the first spelling of one.
@@ -159,7 +159,7 @@ pub fn exit_code(verdict: &Verdict, fail_on: &[Aspect], context: &Context) -> Ex
 /// Seconds that one can wait for.
 pub fn duration(seconds: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero()).ok_or_else(|| {
-        Failure::new(message!(en: "a duration of {seconds} s is not possible", zh: "时长不能是 {seconds} 秒"))
-            .with_hint(message!(en: "give seconds above 0: --duration 300", zh: "请给出大于 0 的秒数，例如 --duration 300"))
+        Failure::new(message!(en: "{seconds} s is not a valid duration", zh: "时长不能是 {seconds} 秒"))
+            .with_hint(message!(en: "use more than 0 seconds: --duration 300", zh: "请给出大于 0 的秒数，例如 --duration 300"))
     })
 }

@@ -145,7 +145,7 @@ fn an_unknown_job_without_sacct() {
     let said = words(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        said.contains("nothing is known of job 52098") && said.contains("hint:"),
+        said.contains("no information about job 52098") && said.contains("hint:"),
         "{said}"
     );
     assert!(output.stdout.is_empty());
@@ -159,7 +159,7 @@ fn an_unknown_job_without_sacct() {
 }
 
 #[test]
-fn a_log_of_mixed_encodings_as_text_page_and_picture() {
+fn renders_a_log_of_mixed_encodings() {
     let folder = tempfile::tempdir().unwrap();
     let log = [
         "Epoch 1/3 | 损失 0.5 | time 25.5s\n".as_bytes(),

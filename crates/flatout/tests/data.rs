@@ -52,7 +52,7 @@ fn train(folder: &Path, table: &str, more: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn training_says_what_it_cannot_read_and_how_to_go_on() {
+fn training_reports_unreadable_rows_and_a_fix() {
     let folder = tempfile::tempdir().unwrap();
     table(folder.path());
     let train = |more: &[&str]| train(folder.path(), "t.csv", more);
@@ -81,13 +81,13 @@ fn training_says_what_it_cannot_read_and_how_to_go_on() {
     let (code, said) = train(&all);
     assert_eq!(code, Some(0), "{said}");
     assert!(
-        said.contains("2 rows cannot be read and are left out; the first: line 5"),
+        said.contains("2 rows cannot be read and are skipped; the first: line 5"),
         "{said}"
     );
     // The prepared data know how many rows they lack.
     let (code, said) = train(&all);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("2 rows cannot be read and are left out"), "{said}");
+    assert!(said.contains("2 rows cannot be read and are skipped"), "{said}");
     let (code, said) = train(&["--missing", "price=average"]);
     assert_eq!(code, Some(2));
     assert!(said.contains("`missing` is `price=average`"), "{said}");
@@ -97,7 +97,7 @@ fn training_says_what_it_cannot_read_and_how_to_go_on() {
 }
 
 #[test]
-fn a_file_of_settings_says_the_same() {
+fn configuration_files_equal_flags() {
     let folder = tempfile::tempdir().unwrap();
     table(folder.path());
     let settings = "data: t.csv\nlabel: y\nepochs: 1\nhidden_size: 8\nbatch_size: 16\ndevice: cpu\nmissing: [mean, price=drop]\nbad_rows: skip\ninfinite: missing\ncolumn_type: [hour=category, city=ignore]\ntime: date\nvalidation_from: 2024-10-01\n";
@@ -106,7 +106,7 @@ fn a_file_of_settings_says_the_same() {
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
     assert!(
-        said.contains("2 rows are left out because values are missing"),
+        said.contains("2 rows are dropped because they have missing values"),
         "{said}"
     );
     // Rows 90 to 119 are from October on.
@@ -114,7 +114,7 @@ fn a_file_of_settings_says_the_same() {
     let early = ["train", "--config", "c.yaml", "--validation-from", "1990-01-01"];
     let output = flatout(folder.path(), &early);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("nothing is left to train on"));
+    assert!(text(&output.stderr).contains("no samples are left for training"));
     // What was resolved can be trained with again, word for word.
     let again = flatout(
         folder.path(),
@@ -158,9 +158,9 @@ fn inspecting_takes_the_same_words() {
         "--column-type",
         "hour=category",
     ]);
-    assert!(said.contains("2 rows cannot be read and are left out"), "{said}");
+    assert!(said.contains("2 rows cannot be read and are skipped"), "{said}");
     assert!(
-        said.contains("2 rows are left out because values are missing"),
+        said.contains("2 rows are dropped because they have missing values"),
         "{said}"
     );
     let json: serde_json::Value =
@@ -171,7 +171,7 @@ fn inspecting_takes_the_same_words() {
 }
 
 #[test]
-fn labels_beside_an_array_need_no_name() {
+fn finds_labels_next_to_an_array() {
     let folder = tempfile::tempdir().unwrap();
     let npy = |name: &str, shape: &str, values: Vec<f32>| {
         let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
@@ -235,10 +235,7 @@ fn globs_and_columns_with_commas_and_empty_ones() {
         "{said}"
     );
     let (code, said) = train(&["--missing", "\"price, EUR\"=zero", "--missing", "none=mean"]);
-    assert!(
-        code == Some(0) && said.contains("no value at all in: none;"),
-        "{said}"
-    );
+    assert!(code == Some(0) && said.contains("no values in: none;"), "{said}");
     fs::write(
         folder.path().join("c.yaml"),
         "missing:\n  price, EUR: drop\n  none: zero\n",
@@ -249,7 +246,7 @@ fn globs_and_columns_with_commas_and_empty_ones() {
 }
 
 #[test]
-fn a_picture_is_shown_with_its_width_first() {
+fn shows_image_sizes_width_first() {
     let folder = tempfile::tempdir().unwrap();
     let generated = flatout(
         folder.path(),

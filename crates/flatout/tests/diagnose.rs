@@ -54,7 +54,7 @@ fn a_whole_record_is_explained_for_people_and_for_programs() {
 }
 
 #[test]
-fn a_torn_record_is_still_explained_and_what_was_lost_is_said() {
+fn diagnoses_a_torn_record_and_reports_losses() {
     let home = tempfile::tempdir().unwrap();
     let folder = record(home.path());
     let steps = folder.join("steps.jsonl");
@@ -75,7 +75,7 @@ fn a_torn_record_is_still_explained_and_what_was_lost_is_said() {
 }
 
 #[test]
-fn what_is_no_record_is_refused_with_a_next_step() {
+fn refuses_folders_that_are_not_records() {
     let home = tempfile::tempdir().unwrap();
     let folder = record(home.path());
     fs::write(folder.join("run.json"), r#"{"schema": 9, "everything": "else"}"#).unwrap();

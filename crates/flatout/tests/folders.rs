@@ -114,7 +114,7 @@ fn nothing_put_aside_is_overwritten() {
 }
 
 #[test]
-fn a_resumed_training_stays_in_its_folder_whatever_the_file_says() {
+fn a_resumed_training_stays_in_its_folder() {
     let place = place();
     let folder = place.path();
     let words = "hidden_size: 8\nnum_layers: 1\nsequence_length: 5\nbatch_size: 64\nthreads: 1\ndevice: cpu\ndata: data\nepochs: 1\n";
@@ -205,7 +205,7 @@ fn endless(folder: &Path, out: &str) -> Killed {
 }
 
 #[test]
-fn a_second_training_is_refused_and_a_dead_one_is_no_obstacle() {
+fn refuses_a_second_training_but_ignores_a_dead_one() {
     let place = place();
     let folder = place.path();
     let child = endless(folder, "out");

@@ -383,7 +383,7 @@ for epoch in range(10):
 ";
 
 #[test]
-fn source_is_changed_only_when_the_call_says_so() {
+fn changes_source_only_with_write() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("train.py");
     std::fs::write(&path, FIXABLE).unwrap();
@@ -413,7 +413,7 @@ fn source_is_changed_only_when_the_call_says_so() {
     assert_eq!(text(), FIXABLE);
     assert!(reader.close().success());
     let mut client = Client::greeted(folder.path(), &[]);
-    assert!(client.refusal("apply", json!({})).contains("not clear"));
+    assert!(client.refusal("apply", json!({})).contains("nothing to apply"));
     assert!(
         client
             .refusal("apply", json!({"findings": ["x@train.py:1"]}))
@@ -498,12 +498,12 @@ fn programs_are_waited_for_stopped_and_cancelled() {
     assert!(
         client
             .refusal("run", json!({"command": []}))
-            .contains("list of words")
+            .contains("list of strings")
     );
     assert!(
         client
             .refusal("run", json!({"command": ["python train.py"]}))
-            .contains("list of words")
+            .contains("list of strings")
     );
     let unset = client.answer(
         "run",
@@ -521,7 +521,7 @@ fn programs_are_waited_for_stopped_and_cancelled() {
 }
 
 #[test]
-fn a_server_that_is_killed_leaves_no_program_behind() {
+fn a_killed_server_leaves_no_program_running() {
     let folder = tempfile::tempdir().unwrap();
     let mut client = Client::greeted(folder.path(), &[]);
     client.answer("run", json!({"command": ["sleep", "7354.5"], "wait_s": 0}));

@@ -29,7 +29,7 @@ fn every_mistake_has_its_line() {
     let expected = [
         "c.yaml has 5 mistakes",
         "c.yaml:2: `epochs` is `many`; expected a whole number, 1 or more",
-        "c.yaml:5: there is no setting `model.hiden_size` (did you mean `hidden_size`?)",
+        "c.yaml:5: unknown setting `model.hiden_size` (did you mean `hidden_size`?)",
         "c.yaml:6: `model_type` is `resnext`; expected one of auto, lstm",
         "c.yaml:7: `learning_rate` is `fast`",
         "c.yaml:9: `dropout` is `7`",
@@ -54,13 +54,13 @@ fn every_mistake_has_its_line() {
 }
 
 #[test]
-fn a_check_refuses_what_a_training_refuses_and_nothing_else() {
+fn check_refuses_exactly_what_train_refuses() {
     let place = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(place.path().join(name), text).unwrap();
     let refused = |line: &str| {
         let (_, out, _) = run(place.path(), line);
         out.lines()
-            .filter(|line| line.starts_with("fail") && line.contains("settings of flatout train"))
+            .filter(|line| line.starts_with("fail") && line.contains("settings of `flatout train`"))
             .count()
     };
     write("nowhere.yaml", "data: nowhere\nepochs: 1\nbatch_size: 256\n");
@@ -93,7 +93,7 @@ fn a_check_refuses_what_a_training_refuses_and_nothing_else() {
 }
 
 #[test]
-fn the_log_says_what_happened() {
+fn the_log_file_has_the_events() {
     let place = tempfile::tempdir().unwrap();
     run(place.path(), "generate stocks --out data --size 4 --days 60");
     let train = "train --data data --device cpu --hidden-size 8 --sequence-length 5 --batch-size 64 --epochs 1 --threads 1";

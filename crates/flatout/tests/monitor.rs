@@ -134,7 +134,7 @@ fn bad_input_is_named_with_a_hint() {
     fails(home, &monitor(&["--log", "missing/log.csv"]), "missing/log.csv");
     fails(home, &["replay", "nothing-here"], "nothing-here");
     fails(home, &["replay", "."], "not a run record");
-    fails(home, &["runs", "prune"], "no age or count");
+    fails(home, &["runs", "prune"], "which records are old");
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = port.local_addr().unwrap().to_string();
     fails(
@@ -159,7 +159,7 @@ fn a_record_is_not_written_over_and_a_foreign_one_is_refused() {
     fails(
         home,
         &monitor(&["--record", "first"]),
-        "`first` holds a run record already",
+        "`first` already contains a run record",
     );
     fs::create_dir(home.join("foreign")).unwrap();
     fs::write(home.join("foreign/run.json"), "{\"half").unwrap();
@@ -173,7 +173,7 @@ fn a_record_is_not_written_over_and_a_foreign_one_is_refused() {
 }
 
 #[test]
-fn a_torn_record_is_played_and_the_tear_is_said() {
+fn replays_a_torn_record_and_reports_it() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     run(home, &monitor(&["--record", "torn"]));
@@ -274,7 +274,7 @@ fn eight_gpus_are_watched_and_judged() {
     let out = text(&output.stdout);
     assert!(out.contains("GPU 7 ") && out.contains("/700W"), "{out}");
     assert!(
-        out.contains("power of limit") && out.contains("GPU         "),
+        out.contains("power draw, of limit") && out.contains("GPU         "),
         "{out}"
     );
 }
@@ -307,13 +307,13 @@ fn faults_decide_the_exit_code_only_when_asked_for() {
     let (wrong, errors) = code(&["--gpu", "9"]);
     assert_eq!(wrong, Some(2));
     assert!(
-        errors.contains("there is no GPU 9; the driver sees 2") && errors.contains("hint: "),
+        errors.contains("there is no GPU 9; the driver reports 2 GPUs") && errors.contains("hint: "),
         "{errors}"
     );
 }
 
 #[test]
-fn a_daemon_serves_the_page_and_nothing_else() {
+fn a_daemon_serves_only_prometheus() {
     let home = tempfile::tempdir().unwrap();
     let mut child = with_gpus(
         home.path(),

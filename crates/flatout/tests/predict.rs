@@ -35,7 +35,7 @@ fn trained() -> tempfile::TempDir {
     assert!(output.status.success(), "{}", stderr(&output));
     let said = stderr(&output);
     assert!(
-        said.contains("best any model can reach") && said.contains("ic "),
+        said.contains("best score any model can reach") && said.contains("ic "),
         "{said}"
     );
     assert!(said.contains("lstm with"), "{said}");
@@ -87,7 +87,7 @@ fn predictions_go_to_stdout_or_whole_into_a_file() {
 }
 
 #[test]
-fn what_cannot_be_used_is_said() {
+fn reports_unusable_input() {
     let folder = trained();
     let failure = |arguments: &[&str]| {
         let output = flatout(folder.path(), arguments);

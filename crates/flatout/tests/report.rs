@@ -44,7 +44,7 @@ fn page(record: &Path, path: &Path, more: &[&str]) {
 }
 
 #[test]
-fn the_headline_goes_to_stdout_and_the_page_beside_the_record() {
+fn prints_the_summary_and_writes_the_page() {
     let folder = tempfile::tempdir().unwrap();
     let record = named(folder.path(), "train");
     let output = flatout(&["report", record.to_str().unwrap()]);

@@ -42,7 +42,7 @@ fn events(text: &str, kind: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_rate_that_was_typed_is_used_as_it_is() {
+fn uses_an_explicit_learning_rate_unchanged() {
     let place = place();
     let rate = |more: &str| {
         let text = run(place.path(), &format!("{SMALL} --epochs 1 {more}"));
@@ -213,7 +213,7 @@ fn scores_come_with_predictions_and_seeds_are_averaged() {
         &format!("{SMALL} --batch-size 64 --epochs 2 --output-dir out"),
     );
     let (done, _, said) = try_run(place.path(), "predict out data --device cpu --out p.csv");
-    assert!(done && said.contains("labelled samples: loss"), "{said}");
+    assert!(done && said.contains("labeled samples: loss"), "{said}");
     let text = "data: data\nhidden_size: [4, 8]\nseed: [1, 2, 3]\nnum_layers: 1\nsequence_length: 5\nbatch_size: 64\nepochs: 1\ndevice: cpu\nthreads: 1\nselect: rank_ic\noutput_dir: grid\n";
     std::fs::write(place.path().join("g.yaml"), text).unwrap();
     let table = run(place.path(), "grid g.yaml --lang en");

@@ -522,7 +522,7 @@ fn mistakes_are_named() {
         String::from_utf8(output.stderr).unwrap()
     };
     assert!(serve(&["nowhere"]).contains("`nowhere` is not a folder"));
-    assert!(serve(&["--listen", "here:there"]).contains("is not an address"));
+    assert!(serve(&["--listen", "here:there"]).contains("is not a valid listen address"));
     assert!(serve(&["--listen", "0", "--token", "1234"]).contains("too easy to guess"));
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

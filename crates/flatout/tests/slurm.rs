@@ -273,7 +273,7 @@ fn a_straggler_on_another_node(home: &Home) {
     };
     assert_eq!(stragglers(&analysis["ranks"]), [false, true], "{analysis}");
     let text = home.good(&["analyze", "--job-id", &id]);
-    assert!(text.contains("holds the others up"), "{text}");
+    assert!(text.contains("slows the others down"), "{text}");
     let report: Value = serde_json::from_str(&home.good(&["report", "--job-id", &id, "--json"])).unwrap();
     assert_eq!(
         stragglers(&report["ranks"]["rows"]),
@@ -282,9 +282,9 @@ fn a_straggler_on_another_node(home: &Home) {
         report["ranks"]
     );
     let page = home.good(&["report", "--job-id", &id, "--html", "-"]);
-    assert!(page.contains("holds the others up") && page.contains("Ranks"));
+    assert!(page.contains("slows the others down") && page.contains("Ranks"));
     let markdown = home.good(&["report", "--job-id", &id, "--md"]);
-    assert!(markdown.contains("**holds the others up**"), "{markdown}");
+    assert!(markdown.contains("**slows the others down**"), "{markdown}");
 }
 
 fn unknown_jobs(home: &Home) {
@@ -292,7 +292,7 @@ fn unknown_jobs(home: &Home) {
     let words = String::from_utf8_lossy(&unknown.stderr).into_owned();
     assert_eq!(unknown.status.code(), Some(2));
     assert!(
-        words.contains("nothing is known of job 999999") && words.contains("hint:"),
+        words.contains("no information about job 999999") && words.contains("hint:"),
         "{words}"
     );
     let hostile = home.flatout(&["analyze", "--job-id", "1; touch never"]);
@@ -300,12 +300,12 @@ fn unknown_jobs(home: &Home) {
     let report = home.flatout(&["report", "--job-id", "999999"]);
     assert_eq!(report.status.code(), Some(2));
     assert!(
-        String::from_utf8_lossy(&report.stderr).contains("there is no record of job 999999"),
+        String::from_utf8_lossy(&report.stderr).contains("no record of job 999999"),
         "{report:?}"
     );
     let status = home.flatout(&["slurm", "status", "999999"]);
     assert!(
-        String::from_utf8_lossy(&status.stderr).contains("Slurm knows no job 999999"),
+        String::from_utf8_lossy(&status.stderr).contains("Slurm has no job 999999"),
         "{status:?}"
     );
 }

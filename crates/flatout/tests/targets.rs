@@ -97,7 +97,7 @@ fn several_labels_are_learned_together_and_scored_apart() {
     assert!((column(&metrics, "validation_auc_b").last().unwrap() - auc("b")).abs() < 1e-12);
     // Predictions are one column a label, and their scores those of the columns.
     let (done, predicted, said) = run(place.path(), "predict out new.csv --device cpu");
-    assert!(done && said.contains("scored on 700"), "{said}");
+    assert!(done && said.contains("evaluated on 700"), "{said}");
     let new = std::fs::read_to_string(place.path().join("new.csv")).unwrap();
     let areas =
         ["a", "b", "c"].map(|name| area(&column(&predicted, &format!("p_{name}")), &column(&new, name)));
@@ -149,7 +149,7 @@ fn numbers_have_their_own_errors_and_another_loss() {
 }
 
 #[test]
-fn gap_and_slider_are_told_apart() {
+fn distinguishes_gap_and_slider() {
     let place = tempfile::tempdir().unwrap();
     let (done, _, said) = run(place.path(), "generate captcha --out data --size 60");
     assert!(done, "{said}");

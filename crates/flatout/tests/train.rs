@@ -45,7 +45,7 @@ const TRAIN: &[&str] = &[
 ];
 
 #[test]
-fn ctrl_c_saves_and_says_how_to_go_on() {
+fn ctrl_c_saves_and_prints_how_to_resume() {
     let folder = folder_with_data();
     let more = ["--epochs", "10000", "--log-interval", "1", "--json"];
     let mut child = flatout(folder.path(), &[TRAIN, &more].concat())
@@ -157,7 +157,7 @@ fn said(folder: &Path, arguments: &[&str]) -> (bool, String) {
 }
 
 #[test]
-fn the_files_of_two_trainings_never_lie_side_by_side() {
+fn files_of_two_trainings_never_mix() {
     let folder = folder_with_data();
     let at = |name: &str| folder.path().join("out").join(name);
     let (done, text) = said(folder.path(), &[TRAIN, &["--epochs", "1"]].concat());

@@ -14,13 +14,21 @@ const ENTRIES: &[(&str, &str)] = &[
     ("README.zh-CN.md", "docs/zh-CN/SUMMARY.md"),
 ];
 
+/// The headings that links can lead to, by page.
+type Anchors = BTreeMap<PathBuf, BTreeSet<String>>;
+
 /// The number of files, or what is wrong with them.
 pub fn check(root: &Path) -> Result<usize, Vec<String>> {
     let pages = pages(root);
+    // Once per page: hundreds of links lead to the page of the rules.
+    let anchors: Anchors = pages
+        .iter()
+        .map(|(path, text)| (path.clone(), markdown::anchors(text).into_iter().collect()))
+        .collect();
     let mut problems = Vec::new();
     for (path, text) in &pages {
         for link in markdown::links(text) {
-            if let Err(reason) = resolves(root, &pages, path, &link.target) {
+            if let Err(reason) = resolves(root, &anchors, path, &link.target) {
                 problems.push(format!(
                     "{}:{}: {}: {reason}",
                     path.display(),
@@ -56,7 +64,7 @@ fn pages(root: &Path) -> BTreeMap<PathBuf, String> {
 }
 
 /// Whether a link leads to a file, and its anchor to a heading. Links to other hosts are not followed.
-fn resolves(root: &Path, pages: &BTreeMap<PathBuf, String>, from: &Path, target: &str) -> Result<(), String> {
+fn resolves(root: &Path, anchors: &Anchors, from: &Path, target: &str) -> Result<(), String> {
     if is_elsewhere(target) {
         return Ok(());
     }
@@ -72,8 +80,10 @@ fn resolves(root: &Path, pages: &BTreeMap<PathBuf, String>, from: &Path, target:
     if anchor.is_empty() {
         return Ok(());
     }
-    let text = pages.get(&path).ok_or("an anchor in a file that is not a page")?;
-    if markdown::anchors(text).iter().any(|known| known == anchor) {
+    let known = anchors
+        .get(&path)
+        .ok_or("an anchor in a file that is not a page")?;
+    if known.contains(anchor) {
         Ok(())
     } else {
         Err("no such heading".into())

@@ -134,7 +134,7 @@ mod tests {
     /// The table in `faults/README.md`: every rule that can name a cause is there, next to the programs it is planted in, to
     /// programs of `faults/lines` whose records show it, or to its unit tests.
     #[test]
-    fn every_cause_is_planted_where_the_table_says() {
+    fn the_table_lists_where_each_cause_is_planted() {
         let faults = crate::root().join("faults");
         let programs = find(&faults).unwrap();
         let table = fs::read_to_string(faults.join("README.md")).unwrap();

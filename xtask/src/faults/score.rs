@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn allowed_ones_are_neither_right_nor_wrong() {
+    fn allowed_findings_are_not_scored() {
         let score = Score::of(&[
             verdict(&["a"], &["b"], &["a", "b"]),
             verdict(&["a"], &[], &["c"]),

@@ -14,12 +14,14 @@ pub(super) fn not_a_number(column: &str, value: &str) -> Message {
     let mean = in_flag(column, "mean");
     if is_infinite(value) {
         return message!(
-            en: "`--infinite missing --missing {mean}` takes infinite values as missing ones (zero, forward or drop instead of mean); `--bad-rows skip` leaves their rows out",
+            en: "`--infinite missing --missing {mean}` treats infinite values as missing (zero, forward or \
+            drop instead of mean); `--bad-rows skip` skips their rows",
             zh: "`--infinite missing --missing {mean}` 把无穷值当作缺失值（mean 也可换成 zero、forward 或 drop）；`--bad-rows skip` 跳过这些行"
         );
     }
     message!(
-        en: "choose how to fill missing values: `--missing {mean}`, or zero, forward or drop; `--missing mean` for all columns",
+        en: "choose how to fill missing values: `--missing {mean}`, or zero, forward or drop; `--missing \
+        mean` for all columns",
         zh: "请指定缺失值的处理方式：`--missing {mean}`，或 zero、forward、drop；`--missing mean` 对所有列生效"
     )
 }
@@ -33,7 +35,7 @@ pub(super) fn other_columns(
     let (path, first) = (path.display(), first.display());
     let (missing, extra) = (missing.join(", "), extra.join(", "));
     let mut text = message!(
-        en: "`{path}` has other columns than `{first}`:",
+        en: "the columns of `{path}` differ from those of `{first}`:",
         zh: "`{path}` 与 `{first}` 的列不一致："
     );
     if !missing.is_empty() {
@@ -68,7 +70,7 @@ pub(super) fn bad_row(row: &BadRow) -> Message {
             value,
             wanted,
         } if value.is_empty() => message!(
-            en: "line {line} of `{path}`: column `{column}` is empty ({wanted} expected)",
+            en: "line {line} of `{path}`: column `{column}` is empty (expected {wanted})",
             zh: "`{path}` 第 {line} 行：列 `{column}` 为空（应为 {wanted}）"
         ),
         Problem::Value {

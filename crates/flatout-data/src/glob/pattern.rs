@@ -117,7 +117,7 @@ pub fn alternatives(pattern: &str) -> Result<Vec<String>> {
             return Err(refuse(
                 pattern,
                 message!(
-                    en: "its braces stand for more than {MOST_ALTERNATIVES} patterns",
+                    en: "its braces expand to more than {MOST_ALTERNATIVES} patterns",
                     zh: "其中的花括号展开后超过 {MOST_ALTERNATIVES} 个模式"
                 ),
             ));
@@ -174,7 +174,7 @@ pub fn parts(pattern: &str, text: &str) -> Result<Vec<Part>> {
             "**" => Part::AnyFolders,
             part if part.contains("**") => {
                 let reason = message!(
-                    en: "`**` matches whole folders: `folder/**/*.csv`",
+                    en: "`**` matches only whole folders: `folder/**/*.csv`",
                     zh: "`**` 只能单独作为一级目录：`folder/**/*.csv`"
                 );
                 return Err(refuse(pattern, reason));
@@ -229,7 +229,7 @@ fn class(pattern: &str, chars: &[char]) -> Result<Sign> {
             let (low, high) = range;
             return Err(refuse(
                 pattern,
-                message!(en: "the range `{low}-{high}` runs backwards", zh: "范围 `{low}-{high}` 前后颠倒"),
+                message!(en: "the range `{low}-{high}` is reversed", zh: "范围 `{low}-{high}` 前后颠倒"),
             ));
         }
         ranges.push(range);

@@ -173,7 +173,7 @@ pub fn list_images(path: &Path, options: &ImageOptions) -> Result<ImageList> {
     let channels = options.channels.unwrap_or(if some_color { 3 } else { 1 });
     if shape.0 == 0 || shape.1 == 0 || ![1, 3].contains(&channels) {
         return Err(DataError::Setting(message!(
-            en: "images need a height and width of at least 1 and 1 or 3 channels",
+            en: "images need a height and width of at least 1, and 1 or 3 channels",
             zh: "图像的高和宽至少为 1，通道数须为 1 或 3"
         )));
     }

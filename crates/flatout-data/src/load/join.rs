@@ -292,7 +292,8 @@ fn index_keys(keys: &[i32], names: &TextList, path: &Path, key: &str) -> Result<
         if rows[index].replace(row).is_some() {
             let (path, value) = (path.display(), names.get(index));
             return Err(DataError::Setting(message!(
-                en: "`{path}` has two rows whose `{key}` is {value}; a table to join must have one",
+                en: "`{path}` has two rows whose `{key}` is {value}; a table to join needs exactly one per \
+                key",
                 zh: "`{path}` 中 `{key}` 为 {value} 的行出现了两次；用于关联的表每个键只能有一行"
             )));
         }

@@ -204,7 +204,7 @@ fn plan(file: &ParquetFile, path: &Path, options: &PanelOptions) -> Result<Plan>
     if features.is_empty() {
         return Err(DataError::NoFiles {
             path: path.to_owned(),
-            wanted: message!(en: "numeric columns besides the label", zh: "标签以外的数值列"),
+            wanted: message!(en: "numeric columns other than the label", zh: "标签以外的数值列"),
         });
     }
     Ok(Plan {

@@ -228,7 +228,7 @@ fn find_columns(source: &TableSource, options: &PanelOptions) -> Result<Columns>
     if features.is_empty() {
         return Err(DataError::NoFiles {
             path: source.files[0].clone(),
-            wanted: message!(en: "numeric columns besides the label", zh: "标签以外的数值列"),
+            wanted: message!(en: "numeric columns other than the label", zh: "标签以外的数值列"),
         });
     }
     let categories = match &options.categories {
@@ -389,7 +389,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn permuting_in_place_is_permuting(count in 0usize..200, width in 1usize..5, seed: u64) {
+        fn permutes_in_place_like_a_copy(count in 0usize..200, width in 1usize..5, seed: u64) {
             let permutation = crate::order::Permutation::new(count as u32, seed, 0);
             let order: Vec<u32> = (0..count as u32).map(|index| permutation.get(index)).collect();
             let mut values: Vec<usize> = (0..count * width).collect();

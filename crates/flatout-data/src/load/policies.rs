@@ -59,7 +59,7 @@ impl Policies {
                     "missing",
                     word,
                     message!(
-                        en: "error, mean, zero, forward or drop, with COLUMN= in front of it for one column",
+                        en: "error, mean, zero, forward or drop; prefix COLUMN= for a single column",
                         zh: "error、mean、zero、forward 或 drop；只针对一列时在前面加 列名="
                     ),
                 )
@@ -78,7 +78,7 @@ impl Policies {
                     word,
                     message!(
                         en: "COLUMN=real, COLUMN=integer, COLUMN=category, COLUMN=time or COLUMN=ignore",
-                        zh: " 列名=real、列名=integer、列名=category、列名=time 或 列名=ignore"
+                        zh: "列名=real、列名=integer、列名=category、列名=time 或 列名=ignore"
                     ),
                 )
             };
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_can_be_typed_as_they_stand() {
+    fn hints_can_be_typed_as_printed() {
         assert_eq!(in_flag("price", "mean"), "price=mean");
         assert_eq!(in_flag("收盘价", "mean"), "收盘价=mean");
         assert_eq!(in_flag("price, EUR", "zero"), "'\"price, EUR\"=zero'");
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_policy_is_refused_with_the_choices() {
+    fn refuses_unknown_policies_and_lists_choices() {
         let says = |written: Written<'_>| Policies::of(&written).unwrap_err().to_string();
         let missing = |missing| Written {
             missing,

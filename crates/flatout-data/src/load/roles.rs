@@ -133,20 +133,22 @@ pub fn role_columns(source: &TableSource, options: &TabularOptions, sides: &[Sid
         let computed = matches!(policy, Missing::Mean | Missing::Zero | Missing::Forward);
         if computed && (among(&categories) || sides.iter().any(side_category)) {
             return Err(DataError::Setting(message!(
-                en: "column `{name}` is a category: its missing values are a value of their own; only `error` and `drop` change that",
+                en: "column `{name}` is categorical; missing values form their own category unless the \
+                policy is `error` or `drop`",
                 zh: "列 `{name}` 是类别列：缺失值自成一类；只有 `error` 和 `drop` 能改变这一点"
             )));
         }
         if label.is_some_and(|label| source.names[label] == *name) && *policy != Missing::Error {
             return Err(DataError::Setting(message!(
-                en: "column `{name}` is the label: a row without it cannot be learnt from; `--bad-rows skip` leaves such rows out",
+                en: "column `{name}` is the label; a row without a label cannot be used for training, and \
+                `--bad-rows skip` skips such rows",
                 zh: "列 `{name}` 是标签：没有标签的行无法用于学习；`--bad-rows skip` 可跳过这样的行"
             )));
         }
     }
     if features.is_empty() && categories.is_empty() && sides.is_empty() {
         return Err(DataError::Setting(message!(
-            en: "there is no column besides the label to learn from",
+            en: "there is no column to learn from other than the label",
             zh: "除标签外没有可用于学习的列"
         )));
     }
@@ -196,7 +198,7 @@ fn check(source: &TableSource, label: Option<usize>, features: &[usize], categor
         Some(&column) => {
             let name = &source.names[column];
             Err(DataError::Setting(message!(
-                en: "column `{name}` is given two roles (feature, category or label)",
+                en: "column `{name}` has two roles (feature, category or label)",
                 zh: "列 `{name}` 被指定了两种角色（特征、类别或标签）"
             )))
         }

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn rests_when_neither() {
+    fn does_nothing_when_balanced() {
         let mut controller = Controller::new(2, 4);
         drive(&mut controller, 50, 1_000, false);
         assert_eq!(controller.threads(), 2);

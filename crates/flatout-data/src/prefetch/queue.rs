@@ -145,7 +145,7 @@ pub fn fill<M: BatchMemory>(shared: &Shared<M>, filled: &mut Filled<M>) -> Resul
 
 fn failed_thread() -> DataError {
     DataError::Setting(flatout_core::message!(
-        en: "a data thread failed while it filled a batch",
+        en: "a data thread failed while filling a batch",
         zh: "数据线程在填充 batch 时出错"
     ))
 }

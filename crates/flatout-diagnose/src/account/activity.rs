@@ -101,7 +101,7 @@ impl Activity {
             Self::PreparingBatch => {
                 message!(en: "preparing batches in the training process", zh: "在训练进程中准备 batch")
             }
-            Self::Copying => message!(en: "copying to the device", zh: "拷贝到设备"),
+            Self::Copying => message!(en: "copying to the GPU", zh: "拷贝到 GPU"),
             Self::Operators => message!(en: "operators", zh: "算子"),
             Self::Python => message!(en: "Python code", zh: "Python 代码"),
             Self::Synchronizing => message!(en: "blocked in synchronization", zh: "阻塞在同步上"),
@@ -112,7 +112,7 @@ impl Activity {
             Self::WaitingForRank => message!(en: "waiting for a slower rank", zh: "等待较慢的 rank"),
             Self::Communicating => message!(en: "transferring between ranks", zh: "rank 之间传输"),
             Self::Waiting => message!(en: "waiting for a lock, thread or process", zh: "等待锁、线程或进程"),
-            Self::CollectingGarbage => message!(en: "collecting garbage", zh: "垃圾回收"),
+            Self::CollectingGarbage => message!(en: "garbage collection", zh: "垃圾回收"),
             Self::FaultingPages => message!(en: "page faults", zh: "缺页"),
             Self::Descheduled => message!(en: "waiting for a free CPU", zh: "等待空闲的 CPU"),
             Self::Unexplained => message!(en: "unexplained", zh: "未能解释"),

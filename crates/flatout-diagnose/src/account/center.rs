@@ -632,7 +632,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_are_counted_where_samples_tell_them_apart() {
+    fn counts_iterations_if_samples_separate_them() {
         // Ten samples on line 5, then six on line 7, 4 ms each.
         let rounds = (0..20).flat_map(|_| [(5, 40_000.0), (7, 20_000.0), (8, 4_000.0)]);
         let ms = round_ms(rounds).unwrap();

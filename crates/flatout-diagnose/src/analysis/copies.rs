@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn small_copies_behind_a_busy_device_wait_for_it() {
+    fn small_copies_wait_for_a_busy_device() {
         let (copies, waits) = shares(copying(128e3, 0.98));
         assert!(copies < 0.05 && waits > 0.75, "{copies} {waits}");
         let data = copying(128e3, 0.98).done();

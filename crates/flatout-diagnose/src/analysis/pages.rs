@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_record_does_not_tell() {
+    fn old_records_have_no_page_cost() {
         let mut data = faulting().done();
         data.info.host.as_mut().unwrap().page = None;
         assert!(Pages::new(&data, ALL).is_none());

@@ -1,4 +1,4 @@
-//! Which line of the user's own code the program stood in.
+//! Which line of the user's own code was running.
 
 use crate::account::frame::Frame;
 use flatout_core::Place;
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_users_frames_are_places() {
+    fn only_user_frames_become_locations() {
         assert!(users_frame("step (/venv/lib/python3.11/site-packages/torch/optim.py:3)").is_none());
         let (place, function) = users_frame("train (train.py:12)").unwrap();
         assert_eq!((place.line, function.as_str()), (12, "train"));

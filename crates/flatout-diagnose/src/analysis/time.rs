@@ -122,7 +122,7 @@ fn length(data: &RunData) -> Option<f64> {
 }
 
 fn start_up() -> Message {
-    message!(en: "start-up, before the first step", zh: "启动，第一步之前")
+    message!(en: "startup, before the first step", zh: "启动，第一步之前")
 }
 
 fn profiling_row() -> Message {
@@ -139,13 +139,13 @@ fn unexplained_row() -> Message {
 
 fn phase_row(phase: Phase) -> Message {
     match phase {
-        Phase::Data => message!(en: "waiting for the batch", zh: "等待 batch"),
-        Phase::Transfer => message!(en: "copying to the device", zh: "拷贝到设备"),
-        Phase::Compute => message!(en: "computing, or launching work", zh: "计算，或下发计算"),
-        Phase::Sync => message!(en: "blocked on the device", zh: "阻塞等待设备"),
+        Phase::Data => message!(en: "waiting for batches", zh: "等待 batch"),
+        Phase::Transfer => message!(en: "copying to the GPU", zh: "拷贝到 GPU"),
+        Phase::Compute => message!(en: "computing or launching work", zh: "计算，或下发计算"),
+        Phase::Sync => message!(en: "blocked on the GPU", zh: "阻塞等待设备"),
         Phase::Eval => message!(en: "evaluation", zh: "评估"),
         Phase::Checkpoint => message!(en: "saving checkpoints", zh: "保存 checkpoint"),
-        Phase::Other => message!(en: "the program's other code", zh: "程序的其他代码"),
+        Phase::Other => message!(en: "other code of the program", zh: "程序的其他代码"),
     }
 }
 

@@ -68,7 +68,7 @@ impl Window {
         let mut window = Self::over(&[], start_s);
         (window.start_s, window.end_s) = (start_s, end_s);
         window.how = message!(
-            en: "the part after the start-up; no training step was seen",
+            en: "the part after startup; no training step was seen",
             zh: "启动之后的部分；没有看到训练步骤"
         );
         (window.wall_s() >= SECONDS_NEEDED).then_some(window)
@@ -81,7 +81,7 @@ impl Window {
             end_s: ticks.last().map_or(0.0, |tick| tick.t),
             first_step_s,
             how: message!(
-                en: "the steady part: after {:.0} s, when step times had settled",
+                en: "the steady part: from {:.0} s, when step times had settled",
                 zh: "稳定阶段：{:.0} 秒之后，单步耗时已稳定",
                 start_s
             ),

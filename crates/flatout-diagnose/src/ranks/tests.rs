@@ -27,7 +27,7 @@ fn slow(own: &[f64]) -> Option<u32> {
 }
 
 #[test]
-fn names_the_rank_with_more_work_of_its_own() {
+fn names_the_rank_with_more_own_work() {
     assert_eq!(slow(&[0.2, 0.8]), Some(1));
     assert_eq!(slow(&[0.3, 0.31, 0.9, 0.29]), Some(2));
     assert_eq!(slow(&[0.9, 0.3, 0.3, 0.3]), Some(0));
@@ -75,5 +75,9 @@ fn names_a_comparison_that_is_partial() {
     }
     let found = Ranks::of(&Analysis::new(&data)).unwrap();
     assert_eq!(found.world, 8);
-    assert!(found.notes[0].en.starts_with("2 of 8 ranks"), "{:?}", found.notes);
+    assert!(
+        found.notes[0].en.starts_with("only 2 of 8 ranks"),
+        "{:?}",
+        found.notes
+    );
 }

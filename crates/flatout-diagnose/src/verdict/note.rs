@@ -27,8 +27,11 @@ pub fn notes(gpu: &GpuVerdict, sm_while_busy: Option<(f64, f64)>, known_s: f64) 
         notes.push(Note {
             id: "idle-sms-behind-utilisation".into(),
             message: message!(
-                en: "Utilization hides idle SMs: while it read {busy} or more, the SMs had work only {sm} of the time (below 50% is a GPU half empty). Utilization only means that some kernel ran.",
-                zh: "利用率掩盖了空闲的 SM：利用率 ≥{busy} 期间，SM 实际有活可干的时间只有 {sm}（低于 50% 即 GPU 半空）。利用率只表示有 kernel 在运行。"
+                en: "Utilization hides idle SMs: while it read {busy} or more, the SMs had work only {sm} of \
+                the time (below 50%, half the GPU is unused). Utilization only means that some kernel was \
+                running.",
+                zh: "利用率掩盖了空闲的 SM：利用率 ≥{busy} 期间，SM 实际有工作的时间只占 {sm}（低于 50% 说明 \
+                GPU 有一半闲置）。利用率只表示有 kernel 在运行。"
             ),
         });
     }
@@ -38,7 +41,8 @@ pub fn notes(gpu: &GpuVerdict, sm_while_busy: Option<(f64, f64)>, known_s: f64) 
         notes.push(Note {
             id: "power-cap".into(),
             message: message!(
-                en: "For {share} of the time the clocks were held down by the power limit: normal at full load, not counted as throttling.",
+                en: "The power limit held the clocks down for {share} of the time. This is normal at full \
+                load and does not count as throttling.",
                 zh: "有 {share} 的时间时钟受功耗上限限制：满载时属正常现象，不计入降频。"
             ),
         });

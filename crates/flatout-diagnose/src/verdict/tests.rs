@@ -122,7 +122,7 @@ fn too_few_ticks_are_not_judged() {
 }
 
 #[test]
-fn utilisation_that_hides_idle_sms_is_said() {
+fn notes_utilization_that_hides_idle_sms() {
     let verdict = Verdict::of(
         &info(),
         &samples(60, |index| GpuSample {
@@ -139,7 +139,7 @@ fn utilisation_that_hides_idle_sms_is_said() {
 }
 
 #[test]
-fn buffered_readings_replace_the_single_one() {
+fn buffered_readings_replace_single_readings() {
     let verdict = Verdict::of(
         &info(),
         &samples(60, |index| GpuSample {
@@ -160,7 +160,7 @@ fn a_gpu_that_is_lost_does_not_count_as_idle() {
 }
 
 #[test]
-fn the_interval_is_learnt_where_the_record_does_not_say_it() {
+fn infers_the_interval_if_the_record_lacks_it() {
     let info = RunInfo {
         interval_s: None,
         ..info()

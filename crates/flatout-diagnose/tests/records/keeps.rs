@@ -73,7 +73,7 @@ fn a_cause_rests_on_a_number_a_threshold_and_a_window() {
 }
 
 #[test]
-fn a_cause_says_what_to_do_where_and_how_to_try_it() {
+fn causes_have_a_fix_a_location_and_a_command() {
     each(|name, data, diagnosis| {
         for finding in causes(diagnosis).filter(|finding| finding.severity >= Severity::Warning) {
             let rule = &finding.rule;

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_files_and_folders_and_says_what_is_missing() {
+    fn reads_files_and_folders_and_reports_missing_ones() {
         let folder = tempfile::tempdir().unwrap();
         assert!(measure(folder.path()).unwrap().is_empty());
         fs::write(folder.path().join("a"), vec![7u8; 3 << 20]).unwrap();

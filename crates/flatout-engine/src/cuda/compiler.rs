@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_or_option_is_another_place() {
+    fn version_and_options_change_the_cache_path() {
         let places = [
             "13.0\n-DA\ntext",
             "13.1\n-DA\ntext",

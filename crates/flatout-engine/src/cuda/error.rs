@@ -64,7 +64,7 @@ impl Explain for CudaError {
     fn message(&self) -> Message {
         match self {
             Self::NoDriver => {
-                message!(en: "there is no NVIDIA driver here: libcuda.so.1 was not found", zh: "这里没有 NVIDIA 驱动：找不到 libcuda.so.1")
+                message!(en: "no NVIDIA driver: libcuda.so.1 was not found", zh: "这里没有 NVIDIA 驱动：找不到 libcuda.so.1")
             }
             Self::Mismatch => {
                 message!(en: "the NVIDIA driver was updated but its kernel module was not: their versions differ", zh: "NVIDIA 驱动已更新而内核模块没有：两者版本不一致")
@@ -74,29 +74,31 @@ impl Explain for CudaError {
                 needed: (wanted, at_least),
                 by,
             } => {
-                message!(en: "the NVIDIA driver supports CUDA up to {major}.{minor}; {by} needs {wanted}.{at_least}", zh: "NVIDIA 驱动最高支持 CUDA {major}.{minor}；{by} 需要 {wanted}.{at_least}")
+                message!(en: "the NVIDIA driver supports CUDA up to {major}.{minor}; {by} needs \
+                {wanted}.{at_least}", zh: "NVIDIA 驱动最高支持 CUDA {major}.{minor}；{by} 需要 {wanted}.{at_least}")
             }
             Self::Taken { card } => {
-                message!(en: "GPU {card} is taken: another program has it for itself, or its compute mode allows none", zh: "GPU {card} 已被占用：其他程序独占了它，或其计算模式不允许使用")
+                message!(en: "GPU {card} is in use: another program holds it exclusively, or its compute \
+                mode prohibits all use", zh: "GPU {card} 已被占用：其他程序独占了它，或其计算模式不允许使用")
             }
             Self::Full { card } => {
-                message!(en: "GPU {card} is full: other programs have taken its memory", zh: "GPU {card} 显存已满：被其他程序占用")
+                message!(en: "GPU {card} is full: other programs use all of its memory", zh: "GPU {card} 显存已满：被其他程序占用")
             }
             Self::Driver { reason } => {
                 message!(en: "the NVIDIA driver cannot be used: {reason}", zh: "无法使用 NVIDIA 驱动：{reason}")
             }
             Self::Device { wanted, found } => {
-                message!(en: "there is no GPU {wanted}: the driver shows {found}", zh: "没有编号为 {wanted} 的 GPU：驱动只看到 {found} 个")
+                message!(en: "there is no GPU {wanted}: the driver reports {found}", zh: "没有编号为 {wanted} 的 GPU：驱动只看到 {found} 个")
             }
             Self::Library { name, looked_in } => {
                 let places = looked_in.join(", ");
-                message!(en: "the CUDA library {name} was not found; looked in {places}", zh: "找不到 CUDA 库 {name}；已查找 {places}")
+                message!(en: "the CUDA library {name} was not found; searched {places}", zh: "找不到 CUDA 库 {name}；已查找 {places}")
             }
             Self::Call { call, reason } => {
                 message!(en: "the CUDA call {call} failed: {reason}", zh: "CUDA 调用 {call} 失败：{reason}")
             }
             Self::Kernel { name, log } => {
-                message!(en: "the kernel `{name}` does not compile for this GPU:\n{log}", zh: "内核 `{name}` 无法为此 GPU 编译：\n{log}")
+                message!(en: "the kernel `{name}` failed to compile for this GPU:\n{log}", zh: "内核 `{name}` 无法为此 GPU 编译：\n{log}")
             }
             Self::OutOfMemory {
                 wanted_bytes,
@@ -104,13 +106,13 @@ impl Explain for CudaError {
             } => {
                 let wanted = flatout_core::units::bytes(*wanted_bytes as f64);
                 let free = flatout_core::units::bytes(*free_bytes as f64);
-                message!(en: "out of GPU memory: {wanted} wanted, {free} free", zh: "显存不足：需要 {wanted}，剩余 {free}")
+                message!(en: "out of GPU memory: {wanted} needed, {free} free", zh: "显存不足：需要 {wanted}，剩余 {free}")
             }
             Self::Precision {
                 precision,
                 capability: (major, minor),
             } => {
-                message!(en: "this GPU (compute capability {major}.{minor}) has no {precision}", zh: "此 GPU（计算能力 {major}.{minor}）不支持 {precision}")
+                message!(en: "this GPU (compute capability {major}.{minor}) does not support {precision}", zh: "此 GPU（计算能力 {major}.{minor}）不支持 {precision}")
             }
             Self::Operation { operation } => {
                 message!(en: "the operation `{operation}` does not run on CUDA", zh: "操作 `{operation}` 不能在 CUDA 上运行")
@@ -130,16 +132,20 @@ impl Explain for CudaError {
                 message!(en: "install a newer driver (525 or later), or train with --device cpu", zh: "更新驱动（525 或更新版本），或使用 --device cpu")
             }
             Self::Taken { .. } | Self::Full { .. } => {
-                message!(en: "see who uses it with: flatout monitor --once; use another GPU with --device cuda:N, or --device cpu", zh: "用 flatout monitor --once 查看是谁在使用；用 --device cuda:N 换一块卡，或使用 --device cpu")
+                message!(en: "find out who uses it with `flatout monitor --once`; use another GPU with \
+                --device cuda:N, or --device cpu", zh: "用 \
+                `flatout monitor --once` 查看是谁在使用；用 --device cuda:N 换一块卡，或使用 --device cpu")
             }
             Self::NoDriver | Self::Driver { .. } | Self::Device { .. } => {
-                message!(en: "see what is there with: flatout doctor; or train on the CPU with --device cpu", zh: "用 flatout doctor 查看现有环境；或用 --device cpu 在 CPU 上训练")
+                message!(en: "check this machine with `flatout doctor`, or train on the CPU with --device cpu", zh: "用 \
+                `flatout doctor` 检查本机环境；或用 --device cpu 在 CPU 上训练")
             }
             Self::Library { name: "cudnn", .. } => {
                 message!(en: "convolutions need cuDNN 9: pip install nvidia-cudnn-cu13 (or -cu12), or train with --device cpu", zh: "卷积需要 cuDNN 9：pip install nvidia-cudnn-cu13（或 -cu12），或使用 --device cpu")
             }
             Self::Library { .. } => {
-                message!(en: "install CUDA 12 or 13, or its pip packages (they come with PyTorch), or train with --device cpu", zh: "请安装 CUDA 12 或 13，或其 pip 包（随 PyTorch 一起安装），或使用 --device cpu")
+                message!(en: "install CUDA 12 or 13, or its pip packages (they come with PyTorch), or train \
+                with --device cpu", zh: "请安装 CUDA 12 或 13，或其 pip 包（随 PyTorch 一起安装），或使用 --device cpu")
             }
             Self::OutOfMemory { .. } => {
                 message!(en: "use a smaller batch with gradient accumulation", zh: "减小 batch 并使用梯度累积")

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_library_is_named_with_the_places_where_it_was_looked_for() {
+    fn names_a_missing_library_and_the_searched_folders() {
         let folders = [PathBuf::from("/somewhere/nvidia/cublas/lib")];
         let error = missing("cublasLt", &folders).to_string();
         assert!(
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_library_is_not_opened() {
+    fn does_not_open_files_that_are_not_libraries() {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("libnvrtc.so.12"), "not a library").unwrap();
         let folders = [root.path().to_owned()];

@@ -36,7 +36,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
-    fn threads_take_turns_and_a_turn_may_lie_in_another() {
+    fn exclusive_sections_serialize_threads_and_nest() {
         let inside = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {

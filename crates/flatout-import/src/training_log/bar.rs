@@ -52,7 +52,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn finished_bars_tell_their_time() {
+    fn finished_progress_bars_give_times() {
         let bar =
             read("Epoch 3: 100%|██████| 1000/1000 [00:25<00:00, 39.8it/s, loss=0.1]".as_bytes()).unwrap();
         assert_eq!((bar.description, bar.elapsed_s), (&b"Epoch 3"[..], Some(25.0)));

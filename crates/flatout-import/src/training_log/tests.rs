@@ -83,7 +83,7 @@ fn progress_bars_that_write_over_themselves() {
 }
 
 #[test]
-fn time_stamps_measure_what_nobody_said() {
+fn timestamps_measure_unreported_epochs() {
     let log = "2024-05-21 10:00:00,000 INFO Epoch 1 loss 0.5\n2024-05-21 10:00:25,500 INFO Epoch 2 loss 0.4\n2024-05-21 10:00:50,000 INFO Epoch 3 loss\n";
     assert_eq!(epochs(log), [(1, 25.5), (2, 24.5)]);
     assert_eq!(read(log).times.epochs[0].measured, Measured::Stamps);
@@ -127,7 +127,7 @@ fn phases_and_the_whole() {
 }
 
 #[test]
-fn problems_are_told_once_with_a_count() {
+fn lists_each_problem_once_with_a_count() {
     let mut text = String::new();
     for step in 0..3 {
         text += &format!("2024-05-21 10:00:0{step} WARNING step {step}: slow\n");

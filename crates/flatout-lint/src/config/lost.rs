@@ -11,7 +11,7 @@ pub struct Lost {
     pub by: usize,
 }
 
-/// Those that count, in their order, and those that do not. What lies below a section that is given anew is lost with it.
+/// The entries that take effect, in order, and those that do not. Everything below a section that is repeated is lost with it.
 pub fn sort_out(entries: Vec<Entry>) -> (Vec<Entry>, Vec<Lost>) {
     let last: FxHashMap<Vec<String>, usize> = entries
         .iter()

@@ -57,7 +57,7 @@ pub fn unified(path: &Path, old: &str, new: &str, edits: &[Edit]) -> String {
     out
 }
 
-/// As `patch -p1` finds it from here; a file that lies elsewhere, from the root.
+/// As `patch -p1` finds it from here; a file elsewhere, from the root.
 fn named(path: &Path, here: Option<&Path>) -> String {
     let within = here.and_then(|here| path.strip_prefix(here).ok());
     let path = within.unwrap_or(path).display().to_string();

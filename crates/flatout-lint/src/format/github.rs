@@ -14,7 +14,7 @@ pub fn github(outcome: &Outcome, language: Language) -> String {
             Severity::Critical => "error",
         };
         let place = one.place();
-        // A note stands at a line of the file, and a cell's line is none.
+        // An annotation needs a line of the file, which a cell does not have.
         let (line, column, inside) = match place.cell {
             Some(cell) => (1, 1, format!("cell {cell}, line {}: ", place.line)),
             None => (place.line, place.column.unwrap_or(1), String::new()),

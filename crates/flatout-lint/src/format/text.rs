@@ -116,7 +116,7 @@ fn excerpt(out: &mut String, outcome: &Outcome, one: &Reported, paint: Paint) {
     let column = place.column.unwrap_or(1) as usize - 1;
     let on_this_line = one.span.text(&source.text).lines().next().unwrap_or("");
     let carets = on_this_line.chars().count().clamp(1, WIDEST);
-    // Tabs and wide characters are repeated as blanks of the same width, so the carets stand where they should.
+    // Tabs and wide characters are repeated as blanks of the same width, so that the carets align.
     let lead: String = line.chars().take(column).map(blank).collect();
     let marks: String = on_this_line
         .chars()
@@ -162,7 +162,7 @@ fn summary(outcome: &Outcome) -> Message {
     );
     let (files, lines) = (outcome.file_count(), outcome.lines);
     if outcome.found.is_empty() {
-        return match files {
+        let mut text = match files {
             1 => message!(
                 en: "Nothing found in one file ({lines} lines of Python).",
                 zh: "1 个文件（{lines} 行 Python）中没有发现问题。"
@@ -172,6 +172,15 @@ fn summary(outcome: &Outcome) -> Message {
                 zh: "{files} 个文件（{lines} 行 Python）中没有发现问题。"
             ),
         };
+        if outcome.trains_without_cuda() {
+            let note = message!(
+                en: " The program does not use CUDA, so rules about the GPU did not apply.",
+                zh: "程序没有使用 CUDA，因此与 GPU 有关的规则不适用。"
+            );
+            text.en += &note.en;
+            text.zh += &note.zh;
+        }
+        return text;
     }
     let fixable = |with_unsafe| {
         let with_edits = |one: &&Reported| !crate::fix::edits_of(&one.finding, with_unsafe).is_empty();
@@ -190,7 +199,8 @@ fn summary(outcome: &Outcome) -> Message {
         ),
     };
     let kinds = message!(
-        en: "critical {critical}, warnings {warnings}, information {information}. {safe} can be fixed with --fix, {all} with --fix --unsafe.",
+        en: "critical: {critical}, warnings: {warnings}, information: {information}. --fix can fix {safe}, \
+        --fix --unsafe {all}.",
         zh: "严重 {critical}，警告 {warnings}，信息 {information}。--fix 可修复 {safe} 处，--fix --unsafe 可修复 {all} 处。"
     );
     text.en += &kinds.en;

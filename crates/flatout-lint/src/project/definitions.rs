@@ -1,4 +1,4 @@
-//! What a name, an attribute or a call stands for: a dotted name (`torch.nn.Linear`) through every alias, and the function
+//! What a name, an attribute or a call refers to: a dotted name (`torch.nn.Linear`) through every alias, and the function
 //! or class of this project behind it, across files.
 
 use super::{Code, ModuleId, Project};

@@ -4,7 +4,7 @@
 use super::Code;
 use crate::python::{Kind, NodeId, Operator};
 
-/// Words of a name that stand for "not at every step".
+/// Words of a name that mean "not at every step".
 const RARE_WORDS: [&str; 24] = [
     "log",
     "logs",

@@ -45,7 +45,7 @@ impl Project {
                 let name = &self.module(*id).name;
                 let root = name.len().checked_sub(wanted.len())?;
                 let matches = name[root..].iter().zip(&wanted).all(|(part, want)| part == want);
-                // `src/` layouts: the root is a folder beside the script's own.
+                // `src/` layouts: the root is a sibling of the script's folder.
                 let above = folder.starts_with(&name[..root])
                     || name[..root]
                         .split_last()

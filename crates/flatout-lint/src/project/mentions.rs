@@ -1,4 +1,4 @@
-//! Which words the project's code says at all: attribute names, strings, keywords, parameters. A configuration key that is
+//! Which words occur in the project's code: attribute names, strings, keywords, parameters. A configuration key that is
 //! none of them is read by nobody.
 
 use super::{ModuleId, Project};

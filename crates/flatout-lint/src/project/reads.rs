@@ -76,7 +76,7 @@ impl Reads {
         list.iter().filter(|read| entry.path.ends_with(&read.path))
     }
 
-    /// Whether the section that a key lies in is handed on as a whole somewhere.
+    /// Whether the section of a key is passed on as a whole somewhere.
     pub(crate) fn section_is_passed(&self, entry: &Entry) -> bool {
         let section = entry.section();
         (0..=section.len()).any(|start| self.whole.contains(&section[start..]))

@@ -168,7 +168,7 @@ impl<'p> Code<'p> {
 }
 
 impl Project {
-    /// What configuration files and classes say under a path; a path matches where a key's path ends with it.
+    /// The values of configuration files and classes at a path; a path matches where a key's path ends with it.
     pub fn configured<'p>(&'p self, path: &[String]) -> Values<'p> {
         let mut values = Values {
             complete: true,

@@ -1,4 +1,4 @@
-//! What each name of a file stands for: imports, functions, classes, assigned values, parameters, loop variables, and the
+//! What each name of a file refers to: imports, functions, classes, assigned values, parameters, loop variables, and the
 //! attributes that methods give to `self`. Nothing is evaluated and no other file is looked at.
 
 use super::tree::{Kind, NodeId, Span, Tree};

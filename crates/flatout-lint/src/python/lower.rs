@@ -7,7 +7,7 @@ use ruff_python_ast::token::TokenKind;
 use ruff_python_ast::{ExceptHandler, Expr, Stmt};
 use ruff_text_size::{Ranged, TextRange};
 
-/// Deeper nesting than this is no program a person wrote; what lies below is left out rather than risk the stack.
+/// No person writes deeper nesting than this; deeper code is skipped rather than overflow the stack.
 const DEEPEST: usize = 400;
 
 pub(super) struct Lowered {

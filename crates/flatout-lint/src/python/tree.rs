@@ -122,7 +122,7 @@ pub enum Kind {
     },
     /// `except …:` and what it does.
     Handler,
-    /// `import a.b as c`: what each name stands for is in the bindings.
+    /// `import a.b as c`: the bindings resolve each name.
     Import {
         /// `(module, bound name, whether "as" was written)`.
         names: Vec<(Box<str>, Span, bool)>,

@@ -55,7 +55,8 @@ fn call(call: &Call<'_>, value: Value) -> Result<Value> {
     if arguments.of == Of::Workers {
         let workers = diagnosis.workers.ok_or_else(|| {
             Failure::new(message!(en: "run `{id}` has no samples of DataLoader workers", zh: "运行 `{id}` 没有 DataLoader worker 的采样"))
-                .with_hint(message!(en: "it has none where num_workers is 0", zh: "num_workers 为 0 时没有 worker"))
+                .with_hint(message!(en: "with num_workers=0 there are no workers", zh: "num_workers=0 时没有 \
+                worker"))
         })?;
         let mut answer = json!({"run": id});
         let rows = serde_json::to_value(&workers.rows).unwrap_or_default();
@@ -68,8 +69,13 @@ fn call(call: &Call<'_>, value: Value) -> Result<Value> {
         return Ok(answer);
     }
     let account = diagnosis.account.ok_or_else(|| {
-        Failure::new(message!(en: "run `{id}` has no account: too few steady steps or samples", zh: "运行 `{id}` 没有时间账目：稳定步或采样太少"))
-            .with_hint(message!(en: "run it for at least ten seconds of steady steps", zh: "请让它稳定运行至少十秒"))
+        Failure::new(
+            message!(en: "run `{id}` has no time breakdown: too few steady steps or samples", zh: "运行 \
+        `{id}` 没有时间分解：稳定步或采样太少"),
+        )
+        .with_hint(
+            message!(en: "run it long enough for ten seconds of steady steps", zh: "请让它稳定运行至少十秒"),
+        )
     })?;
     Ok(answer(call, id, &account, &arguments))
 }

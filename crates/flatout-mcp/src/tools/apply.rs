@@ -57,12 +57,10 @@ fn call(call: &Call<'_>, value: Value) -> Result<Value> {
         (None, false, true) => edits(call, &asked),
         (Some(run), true, false) => settings(call, &asked, run),
         _ => Err(
-            Failure::new(message!(en: "it is not clear what to apply", zh: "未说明要应用什么")).with_hint(
-                message!(
-                    en: "give `findings` (ids of `lint`), or `run` together with `settings`",
-                    zh: "请给出 `findings`（`lint` 的 id），或 `run` 加 `settings`"
-                ),
-            ),
+            Failure::new(message!(en: "nothing to apply", zh: "未说明要应用什么")).with_hint(message!(
+                en: "give `findings` (ids of `lint`), or `run` together with `settings`",
+                zh: "请给出 `findings`（`lint` 的 id），或 `run` 加 `settings`"
+            )),
         ),
     }
 }
@@ -86,14 +84,14 @@ fn edits(call: &Call<'_>, asked: &Arguments) -> Result<Value> {
             outcome.found.clear();
             outcome
         };
-        fix::mend(outcome, asked.unsafe_edits, || {
+        fix::apply_all(outcome, asked.unsafe_edits, || {
             Ok::<_, Failure>(done(flatout_lint::lint(&paths, &settings)?))
         })?
     } else {
         fix::preview(&outcome, asked.unsafe_edits)
     };
     if mended.diff.is_empty() {
-        return Err(Failure::new(message!(en: "none of these findings has an edit that may be made", zh: "这些问题都没有可自动应用的修改"))
+        return Err(Failure::new(message!(en: "none of these findings has an edit that can be applied", zh: "这些问题都没有可自动应用的修改"))
             .with_hint(message!(
                 en: "findings with `fix: unsafe` need `unsafe_edits: true`; for others `lint` with `finding` shows what to change by hand",
                 zh: "`fix: unsafe` 的问题需要 `unsafe_edits: true`；其余请用 `lint` 加 `finding` 查看如何手动修改"

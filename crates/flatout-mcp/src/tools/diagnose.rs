@@ -51,7 +51,7 @@ fn call(call: &Call<'_>, value: Value) -> Result<Value> {
         let found = index.and_then(|index| diagnosis.findings.get(index.checked_sub(1)?));
         let found = found.ok_or_else(|| {
             let count = diagnosis.findings.len();
-            Failure::new(message!(en: "there is no finding `{id}` in this run", zh: "这次运行中没有 `{id}`"))
+            Failure::new(message!(en: "this run has no finding `{id}`", zh: "这次运行中没有 `{id}`"))
                 .with_hint(
                     message!(en: "its findings are f1 to f{count}", zh: "它的诊断结果为 f1 到 f{count}"),
                 )

@@ -60,8 +60,8 @@ fn call(call: &Call<'_>, value: Value) -> Result<Value> {
         Some(section) => {
             let known = rule::HEADINGS.join(", ");
             let text = found.section(section).ok_or_else(|| {
-                Failure::new(message!(en: "there is no section `{section}`", zh: "没有小节 `{section}`"))
-                    .with_hint(message!(en: "the sections are {known}", zh: "小节有：{known}"))
+                Failure::new(message!(en: "unknown section `{section}`", zh: "没有小节 `{section}`"))
+                    .with_hint(message!(en: "available sections: {known}", zh: "小节有：{known}"))
             })?;
             match call.host.language {
                 Language::English => text.en,

@@ -116,7 +116,7 @@ pub fn keep(call: &Call<'_>, outcome: &mut Outcome, wanted: &[String]) -> Result
         return Err(
             Failure::new(message!(en: "there is no finding `{missing}`", zh: "没有 `{missing}`")).with_hint(
                 message!(
-                    en: "the source may have changed: `lint` lists the {count} findings there are now",
+                    en: "the source may have changed: `lint` now lists {count} findings",
                     zh: "源码可能已改变：`lint` 列出当前的 {count} 处"
                 ),
             ),

@@ -76,10 +76,10 @@ pub fn check_command(command: &[String]) -> Result<()> {
     let whole_line = command.len() == 1 && command.iter().any(|word| word.trim().contains(' '));
     if command.first().is_none_or(|program| program.trim().is_empty()) || whole_line {
         return Err(Failure::new(
-            message!(en: "`command` must be a list of words that begins with the program", zh: "`command` 必须是以程序开头的单词列表"),
+            message!(en: "`command` must be a list of strings that starts with the program", zh: "`command` 必须是以程序开头的单词列表"),
         )
         .with_hint(message!(
-            en: "write [\"python\", \"train.py\"]; no shell reads it",
+            en: "write [\"python\", \"train.py\"]; it is not run through a shell",
             zh: "请写成 [\"python\", \"train.py\"]；不经过 shell"
         )));
     }

@@ -56,8 +56,8 @@ impl Drop for Counted {
 
 pub fn packed(path: &Path, unpack: &str) -> Failure {
     let name = path.display();
-    Failure::new(message!(en: "`{name}` is packed", zh: "`{name}` 是压缩文件")).with_hint(message!(
-        en: "unpack it on the way: {unpack} {name} | flatout analyze -",
+    Failure::new(message!(en: "`{name}` is compressed", zh: "`{name}` 是压缩文件")).with_hint(message!(
+        en: "decompress it: {unpack} {name} | flatout analyze -",
         zh: "请边解压边读取：{unpack} {name} | flatout analyze -"
     ))
 }
@@ -66,7 +66,7 @@ pub fn not_text(path: &Path) -> Failure {
     let name = path.display();
     Failure::new(message!(en: "`{name}` is not a text file", zh: "`{name}` 不是文本文件，不是日志"))
         .with_hint(message!(
-            en: "give the file that the program or nvidia-smi printed to",
+            en: "give a text file, such as the output of the program or of nvidia-smi",
             zh: "请给出程序或 nvidia-smi 输出到的文件"
         ))
 }
@@ -75,7 +75,7 @@ pub fn not_text(path: &Path) -> Failure {
 pub fn empty(path: &Path) -> Failure {
     let path = path.display();
     Failure::new(message!(en: "`{path}` is empty", zh: "`{path}` 是空文件"))
-        .with_hint(message!(en: "give a log that something was written to", zh: "请给出有内容的日志"))
+        .with_hint(message!(en: "give a log that is not empty", zh: "请给出有内容的日志"))
 }
 
 /// What went wrong by the record's events, in the form of a log's problems.

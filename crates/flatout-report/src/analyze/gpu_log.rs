@@ -93,22 +93,22 @@ fn notes(report: &Report) -> Vec<flatout_core::Message> {
     let mut notes = Vec::new();
     let (bad, back, clamped) = (report.bad_rows, report.backward_steps, report.clamped);
     if report.samples == 0 {
-        notes.push(message!(en: "there is a header but no row", zh: "只有表头，没有数据行"));
+        notes.push(message!(en: "the file has a header but no rows", zh: "只有表头，没有数据行"));
     }
     if let Some((_, first)) = &report.first_bad {
-        let mut note = message!(en: "rows that could not be read and were passed over: {bad}; the first: ", zh: "{bad} 行无法读取，已跳过；第一处：");
+        let mut note = message!(en: "skipped {bad} unreadable rows; the first: ", zh: "{bad} 行无法读取，已跳过；第一处：");
         note.en += &first.en;
         note.zh += &first.zh;
         notes.push(note);
     }
     if back > 0 {
         notes.push(message!(
-            en: "jumps back of the clock: {back}; time was counted on from there",
+            en: "the clock jumped back {back} times; time continues from each jump",
             zh: "时间戳有 {back} 次倒退；此后按采样间隔继续计时"
         ));
     }
     if clamped > 0 {
-        notes.push(message!(en: "shares above 100% that were taken for 100%: {clamped}", zh: "{clamped} 个超过 100% 的数值按 100% 处理"));
+        notes.push(message!(en: "{clamped} values above 100% were treated as 100%", zh: "{clamped} 个超过 100% 的数值按 100% 处理"));
     }
     if !report.ignored_columns.is_empty() {
         let names = crate::text::width::printable(&report.ignored_columns.join(", "));

@@ -41,11 +41,12 @@ pub fn first_rank(job_id: &str) -> Result<Record> {
         let runs = record::runs_folder();
         let runs = runs.display();
         Failure::new(message!(
-            en: "there is no record of job {job_id} in `{runs}`",
+            en: "no record of job {job_id} in `{runs}`",
             zh: "`{runs}` 中没有作业 {job_id} 的记录"
         ))
         .with_hint(message!(
-            en: "list the records with `flatout runs`; for its logs and what sacct knows: flatout analyze --job-id {job_id}",
+            en: "list the records with `flatout runs`; for the job's logs and sacct data: flatout analyze \
+            --job-id {job_id}",
             zh: "用 `flatout runs` 列出记录；查看日志和 sacct 信息：flatout analyze --job-id {job_id}"
         ))
     })
@@ -115,7 +116,8 @@ pub fn analyze(job_id: &str, options: &Options) -> Result<(Analysis, Vec<Read>)>
         .collect();
     if records.is_empty() {
         analysis.notes.push(message!(
-            en: "there is no record of job {job_id} here: start it with `flatout slurm submit -- COMMAND`, or put `flatout run --` before its command",
+            en: "no record of job {job_id} here: submit it with `flatout slurm submit -- COMMAND`, or put \
+            `flatout run --` before its command",
             zh: "这里没有作业 {job_id} 的记录：用 `flatout slurm submit -- 命令` 提交，或在命令前加上 `flatout run --`"
         ));
     }
@@ -180,14 +182,15 @@ fn unknown(job_id: &str, error: &SlurmError) -> Failure {
     let runs = record::runs_folder();
     let runs = runs.display();
     let mut message: Message = message!(
-        en: "nothing is known of job {job_id}: no record in `{runs}`, no log with its number here, and ",
+        en: "no information about job {job_id}: no record in `{runs}`, no log with its number here, and ",
         zh: "找不到作业 {job_id} 的任何信息：`{runs}` 中没有记录，这里没有带该编号的日志，而且 "
     );
     let said = error.message();
     message.en += &said.en;
     message.zh += &said.zh;
     Failure::new(message).with_hint(message!(
-        en: "list the records with `flatout runs`, your jobs with `sacct -X`; or name the log: flatout analyze LOG",
+        en: "list the records with `flatout runs` and your jobs with `sacct -X`, or give the log: flatout \
+        analyze LOG",
         zh: "用 `flatout runs` 列出记录，用 `sacct -X` 列出作业；或直接给出日志：flatout analyze LOG"
     ))
 }

@@ -125,7 +125,7 @@ impl Writer {
         for (part, time) in &times.parts {
             let (mean, count) = (units::duration(time.mean_s()), time.count);
             let (sum, max) = (units::duration(time.sum_s), units::duration(time.max_s));
-            let detail = message!(en: "{count}×, {sum} together, longest {max}", zh: "{count} 次，共 {sum}，最长 {max}");
+            let detail = message!(en: "{count}×, {sum} in total, longest {max}", zh: "{count} 次，共 {sum}，最长 {max}");
             rows += markup!(
                 "<tr><td>{}</td><td class=\"number\"><b>{}</b></td><td class=\"soft\">{}</td></tr>\n",
                 self.say(&times::name(*part)),
@@ -136,12 +136,12 @@ impl Writer {
         if rows.is_empty() {
             return rows;
         }
-        let title = message!(en: "Time by phase, from the log", zh: "各阶段时间（按日志所述）");
+        let title = message!(en: "Time by phase, according to the log", zh: "各阶段时间（按日志所述）");
         markup!("<h3>{}</h3>{}", self.say(&title), self.table(rows))
     }
 
     fn problems(&self, problems: &Problems, of_record: bool) -> Markup {
-        let none = message!(en: "No error, no warning.", zh: "没有错误，也没有警告。");
+        let none = message!(en: "No errors, no warnings.", zh: "没有错误，也没有警告。");
         if problems.list.is_empty() {
             return self.note(&none);
         }

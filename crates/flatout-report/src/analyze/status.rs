@@ -233,7 +233,7 @@ pub fn text(status: &Status, language: Language, width: usize) -> String {
             }
         }
         if job.runs.is_empty() && queue.state != "PENDING" {
-            out += message!(en: "  no record here yet\n", zh: "  这里还没有记录\n").get(language);
+            out += message!(en: "  no record yet\n", zh: "  这里还没有记录\n").get(language);
         }
         for line in &job.log_end {
             out += &format!("  | {}\n", cut(line, width.saturating_sub(4)));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_job_says_why() {
+    fn shows_why_a_job_waits() {
         let queue = QueuedJob {
             id: "7".into(),
             name: "train".into(),

@@ -70,14 +70,14 @@ fn one_row_and_no_row() {
 }
 
 #[test]
-fn a_clock_that_jumps_back_is_said() {
+fn reports_a_clock_that_jumps_back() {
     let log = smi(60) + "2025/12/31 00:00:00.000, 0, 5 %, 700 MiB, 60.00 W\n";
     let section = section("gpu.csv", log.as_bytes());
     assert!(
         section
             .notes
             .iter()
-            .any(|note| note.en.contains("jumps back of the clock: 1")),
+            .any(|note| note.en.contains("the clock jumped back 1 time;")),
         "{:?}",
         section.notes
     );
@@ -102,10 +102,10 @@ fn a_training_log_of_mixed_encodings() {
 }
 
 #[test]
-fn what_a_log_does_not_say_is_unknown() {
+fn missing_log_values_are_unknown() {
     let text = shown(section("train.log", b"hello"), Language::English);
     assert!(
-        text.contains("unknown: no epoch is named") && text.contains("none found"),
+        text.contains("unknown: the log mentions no epoch") && text.contains("none found"),
         "{text}"
     );
     let named = shown(section("train.log", b"Epoch 7 loss 0.5\n"), Language::Chinese);
@@ -113,7 +113,7 @@ fn what_a_log_does_not_say_is_unknown() {
 }
 
 #[test]
-fn json_of_a_training_program_is_no_gpustat() {
+fn training_json_is_not_gpustat() {
     let section = section(
         "metrics.jsonl",
         b"{\"epoch\": 1, \"epoch_time\": 12.5}\n{\"epoch\": 2, \"epoch_time\": 12.0}\n",
@@ -148,7 +148,7 @@ fn empty_missing_and_headless() {
             .unwrap_or_default()
     };
     assert!(failure(b" \n").contains("is empty"));
-    assert!(failure(b"\x1f\x8b\x08\0\0\0\0\0").contains("is packed"));
+    assert!(failure(b"\x1f\x8b\x08\0\0\0\0\0").contains("is compressed"));
     let noise: Vec<u8> = (0..4096u32)
         .map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();

@@ -149,7 +149,7 @@ impl Page {
         let left_out = log.problems.left_out;
         if more > 0 || left_out > 0 {
             text += &self.paragraph(
-                &message!(en: "and {more} more kinds (all with --json); {left_out} lines beyond what is kept", zh: "另有 {more} 种（--json 可看全部）；超出保留上限的有 {left_out} 行"),
+                &message!(en: "and {more} more kinds (see --json); {left_out} more lines were not kept", zh: "另有 {more} 种（--json 可看全部）；超出保留上限的有 {left_out} 行"),
                 2,
             );
         }
@@ -194,7 +194,7 @@ impl Page {
 
 pub(crate) fn problem_name(kind: ProblemKind) -> Message {
     match kind {
-        ProblemKind::OutOfMemory => message!(en: "out of memory", zh: "内存不足"),
+        ProblemKind::OutOfMemory => message!(en: "out-of-memory errors", zh: "内存不足"),
         ProblemKind::Traceback => message!(en: "traceback", zh: "异常"),
         ProblemKind::Error => message!(en: "error", zh: "错误"),
         ProblemKind::NotANumber => message!(en: "NaN", zh: "出现 NaN"),
@@ -209,7 +209,7 @@ pub(crate) fn problem_place(problem: &Problem, of_record: bool) -> Message {
         (true, _) => message!(en: "{count}×", zh: "{count} 次"),
         (false, 1) => message!(en: "line {line}", zh: "第 {line} 行"),
         (false, _) => {
-            message!(en: "{count}×, first in line {line}", zh: "{count} 次，首次在第 {line} 行")
+            message!(en: "{count}×, first on line {line}", zh: "{count} 次，首次在第 {line} 行")
         }
     };
     if let Some(place) = &problem.place {

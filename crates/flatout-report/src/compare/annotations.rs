@@ -73,7 +73,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn nothing_of_a_run_can_begin_a_command_of_its_own() {
+    fn run_names_cannot_inject_github_commands() {
         let mut slow = Digest::of(testing::training(40, 0.6));
         let rule = slow
             .diagnosis

@@ -90,7 +90,7 @@ impl Writer {
         for run in &comparison.runs {
             rows += markup!("<th class=\"number\">{}</th>", run.letter);
         }
-        let change = message!(en: "change against A", zh: "相对 A 的变化");
+        let change = message!(en: "change from A", zh: "相对 A 的变化");
         rows += markup!("<th>{}</th></tr>\n", self.say(&change));
         for row in &comparison.figures {
             rows += markup!("<tr><td>{}</td>", self.say(&row.name));
@@ -113,7 +113,7 @@ impl Writer {
             rows += markup!("<td></td></tr>\n");
         }
         self.section(
-            &message!(en: "Before and after", zh: "前后对比"),
+            &message!(en: "Baseline and candidates", zh: "基线与对比"),
             self.table(rows),
         )
     }

@@ -60,7 +60,7 @@ impl Page {
 
     fn figures(&self, comparison: &Comparison) -> String {
         if comparison.figures.is_empty() {
-            let none = message!(en: "nothing was measured that could be compared", zh: "没有可比较的测量值");
+            let none = message!(en: "no measurement can be compared", zh: "没有可比较的测量值");
             return format!("\n{}\n", self.say(&none));
         }
         if comparison.runs.len() == 2 {
@@ -227,7 +227,7 @@ impl Page {
             .checked_sub(MOST_SETTINGS)
             .filter(|more| *more > 0)
         {
-            let more = message!(en: "  and {more} more: see --json", zh: "  以及另外 {more} 项：见 --json");
+            let more = message!(en: "  and {more} more (see --json)", zh: "  以及另外 {more} 项：见 --json");
             text += &format!("{}\n", self.say(&more));
         }
         text
@@ -265,7 +265,11 @@ pub(super) fn fate(fate: Fate) -> (&'static str, Message, Tone) {
         Fate::Gone => ("✓", message!(en: "gone", zh: "已消除"), Tone::Good),
         Fate::New => ("✗", message!(en: "new", zh: "新出现"), Tone::Bad),
         Fate::StillThere => ("!", message!(en: "still there", zh: "仍存在"), Tone::Warning),
-        Fate::Between => ("·", message!(en: "in between", zh: "中间出现"), Tone::Quiet),
+        Fate::Between => (
+            "·",
+            message!(en: "in some runs", zh: "部分运行中出现"),
+            Tone::Quiet,
+        ),
         Fate::Unknown => ("?", message!(en: "unclear", zh: "无法判断"), Tone::Quiet),
     }
 }

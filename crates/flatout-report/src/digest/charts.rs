@@ -220,11 +220,11 @@ fn plans(tick_s: f64) -> Vec<Plan> {
         },
         Plan {
             key: "wait",
-            title: message!(en: "Time of a batch", zh: "每个 batch 的时间"),
+            title: message!(en: "Time per batch", zh: "每个 batch 的时间"),
             of_gpus: false,
             scale: Scale::Milliseconds,
             curves: vec![
-                steps(message!(en: "whole", zh: "全部"), |tick| {
+                steps(message!(en: "total", zh: "总计"), |tick| {
                     per_step(tick, batches_ms(tick))
                 }),
                 steps(message!(en: "waiting for data", zh: "等待数据"), |tick| {
@@ -282,7 +282,7 @@ fn plans(tick_s: f64) -> Vec<Plan> {
                 sample(message!(en: "temperature", zh: "温度"), |s, _| {
                     gpus(s, |_, gpu| gpu.temp_c)
                 }),
-                limit(message!(en: "slows down at", zh: "降频温度"), |s, info| {
+                limit(message!(en: "throttles at", zh: "降频温度"), |s, info| {
                     gpus(s, |index, _| info.gpus.get(&index)?.temp_slowdown_c)
                 }),
             ],
@@ -310,9 +310,10 @@ fn plans(tick_s: f64) -> Vec<Plan> {
                 sample(message!(en: "busy", zh: "忙碌"), |s, _| {
                     s.host.cpu_util.map(hundred)
                 }),
-                sample(message!(en: "waiting for disks", zh: "等待磁盘"), |s, _| {
-                    s.host.iowait.map(hundred)
-                }),
+                sample(
+                    message!(en: "waiting for disk I/O", zh: "等待磁盘 I/O"),
+                    |s, _| s.host.iowait.map(hundred),
+                ),
             ],
         },
     ]

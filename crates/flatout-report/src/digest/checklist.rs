@@ -88,7 +88,7 @@ fn has_loader(analysis: &Analysis) -> bool {
 fn checks() -> Vec<Check> {
     vec![
         Check {
-            name: message!(en: "Batches are ready when the step wants them", zh: "每一步需要时 batch 已经就绪"),
+            name: message!(en: "Batches are ready when a step needs them", zh: "每一步需要时 batch 已经就绪"),
             rules: &[
                 "loader-without-workers",
                 "too-few-workers",
@@ -103,7 +103,7 @@ fn checks() -> Vec<Check> {
             known: steady,
         },
         Check {
-            name: message!(en: "No more workers than CPUs the job may use", zh: "worker 数不超过作业可用的 CPU 数"),
+            name: message!(en: "No more workers than usable CPUs", zh: "worker 数不超过作业可用的 CPU 数"),
             rules: &["workers-beyond-usable-cpus"],
             applies: has_loader,
             known: |analysis| {
@@ -114,7 +114,7 @@ fn checks() -> Vec<Check> {
             },
         },
         Check {
-            name: message!(en: "Workers live on between epochs", zh: "worker 在 epoch 之间保持存活"),
+            name: message!(en: "Workers stay alive between epochs", zh: "worker 在 epoch 之间保持存活"),
             rules: &["workers-respawned-each-epoch", "loader-rebuilt"],
             applies: |analysis| {
                 analysis
@@ -129,7 +129,7 @@ fn checks() -> Vec<Check> {
             },
         },
         Check {
-            name: message!(en: "Copies to the GPU come from pinned memory", zh: "拷贝到 GPU 使用锁页内存"),
+            name: message!(en: "Copies to the GPU use pinned memory", zh: "拷贝到 GPU 使用锁页内存"),
             rules: &["pageable-copies"],
             applies: |analysis| on_gpu(analysis) && has_loader(analysis),
             known: |analysis| {
@@ -139,13 +139,13 @@ fn checks() -> Vec<Check> {
             },
         },
         Check {
-            name: message!(en: "No waiting for the GPU inside the step", zh: "单步之内不等待 GPU"),
+            name: message!(en: "Steps do not wait for the GPU", zh: "单步之内不等待 GPU"),
             rules: &["sync-every-step"],
             applies: on_gpu,
             known: knows_syncs,
         },
         Check {
-            name: message!(en: "The batch is large enough to fill the device", zh: "batch 足够大，能填满设备"),
+            name: message!(en: "The batch is large enough to keep the GPU busy", zh: "batch 足够大，能填满设备"),
             rules: &["batch-too-small", "host-bound-dispatch"],
             applies: always,
             known: steady,
@@ -167,19 +167,19 @@ fn checks() -> Vec<Check> {
             },
         },
         Check {
-            name: message!(en: "Evaluation is rare", zh: "评估不过于频繁"),
+            name: message!(en: "Evaluation is infrequent", zh: "评估不过于频繁"),
             rules: &["evaluation-too-often"],
             applies: always,
             known: steady,
         },
         Check {
-            name: message!(en: "Checkpoints are rare", zh: "checkpoint 不过于频繁"),
+            name: message!(en: "Checkpoints are infrequent", zh: "checkpoint 不过于频繁"),
             rules: &["checkpoint-too-often"],
             applies: always,
             known: steady,
         },
         Check {
-            name: message!(en: "Nothing else in the loop holds the steps up", zh: "循环中没有其他代码拖慢训练"),
+            name: message!(en: "No other code in the loop slows the steps down", zh: "循环中没有其他代码拖慢训练"),
             rules: &[
                 "host-work-in-loop",
                 "garbage-collection-pauses",
@@ -191,13 +191,13 @@ fn checks() -> Vec<Check> {
             known: steady,
         },
         Check {
-            name: message!(en: "The GPU is neither hot nor held back", zh: "GPU 没有过热或降频"),
+            name: message!(en: "The GPU is not throttled", zh: "GPU 没有过热或降频"),
             rules: &["thermal-throttling", "power-throttling"],
             applies: gpu_seen,
             known: |analysis| analysis.gpus.iter().all(|gpu| gpu.temp_max_c.is_some()),
         },
         Check {
-            name: message!(en: "Nobody else is on the GPU", zh: "GPU 上没有其他任务"),
+            name: message!(en: "No other process uses the GPU", zh: "GPU 上没有其他任务"),
             rules: &["gpu-shared"],
             applies: gpu_seen,
             known: |analysis| analysis.gpus.iter().all(|gpu| gpu.foreign.is_some()),

@@ -53,7 +53,7 @@ pub fn defects(data: &RunData, dropped: (usize, usize), every: usize) -> Vec<Def
     if samples + steps > 0 {
         add(
             message!(
-                en: "the clock jumped back or was wrong: {samples} samples and {steps} step lines are left out",
+                en: "the clock jumped back or was wrong: ignored {samples} samples and {steps} step lines",
                 zh: "时钟回跳或有误：忽略 {samples} 个采样和 {steps} 行步数据"
             ),
             false,
@@ -69,7 +69,8 @@ pub fn defects(data: &RunData, dropped: (usize, usize), every: usize) -> Vec<Def
     if data.skipped.iter().any(|skipped| skipped.torn) {
         add(
             message!(
-                en: "the last line is incomplete: the writer was killed; everything before it is here",
+                en: "the last line is incomplete because the writer was killed; everything before it is \
+                intact",
                 zh: "最后一行不完整：写入进程被终止；之前的内容都在"
             ),
             true,
@@ -78,7 +79,7 @@ pub fn defects(data: &RunData, dropped: (usize, usize), every: usize) -> Vec<Def
     let empty = data.samples.is_empty() && data.steps.is_empty();
     if empty {
         add(
-            message!(en: "the record is empty: it has neither samples nor steps", zh: "记录为空：既无采样也无步数据"),
+            message!(en: "the record is empty: it has no samples and no steps", zh: "记录为空：既无采样也无步数据"),
             false,
         );
     } else if data.samples.len() == 1 && data.steps.is_empty() {
@@ -90,7 +91,7 @@ pub fn defects(data: &RunData, dropped: (usize, usize), every: usize) -> Vec<Def
     if data.info.exit.is_none() && !empty && data.info.kind != "import" {
         add(
             message!(
-                en: "the end of the run is not in the record: it was killed, or still runs",
+                en: "the end of the run is not recorded: it was killed or is still running",
                 zh: "记录中没有运行的结束：被终止，或仍在运行"
             ),
             true,
@@ -99,7 +100,8 @@ pub fn defects(data: &RunData, dropped: (usize, usize), every: usize) -> Vec<Def
     if every > 1 {
         add(
             message!(
-                en: "a long run: charts and GPU figures are of every sample, findings rest on one in {every}; flatout diagnose looks at all",
+                en: "long run: charts and GPU figures use every sample, findings use one in {every}; \
+                `flatout diagnose` uses all of them",
                 zh: "运行较长：图表和 GPU 指标取自全部采样，诊断结论取自每 {every} 个采样中的一个；flatout diagnose 会分析全部"
             ),
             false,
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_to_be_nothing() {
+    fn reports_an_empty_record() {
         let data = RunData::default();
         assert!(defects(&data, (0, 0), 1)[0].say.en.contains("empty"));
         assert_eq!(length_s(&data), None);

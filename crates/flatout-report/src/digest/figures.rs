@@ -105,7 +105,7 @@ fn steps(analysis: &Analysis) -> Vec<Figure> {
     if let Some(rate) = steps_per_s(analysis) {
         figures.push(Figure::new(
             "steps_per_s",
-            message!(en: "iterations a second", zh: "迭代/秒"),
+            message!(en: "iterations per second", zh: "迭代/秒"),
             Unit::PerSecond,
             rate,
             Some(true),
@@ -113,14 +113,14 @@ fn steps(analysis: &Analysis) -> Vec<Figure> {
     }
     figures.push(Figure::new(
         "step_ms",
-        message!(en: "a batch", zh: "每个 batch"),
+        message!(en: "time per batch", zh: "每个 batch 的时间"),
         Unit::Milliseconds,
         per_step(window.step_ms(), &|tick| tick.dt * 1e3),
         Some(false),
     ));
     figures.push(Figure::new(
         "data_wait_ms",
-        message!(en: "of it waiting for data", zh: "其中等待数据"),
+        message!(en: "waiting for data", zh: "其中等待数据"),
         Unit::Milliseconds,
         per_step(window.ms_per_step(Phase::Data), &|tick| {
             tick.phase_ms(Phase::Data)
@@ -151,7 +151,7 @@ fn epoch(analysis: &Analysis) -> Option<Figure> {
     (!seconds.is_empty()).then(|| {
         Figure::new(
             "epoch_s",
-            message!(en: "an epoch", zh: "每个 epoch"),
+            message!(en: "time per epoch", zh: "每个 epoch 的时间"),
             Unit::Seconds,
             Estimate::of_values(&seconds),
             Some(false),
@@ -208,8 +208,8 @@ fn cpu(analysis: &Analysis) -> Option<Figure> {
         .filter_map(|sample| sample.host.cpu_util)
         .collect();
     let name = match analysis.usable_cpus() {
-        Some(count) => message!(en: "of {count} CPUs busy", zh: "{count} 个 CPU 的忙碌率"),
-        None => message!(en: "CPUs busy", zh: "CPU 忙碌"),
+        Some(count) => message!(en: "utilization of {count} CPUs", zh: "{count} 个 CPU 的忙碌率"),
+        None => message!(en: "CPU utilization", zh: "CPU 忙碌"),
     };
     of_ticks("cpu_busy", name, &busy, None)
 }

@@ -33,7 +33,7 @@ impl Writer {
             message!(en: "line", zh: "代码行"),
             message!(en: "share", zh: "占比"),
             message!(en: "per step", zh: "每步"),
-            message!(en: "what it does", zh: "做什么"),
+            message!(en: "activity", zh: "活动"),
         ];
         let rows: Markup = account
             .rows

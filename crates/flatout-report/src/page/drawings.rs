@@ -60,18 +60,20 @@ impl Writer {
         };
         let (length, steps) = (units::duration(timeline.us / 1e6), timeline.steps);
         let title = match steps {
-            0 => message!(en: "A part of a step, {length}", zh: "一步的一部分，{length}"),
+            0 => message!(en: "Part of a step, {length}", zh: "一步的一部分，{length}"),
             1 => message!(en: "One step, {length}", zh: "一步，{length}"),
             _ => message!(en: "{steps} steps, {length}", zh: "{steps} 步，{length}"),
         };
         let hint = if timeline.gpu.is_empty() {
             message!(
-                en: "Point at a box to read it, click to zoom in, double-click to zoom out. Each box is a sample or several in a row.",
-                zh: "指向方块可查看，单击放大，双击还原。每个方块是一次或连续几次采样。"
+                en: "Hover over a box for details, click to zoom in, double-click to zoom out. Each box is \
+                one sample or several consecutive ones.",
+                zh: "悬停可查看方块详情，单击放大，双击还原。每个方块是一次或连续几次采样。"
             )
         } else {
             message!(
-                en: "Point at a box to read it, click to zoom in, double-click to zoom out. Boxes of the host are samples, those of the GPU are exact.",
+                en: "Hover over a box for details, click to zoom in, double-click to zoom out. CPU boxes are \
+                samples; GPU boxes are exact.",
                 zh: "指向方块可查看，单击放大，双击还原。主机的方块来自采样，GPU 的方块是精确值。"
             )
         };
@@ -205,7 +207,7 @@ fn lanes(timeline: &StepTimeline, language: Language) -> Vec<Value> {
         lanes.push(lane(name.get(language).into(), boxes));
     }
     if !timeline.workers.is_empty() {
-        let name = message!(en: "a loader worker", zh: "一个 DataLoader worker");
+        let name = message!(en: "a DataLoader worker", zh: "一个 DataLoader worker");
         let boxes = lines(timeline, &timeline.workers, 0, language);
         lanes.push(lane(name.get(language).into(), boxes));
     }

@@ -129,8 +129,9 @@ impl Writer {
             return Markup::default();
         }
         let hint = message!(
-            en: "Point at a curve to read its values; drag to zoom into all charts, double-click to zoom out. The line is the mean of a stretch of time, the band its least and greatest value.",
-            zh: "指向曲线可读数；拖动可同时放大所有图表，双击还原。曲线是一段时间的均值，色带是其最小值和最大值。"
+            en: "Hover over a curve to read its values; drag to zoom into all charts, double-click to zoom \
+            out. The line is the mean over an interval, the band its minimum and maximum.",
+            zh: "悬停在曲线上可读数；拖动可同时放大所有图表，双击还原。曲线是一段时间的均值，色带是其最小值和最大值。"
         );
         let mut text = Markup::default();
         if !self.pdf_ready {

@@ -80,7 +80,10 @@ impl Writer {
                 self.say(&line),
                 svg
             );
-        self.section(&message!(en: "How long a step takes", zh: "单步耗时分布"), body)
+        self.section(
+            &message!(en: "Distribution of step times", zh: "单步耗时分布"),
+            body,
+        )
     }
 }
 

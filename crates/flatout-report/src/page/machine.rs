@@ -16,10 +16,10 @@ impl Writer {
             message!(en: "SM active", zh: "SM 活跃"),
             message!(en: "tensor cores", zh: "Tensor Core 活跃"),
             message!(en: "power", zh: "功耗"),
-            message!(en: "hottest", zh: "最高温度"),
-            message!(en: "memory at most", zh: "显存峰值"),
+            message!(en: "peak temperature", zh: "最高温度"),
+            message!(en: "peak memory", zh: "显存峰值"),
             message!(en: "energy", zh: "能耗"),
-            message!(en: "held back by", zh: "降频原因"),
+            message!(en: "throttled by", zh: "降频原因"),
         ];
         let mut rows = self.header_row(&head, 1);
         for (index, gpu) in &verdict.gpus {
@@ -30,7 +30,7 @@ impl Writer {
             }
             rows += markup!("<td>{}</td></tr>\n", self.throttled(gpu));
         }
-        self.section(&message!(en: "Each GPU", zh: "各 GPU"), self.table(rows))
+        self.section(&message!(en: "GPUs", zh: "各 GPU"), self.table(rows))
     }
 
     /// Titles; all but the first `left` and the last are above numbers.

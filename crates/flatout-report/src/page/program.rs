@@ -15,7 +15,7 @@ impl Writer {
         let mut text = self.loaders(&digest.loaders);
         text += self.processes(digest);
         self.section(
-            &message!(en: "Loaders and processes", zh: "DataLoader 与进程"),
+            &message!(en: "DataLoaders and processes", zh: "DataLoader 与进程"),
             text,
         )
     }
@@ -29,14 +29,14 @@ impl Writer {
             return Markup::default();
         }
         let head = [
-            message!(en: "loader", zh: "数据加载器"),
+            message!(en: "DataLoader", zh: "DataLoader"),
             message!(en: "workers", zh: "worker 数"),
             message!(en: "batch", zh: "batch 大小"),
-            message!(en: "batches taken", zh: "取用 batch 数"),
-            message!(en: "wait a batch", zh: "每 batch 等待"),
-            message!(en: "items a batch", zh: "每 batch 取样本"),
-            message!(en: "collate a batch", zh: "每 batch collate"),
-            message!(en: "built at", zh: "创建位置"),
+            message!(en: "batches fetched", zh: "取用 batch 数"),
+            message!(en: "wait per batch", zh: "每 batch 等待"),
+            message!(en: "fetching per batch", zh: "每 batch 取样本"),
+            message!(en: "collating per batch", zh: "每 batch collate"),
+            message!(en: "created at", zh: "创建位置"),
         ];
         let mut rows = self.header_row(&head, 1);
         let unknown = || "?".to_owned();
@@ -79,11 +79,11 @@ impl Writer {
         }
         let head = [
             message!(en: "process", zh: "进程"),
-            message!(en: "lived", zh: "存活"),
+            message!(en: "lifetime", zh: "存活"),
             message!(en: "CPUs", zh: "占用 CPU"),
-            message!(en: "own memory", zh: "独占内存"),
+            message!(en: "private memory", zh: "独占内存"),
             message!(en: "reads", zh: "读取"),
-            message!(en: "waits for disk", zh: "等待磁盘"),
+            message!(en: "waiting for disk", zh: "等待磁盘"),
             message!(en: "command", zh: "命令"),
         ];
         let mut rows = self.header_row(&head, 1);
@@ -117,7 +117,7 @@ impl Writer {
             .checked_sub(MOST_PROCESSES)
             .filter(|more| *more > 0)
         {
-            let more = message!(en: "and {more} more processes, which used less", zh: "以及另外 {more} 个占用更少的进程");
+            let more = message!(en: "and {more} more processes that used less", zh: "以及另外 {more} 个占用更少的进程");
             text += self.note(&more);
         }
         text
@@ -130,7 +130,7 @@ impl Writer {
                 let (class, sign, word) = match item.state {
                     State::Done => ("done", "✓", message!(en: "done", zh: "已做到")),
                     State::ToDo => ("to-do", "✗", message!(en: "to do", zh: "待改进")),
-                    State::Unknown => ("unknown", "?", message!(en: "not known", zh: "未知")),
+                    State::Unknown => ("unknown", "?", message!(en: "unknown", zh: "未知")),
                 };
                 let rule = item.rule.as_deref().map_or_else(Markup::default, |rule| {
                     markup!(" <code class=\"soft\">{}</code>", rule)
@@ -156,7 +156,7 @@ impl Writer {
             let rows: Markup = digest.facts.iter().map(fact_row).collect();
             let count = digest.facts.len();
             text += self.folded(
-                &message!(en: "{count} settings that were in force", zh: "实际生效的 {count} 项设置"),
+                &message!(en: "{count} settings in effect", zh: "实际生效的 {count} 项设置"),
                 self.settings_table(rows),
             );
         }

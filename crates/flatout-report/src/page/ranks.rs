@@ -24,7 +24,7 @@ impl Writer {
         let mut rows = self.header_row(&head, 2);
         let unknown = || "?".to_owned();
         let time = |ms: Option<f64>| ms.map_or_else(unknown, |ms| units::duration(ms / 1e3));
-        let straggler = message!(en: "✗ holds the others up", zh: "✗ 拖慢其他 rank");
+        let straggler = message!(en: "✗ slows the others down", zh: "✗ 拖慢其他 rank");
         for row in &ranks.rows {
             let host = row.host.as_deref().unwrap_or("?");
             rows += markup!("<tr><td>{}</td><td>{}</td>", row.rank, host);
@@ -45,8 +45,9 @@ impl Writer {
         }
         let mut text = self.table(rows);
         let hint = message!(
-            en: "Own work is a step without waiting for the device and without collectives: ranks go in step, so a slow one shows there and nowhere else.",
-            zh: "“自身耗时”不含等待设备和集合通信的时间：各 rank 步调一致，慢的 rank 只在这里看得出来。"
+            en: "Own work is the time of a step without waiting for the GPU and without collectives. Ranks \
+            advance in lockstep, so a slow rank shows only in this column.",
+            zh: "“自身耗时”不含等待 GPU 和集合通信的时间：各 rank 步调一致，慢的 rank 只在这一列看得出来。"
         );
         text += self.note(&hint);
         for note in &ranks.notes {

@@ -47,7 +47,7 @@ fn nothing_is_loaded_from_anywhere_and_no_style_is_inline() {
 }
 
 #[test]
-fn both_languages_say_everything() {
+fn both_languages_have_every_section() {
     let english = html(
         &Digest::of(testing::training(40, 0.6)),
         options(Language::English),
@@ -61,8 +61,8 @@ fn both_languages_say_everything() {
         "Findings",
         "Over time",
         "Checklist",
-        "How long a step takes",
-        "Each GPU",
+        "Distribution of step times",
+        "GPUs",
     ] {
         assert!(english.contains(words), "{words}");
     }
@@ -101,7 +101,7 @@ fn the_time_bar_adds_up() {
 }
 
 #[test]
-fn an_empty_run_says_so_and_shows_no_number() {
+fn an_empty_run_shows_no_numbers() {
     let page = html(&Digest::of(RunData::default()), options(Language::English));
     assert!(page.contains("the record is empty"));
     assert!(!page.contains("class=\"tiles\"") && !page.contains("class=\"bar\""));

@@ -44,11 +44,11 @@ impl Writer {
         }
         let samples = account.samples;
         body += self.note(&message!(
-            en: "{samples} samples of one worker of the loader.",
+            en: "{samples} samples of one DataLoader worker.",
             zh: "对 DataLoader 的一个 worker 采样 {samples} 次。"
         ));
         self.section(
-            &message!(en: "What a loader worker does", zh: "DataLoader worker 在做什么"),
+            &message!(en: "What a DataLoader worker does", zh: "DataLoader worker 在做什么"),
             body,
         )
     }

@@ -18,7 +18,7 @@ fn size(png: &[u8]) -> (u32, u32) {
 }
 
 #[test]
-fn every_chart_has_its_place() {
+fn draws_every_chart() {
     let digest = Digest::of(testing::training(40, 0.6));
     let epochs = epochs(3);
     let picture = Picture {
@@ -32,7 +32,7 @@ fn every_chart_has_its_place() {
 }
 
 #[test]
-fn thousands_of_epochs_are_one_picture() {
+fn draws_thousands_of_epochs() {
     let epochs = epochs(5000);
     let picture = Picture {
         title: String::new(),

@@ -90,7 +90,7 @@ impl View {
     /// Shown by the script when the server does not answer.
     fn offline(self) -> Markup {
         let text = message!(
-            en: "flatout serve does not answer. This is the last state it sent.",
+            en: "flatout serve is not responding. This is the last state it sent.",
             zh: "flatout serve 没有响应。这里显示的是它最后发送的状态。"
         );
         markup!(
@@ -160,7 +160,7 @@ impl View {
 
     fn empty(self, list: &List) -> Markup {
         if !list.query.is_empty() {
-            let none = message!(en: "No run matches. ", zh: "没有匹配的运行。");
+            let none = message!(en: "No runs match. ", zh: "没有匹配的运行。");
             let all = message!(en: "Show all", zh: "显示全部");
             return markup!(
                 "<p class=\"empty\">{}<a href=\"/\">{}</a></p>\n",
@@ -168,7 +168,7 @@ impl View {
                 self.say(&all)
             );
         }
-        let none = message!(en: "No runs here yet. This page shows a run as soon as it begins:", zh: "这里还没有运行。运行一开始就会显示在此页：");
+        let none = message!(en: "No runs yet. This page shows a run as soon as it starts:", zh: "这里还没有运行。运行一开始就会显示在此页：");
         markup!(
             "<div class=\"empty\"><p>{}</p><p><code>flatout run -- python train.py</code></p></div>\n",
             self.say(&none)
@@ -179,7 +179,7 @@ impl View {
         let head = [
             message!(en: "Run", zh: "运行"),
             message!(en: "Started", zh: "开始"),
-            message!(en: "Lasted", zh: "时长"),
+            message!(en: "Duration", zh: "时长"),
             message!(en: "GPU busy", zh: "GPU 忙碌"),
             message!(en: "Throughput", zh: "吞吐"),
             message!(en: "Main finding", zh: "主要诊断"),
@@ -192,7 +192,7 @@ impl View {
         }
         let rows: Markup = list.rows.iter().map(|row| self.row(row)).collect();
         let compare = message!(en: "Compare", zh: "对比");
-        let tick = message!(en: "Tick two runs to compare them.", zh: "勾选两个运行即可对比。");
+        let tick = message!(en: "Select two runs to compare them.", zh: "勾选两个运行即可对比。");
         let mut text = markup!(
             "<form action=\"/compare\" id=\"list\" data-version=\"{}\" data-query=\"{}\">\n<table class=\"runs\"><thead><tr>{}</tr></thead>\n<tbody id=\"rows\">\n{}</tbody></table>\n",
             list.version,
@@ -203,7 +203,7 @@ impl View {
         if list.more > 0 {
             let (shown, more) = (list.rows.len(), list.more);
             let note = message!(
-                en: "The newest {shown} are shown. {more} older ones can be found by search: press Enter.",
+                en: "Showing the newest {shown}. {more} older ones can be found by search: press Enter.",
                 zh: "显示最新的 {shown} 个。另有 {more} 个较早的运行，可搜索后按回车查找。"
             );
             text += markup!("<p class=\"soft\">{}</p>\n", self.say(&note));

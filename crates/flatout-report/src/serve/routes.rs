@@ -296,7 +296,7 @@ impl Site {
         if rows.len() < 2 || rows.len() > MOST_COMPARED {
             let title = message!(en: "Choose two runs", zh: "请选择两个运行");
             let text = message!(
-                en: "A comparison takes 2 to {MOST_COMPARED} runs. Tick them in the list.",
+                en: "A comparison takes 2 to {MOST_COMPARED} runs. Select them in the list.",
                 zh: "对比需要 2 到 {MOST_COMPARED} 个运行。请在列表中勾选。"
             );
             return Response::html("400 Bad Request", view.problem(&title, &text));
@@ -319,7 +319,7 @@ impl Site {
 }
 
 fn not_found(view: View) -> Response {
-    let title = message!(en: "No such page", zh: "页面不存在");
+    let title = message!(en: "Page not found", zh: "页面不存在");
     let text = message!(
         en: "There is no run at this address. It may have been deleted or moved.",
         zh: "此地址没有运行。它可能已被删除或移动。"

@@ -101,7 +101,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn the_time_adds_up_and_is_said_in_both_languages() {
+    fn time_adds_up_in_both_languages() {
         let mut data = RunData::default();
         let time = |ms| PhaseTime {
             ms,

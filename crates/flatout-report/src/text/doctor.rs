@@ -50,8 +50,8 @@ pub fn doctor(checks: &[Check], language: Language, columns: usize, colour: bool
             wrap(&shown, room).into_iter().for_each(&mut add);
         }
         for (name, message) in [
-            (message!(en: "costs: ", zh: "代价："), &check.cost),
-            (message!(en: "do: ", zh: "处理："), &check.remedy),
+            (message!(en: "impact: ", zh: "影响："), &check.cost),
+            (message!(en: "fix: ", zh: "处理："), &check.remedy),
         ] {
             if let Some(message) = message {
                 let line = format!("{}{}", name.get(language), printable(message.get(language)));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_stand_under_what_is_missing() {
+    fn shows_impact_and_fix_below_what_is_missing() {
         let checks = [
             check(Area::Gpu, Health::Good, None),
             check(Area::Gpu, Health::Missing, Some("no GPU")),
@@ -126,11 +126,11 @@ mod tests {
         ];
         assert_eq!(
             doctor(&checks, Language::English, 80, false),
-            "GPU and driver\n  ok       driver 580\n  missing  driver 580\n           costs: no GPU\n           do: modprobe nvidia\n\nThis machine\n  note     driver 580\n"
+            "GPU and driver\n  ok       driver 580\n  missing  driver 580\n           impact: no GPU\n           fix: modprobe nvidia\n\nThis machine\n  note     driver 580\n"
         );
         let chinese = doctor(&checks, Language::Chinese, 80, false);
         assert!(
-            chinese.contains("  缺少  driver 580\n        代价：no GPU\n"),
+            chinese.contains("  缺少  driver 580\n        影响：no GPU\n"),
             "{chinese}"
         );
     }

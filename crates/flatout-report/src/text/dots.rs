@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_between_the_smallest_and_the_largest() {
+    fn positions_are_within_the_range() {
         let values = [
             ("a".to_owned(), 1.0),
             ("中文".to_owned(), 3.0),

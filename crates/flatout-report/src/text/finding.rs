@@ -64,7 +64,7 @@ impl Page {
         text += &self.labelled(message!(en: "lint", zh: "lint"), &self.lint(finding));
         for fix in &finding.fixes {
             let label = match fix {
-                Fix::Refused { .. } => message!(en: "not", zh: "不建议"),
+                Fix::Refused { .. } => message!(en: "ruled out", zh: "不适用"),
                 _ => message!(en: "do", zh: "建议"),
             };
             text += &self.labelled(label, &self.fix(fix));

@@ -21,12 +21,12 @@ pub fn profile(profile: &Profile, language: Language, colour: bool) -> String {
     }
     let calls = profile.operator_calls / profile.steps.max(1);
     let line =
-        message!(en: "{calls} operator calls per step on the host", zh: "主机上每步 {calls} 次算子调用");
+        message!(en: "{calls} operator calls per step on the CPU", zh: "CPU 上每步 {calls} 次算子调用");
     text += &format!("  {}\n", line.get(language));
     text += &costliest(profile, language).render(paint);
     if profile.cut_short || profile.partial {
         let line = message!(
-            en: "The trace was cut short or too large to be kept whole: the figures are of its first part.",
+            en: "The trace is truncated or too large: these figures cover its first part only.",
             zh: "trace 不完整或过大：以上数字只来自它的前一部分。"
         );
         text += &format!("  {}\n", line.get(language));
@@ -39,15 +39,15 @@ fn device_table(profile: &Profile, device: &DeviceProfile, language: Language) -
     let rows = [
         (message!(en: "GPU working", zh: "GPU 在工作"), device.busy_ms),
         (
-            message!(en: "GPU idle: the next kernel was not launched yet", zh: "GPU 空闲：下一个 kernel 尚未下发"),
+            message!(en: "GPU idle: next kernel not launched yet", zh: "GPU 空闲：下一个 kernel 尚未下发"),
             idle.host_ms,
         ),
         (
-            message!(en: "GPU idle: the host waited for a batch", zh: "GPU 空闲：主机在等 batch"),
+            message!(en: "GPU idle: the CPU waited for a batch", zh: "GPU 空闲：CPU 在等 batch"),
             idle.data_ms,
         ),
         (
-            message!(en: "GPU idle: the host had waited for the GPU", zh: "GPU 空闲：主机刚同步等待过 GPU"),
+            message!(en: "GPU idle: the CPU had waited for the GPU", zh: "GPU 空闲：CPU 刚等待过 GPU"),
             idle.sync_ms,
         ),
         (
@@ -70,11 +70,10 @@ fn device_lines(device: &DeviceProfile) -> Vec<Message> {
     let mut lines = Vec::new();
     let mean = units::duration(device.kernel_ms / 1e3 / device.kernels.max(1) as f64);
     let kernels = device.kernels;
-    lines
-        .push(message!(en: "{kernels} kernels of {mean} on average", zh: "{kernels} 个 kernel，平均 {mean}"));
+    lines.push(message!(en: "{kernels} kernels, {mean} on average", zh: "{kernels} 个 kernel，平均 {mean}"));
     if let Some(share) = device.tensor_core_share().map(units::percent) {
         lines.push(message!(
-            en: "tensor cores do {share} of the matrix kernels' time",
+            en: "tensor cores account for {share} of matrix kernel time",
             zh: "矩阵类 kernel 的时间中有 {share} 使用 tensor core"
         ));
     }
@@ -92,7 +91,7 @@ fn device_lines(device: &DeviceProfile) -> Vec<Message> {
 fn costliest(profile: &Profile, language: Language) -> Table {
     let kernels = profile.device.as_ref().map_or(&[][..], |device| &device.top);
     let mut table = Table::new(&[Align::Left, Align::Right, Align::Right]).indented(2);
-    let times = message!(en: "times", zh: "次");
+    let times = message!(en: "calls", zh: "次数");
     for time in kernels.iter().take(TOP).chain(profile.operators.iter().take(TOP)) {
         let name: String = time
             .name
@@ -152,7 +151,7 @@ mod tests {
             "pageable",
             "100 operator calls",
             "aten::mm",
-            "cut short",
+            "is truncated",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -38,7 +38,7 @@ pub fn ranks(ranks: &Ranks, most: usize, language: Language, width: usize, colou
     );
     let unknown = || "?".to_owned();
     let time = |ms: Option<f64>| ms.map_or_else(unknown, |ms| units::duration(ms / 1e3));
-    let mark = message!(en: "✗ the others wait for it", zh: "✗ 其他 rank 在等它");
+    let mark = message!(en: "✗ slows the others down", zh: "✗ 其他 rank 在等它");
     for row in rows {
         let tone = row.slow.then_some(Tone::Bad);
         table.toned_row([
@@ -52,7 +52,7 @@ pub fn ranks(ranks: &Ranks, most: usize, language: Language, width: usize, colou
     }
     text += &table.render(paint);
     if hidden > 0 {
-        let more = message!(en: "and {hidden} ranks more", zh: "另有 {hidden} 个 rank");
+        let more = message!(en: "and {hidden} more ranks", zh: "另有 {hidden} 个 rank");
         text += &format!("  {}\n", paint.tone(Tone::Quiet, more.get(language)));
     }
     for note in &ranks.notes {
@@ -92,10 +92,13 @@ mod tests {
             notes: vec![message!(en: "a note", zh: "说明")],
         };
         let text = ranks(&all, 4, Language::English, 80, false);
-        let slow = text.lines().find(|line| line.contains("wait for it")).unwrap();
+        let slow = text
+            .lines()
+            .find(|line| line.contains("slows the others"))
+            .unwrap();
         assert!(slow.trim_start().starts_with("7     38 ms"), "{text}");
         assert!(
-            text.contains("and 5 ranks more") && text.contains("a note"),
+            text.contains("and 5 more ranks") && text.contains("a note"),
             "{text}"
         );
         assert!(text.contains('?'), "what is not known is not 0: {text}");

@@ -15,8 +15,8 @@ pub fn runs(entries: &[RunEntry], language: Language, colour: bool) -> String {
     let head = [
         message!(en: "RUN", zh: "运行"),
         message!(en: "KIND", zh: "类型"),
-        message!(en: "LASTED", zh: "时长"),
-        message!(en: "END", zh: "结束"),
+        message!(en: "DURATION", zh: "时长"),
+        message!(en: "OUTCOME", zh: "结果"),
         message!(en: "GPUS", zh: "GPU 数"),
     ];
     table.toned_row(

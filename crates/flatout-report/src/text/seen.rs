@@ -9,13 +9,14 @@ pub fn seen(seen: &Seen, language: Language, colour: bool) -> String {
     let paint = Paint { colour };
     let (stacks, seconds) = (seen.stacks, units::duration(seen.seconds));
     let head = message!(
-        en: "Where the main thread was, {stacks} looks in {seconds}",
-        zh: "主线程停在哪里（{seconds} 内看了 {stacks} 次）"
+        en: "Where the main thread was ({stacks} samples in {seconds})",
+        zh: "主线程停在哪里（{seconds} 内采样 {stacks} 次）"
     );
     let mut text = format!("{}\n", paint.tone(Tone::Strong, head.get(language)));
     if seen.lines.is_empty() {
         let none = message!(
-            en: "no line of the program's own Python code was seen: it is not Python, it may not be read, or it is a launcher whose child trains",
+            en: "no Python code of the program was seen: it is not a Python program, it cannot be read, or \
+            it is a launcher whose child process trains",
             zh: "没有看到程序自己的 Python 代码行：它不是 Python 程序，或不允许读取，或只是启动器，真正训练的是它的子进程"
         );
         text += &format!("  {}\n", none.get(language));
@@ -37,8 +38,9 @@ pub fn seen(seen: &Seen, language: Language, colour: bool) -> String {
     text += &format!("{}; {}\n", tree.get(language), gpu.get(language));
     if let Some(share) = seen.on_pages.map(units::percent) {
         let pages = message!(
-            en: "{share} of its CPU time goes to memory that it gives back and takes again: flatout explain {ID}",
-            zh: "{share} 的 CPU 时间花在归还后又重新申请的内存上：flatout explain {ID}"
+            en: "{share} of its CPU time goes to memory that it frees and faults in again: flatout explain \
+            {ID}",
+            zh: "{share} 的 CPU 时间花在释放后又重新申请的内存上：flatout explain {ID}"
         );
         text += &format!("{}\n", pages.get(language));
     }

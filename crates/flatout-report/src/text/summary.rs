@@ -180,7 +180,7 @@ fn in_a_line(finding: &Finding, language: Language, width: usize, paint: Paint) 
 /// What to type after a look from outside.
 pub fn next_command_of_monitor() -> Message {
     message!(
-        en: "Next, for the lines of code behind it: flatout run -- COMMAND",
+        en: "Next, to see the lines of code responsible: flatout run -- COMMAND",
         zh: "下一步，查看对应的代码行：flatout run -- 命令"
     )
 }

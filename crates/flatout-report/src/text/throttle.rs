@@ -11,7 +11,7 @@ pub fn throttle_name(reason: &str) -> Message {
         "thermal-hw" => message!(en: "heat (hardware)", zh: "过热（硬件）"),
         "thermal-sw" => message!(en: "heat (driver)", zh: "过热（驱动）"),
         "hw-slowdown" => message!(en: "hardware slowdown", zh: "硬件降速"),
-        "applications-clocks" => message!(en: "clocks set by hand", zh: "手动设定时钟"),
+        "applications-clocks" => message!(en: "application clocks", zh: "手动设定时钟"),
         "display-clocks" => message!(en: "display", zh: "显示时钟"),
         "sync-boost" => message!(en: "sync boost", zh: "同步加速"),
         other => Message::verbatim(super::width::printable(other)),

@@ -51,7 +51,7 @@ impl Page {
         if verdict.missed_s >= 1.0 {
             let missed = units::duration(verdict.missed_s);
             text += &self.paragraph(&self.say(message!(
-                en: "no samples for {missed}: the machine slept or was too busy; that time is not judged",
+                en: "no samples for {missed}: the machine was asleep or too busy; that time is not judged",
                 zh: "有 {missed} 没有采样：机器休眠或过忙；这段时间不作判断"
             )));
         }
@@ -162,7 +162,7 @@ pub fn aspect_name(aspect: Aspect) -> Message {
     match aspect {
         Aspect::Utilisation => message!(en: "utilization", zh: "利用率"),
         Aspect::Fluctuation => message!(en: "fluctuation", zh: "波动"),
-        Aspect::Power => message!(en: "power of limit", zh: "功耗占上限"),
+        Aspect::Power => message!(en: "power vs limit", zh: "功耗占上限"),
         Aspect::Temperature => message!(en: "temperature", zh: "温度"),
         Aspect::Memory => message!(en: "peak memory", zh: "显存峰值"),
         Aspect::Throttling => message!(en: "throttled", zh: "降频时间"),
@@ -180,7 +180,7 @@ pub(crate) fn status_word(mark: &Mark) -> Message {
         (_, Aspect::Fluctuation) => message!(en: "fluctuating", zh: "波动大"),
         (_, Aspect::Temperature) => message!(en: "hot", zh: "过热"),
         (_, Aspect::Memory) => message!(en: "nearly full", zh: "接近用满"),
-        (_, Aspect::Throttling) => message!(en: "held back", zh: "受限"),
+        (_, Aspect::Throttling) => message!(en: "throttled", zh: "受限"),
     }
 }
 

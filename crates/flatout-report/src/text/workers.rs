@@ -14,7 +14,7 @@ pub fn workers(account: &WorkerAccount, language: Language, width: usize, colour
     let paint = Paint { colour };
     let samples = account.samples;
     let head = message!(
-        en: "What a loader worker does ({samples} samples of one worker)",
+        en: "What a DataLoader worker does ({samples} samples of one worker)",
         zh: "DataLoader worker 在做什么（对一个 worker 采样 {samples} 次）"
     );
     let tasks = account.by_task().into_iter();

@@ -53,7 +53,8 @@ pub fn of(change: &Change, data: &RunData) -> Option<Message> {
     let place = place.map_or_else(String::new, |place| format!("{place}: "));
     if code.is_empty() {
         return Some(message!(
-            en: "  {place}give the data set a `__getitems__` that indexes whole batches, and a collate_fn that takes them",
+            en: "  {place}give the dataset a `__getitems__` that indexes whole batches, and a collate_fn \
+            that accepts them",
             zh: "  {place}为数据集实现按整个 batch 取值的 `__getitems__`，以及接收它的 collate_fn"
         ));
     }

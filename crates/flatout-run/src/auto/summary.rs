@@ -86,7 +86,7 @@ fn other_line(change: &Change) -> Message {
     let (en, zh) = (reason.en, reason.zh);
     match change.state {
         State::TakenBack => Message {
-            en: format!("  {setting} taken back:{measured} {en}"),
+            en: format!("  {setting} reverted:{measured} {en}"),
             zh: format!("  {setting} 已撤回：{measured} {zh}"),
         },
         State::Tried => Message {
@@ -114,7 +114,7 @@ fn without_an_edit(kept: &[&Change], command: &[String]) -> Message {
     let command = typed(command);
     let settings = settings.join(",");
     message!(
-        en: "  without an edit: flatout run --apply {settings} -- {command}",
+        en: "  without editing the program: flatout run --apply {settings} -- {command}",
         zh: "  不改代码：flatout run --apply {settings} -- {command}"
     )
 }
@@ -146,7 +146,8 @@ pub fn ended_badly(data: &RunData, command: &[String], ended: Ended) -> Option<M
     let (how_en, how_zh) = (how.en, how.zh);
     Some(Message {
         en: format!(
-            "{how_en} with {setting} in force. Without it: flatout run --auto --without {key} -- {command}"
+            "{how_en} while {setting} was in effect. To run without it: flatout run --auto --without {key} \
+            -- {command}"
         ),
         zh: format!(
             "{how_zh}，当时 {setting} 已生效。不使用它：flatout run --auto --without {key} -- {command}"
@@ -188,7 +189,7 @@ mod tests {
         for part in [
             "--auto saved 12.3 s; changes kept: 1",
             "loader.batched=on: 4.20× (4.10–4.30×)",
-            "loader.num_workers=2 taken back: 0.80× (0.70–0.90×) it made the steps slower",
+            "loader.num_workers=2 reverted: 0.80× (0.70–0.90×) it made the steps slower",
             "flatout run --apply loader.batched=on -- python train.py --lr 1",
         ] {
             assert!(text.contains(part), "{part}: {text}");
@@ -208,7 +209,7 @@ mod tests {
         assert!(
             failed
                 .en
-                .starts_with("The program ended with exit code 1 with loader.batched=on in force.")
+                .starts_with("The program ended with exit code 1 while loader.batched=on was in effect.")
         );
         assert!(ended_badly(&run(), &command(), Ended::Signal(libc::SIGINT)).is_none());
         assert!(ended_badly(&run(), &command(), Ended::Code(0)).is_none());

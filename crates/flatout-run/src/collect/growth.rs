@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_wait_shows_while_it_lasts_and_is_not_told_twice() {
+    fn shows_a_long_wait_while_it_lasts_and_only_once() {
         let mut growth = Growth::default();
         let data = Phase::Data as usize;
         let before = counters([5, 0, 0, 0, 0, 0, 0], data, 1_000_000_000);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_for_the_first_batch_is_told_when_it_has_come() {
+    fn reports_the_wait_for_the_first_batch() {
         let mut growth = Growth::default();
         let data = Phase::Data as usize;
         let before = Counters {

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_garbage_of_all_workers_is_told_with_their_batches() {
+    fn reports_garbage_collection_of_all_workers() {
         let mut loaders = Loaders::default();
         for garbage_ns in [2_000_000, 3_000_000] {
             loaders.add(7, &[prepared(1)]);

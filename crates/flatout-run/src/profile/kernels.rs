@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_tell_their_memory() {
+    fn copies_have_their_memory_kind() {
         let pair = |name| {
             let (direction, memory) = copy(name);
             format!("{direction} {memory}")

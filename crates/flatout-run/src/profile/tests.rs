@@ -124,7 +124,7 @@ impl Read for Counted<'_> {
 }
 
 #[test]
-fn a_trace_cut_short_still_tells() {
+fn reads_a_truncated_trace() {
     let mut text = Vec::new();
     Made::new(10).read_to_end(&mut text).unwrap();
     text.truncate(text.len() / 2);
@@ -135,7 +135,7 @@ fn a_trace_cut_short_still_tells() {
 }
 
 #[test]
-fn a_real_trace_of_a_gpu_cut_short_still_tells() {
+fn reads_a_truncated_gpu_trace() {
     // The first 100 kB that PyTorch 2.11 wrote on an H200: the host's side comes first.
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests/data/traces/h200-pageable-cut.json");

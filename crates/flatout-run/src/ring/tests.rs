@@ -67,7 +67,7 @@ fn messages_come_once_and_in_order() {
 }
 
 #[test]
-fn a_file_that_is_no_ring_is_refused() {
+fn refuses_files_that_are_not_rings() {
     assert!(open(b"").1.is_none());
     assert!(open(&vec![0; layout::SIZE]).1.is_none());
     assert!(open(&vec![0xff; layout::SIZE + 8]).1.is_none());

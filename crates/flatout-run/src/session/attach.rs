@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_does_not_exist_is_said() {
+    fn reports_a_missing_process() {
         assert!(matches!(access(u32::MAX), Err(RunError::NoProcess(u32::MAX))));
         assert!(matches!(access(std::process::id()), Ok(Access::Allowed)));
     }

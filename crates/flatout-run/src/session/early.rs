@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_said_at_once_and_once() {
+    fn prints_a_cause_immediately_and_once() {
         let cause = Some(("loader-without-workers".to_owned(), Kind::Cause));
         assert_eq!(
             said("in_process_images", &[7.0, 8.1, 14.9, 31.0]),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn within_15_seconds_something_is_said_in_any_case() {
+    fn prints_something_within_15_seconds() {
         let verdict = Some(("nothing-wrong".to_owned(), Kind::Verdict));
         assert_eq!(said("data_in_memory", &[8.1, 14.9, 31.0]), [None, verdict, None]);
     }

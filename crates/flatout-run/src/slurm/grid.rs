@@ -28,20 +28,21 @@ impl Explain for GridError {
     fn message(&self) -> Message {
         match self {
             Self::Shape { text } => {
-                message!(en: "`{text}` is not a setting with its values", zh: "`{text}` 不是“设置=取值”的形式")
+                message!(en: "expected `SETTING=VALUE,VALUE`, got `{text}`", zh: "应为“设置=取值,取值”的形式，而不是 \
+                `{text}`")
             }
             Self::Twice { name } => {
-                message!(en: "`{name}` is in the grid twice", zh: "网格中 `{name}` 出现了两次")
+                message!(en: "`{name}` appears twice in the grid", zh: "网格中 `{name}` 出现了两次")
             }
             Self::TooMany { count } => {
-                message!(en: "the grid has {count} combinations, more than {MOST_TASKS}", zh: "网格有 {count} 种组合，超过了 {MOST_TASKS}")
+                message!(en: "the grid has {count} combinations; the limit is {MOST_TASKS}", zh: "网格有 {count} 种组合，超过了 {MOST_TASKS}")
             }
         }
     }
 
     fn hint(&self) -> Option<Message> {
         Some(message!(
-            en: "as your program's options are called: --grid hidden-size=128,256 --grid lr=1e-3,3e-4",
+            en: "use the names of your program's options: --grid hidden-size=128,256 --grid lr=1e-3,3e-4",
             zh: "按程序的选项名书写：--grid hidden-size=128,256 --grid lr=1e-3,3e-4"
         ))
     }
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_grid_is_refused() {
+    fn refuses_invalid_grids() {
         assert!(matches!(grid(&["hidden"]), Err(GridError::Shape { .. })));
         assert!(matches!(grid(&["a=1,,2"]), Err(GridError::Shape { .. })));
         assert!(matches!(grid(&["a=1", "a=2"]), Err(GridError::Twice { .. })));

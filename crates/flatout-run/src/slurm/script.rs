@@ -52,7 +52,7 @@ impl Explain for ScriptError {
             Self::NoCommand => message!(en: "no command for the job", zh: "没有给出作业要运行的命令"),
             Self::BadValue { option, value } => {
                 let value = value.escape_debug();
-                message!(en: "`{value}` cannot be used for --{option}", zh: "`{value}` 不能用于 --{option}")
+                message!(en: "`{value}` is not valid for --{option}", zh: "`{value}` 不能用于 --{option}")
             }
         }
     }
@@ -63,14 +63,14 @@ impl Explain for ScriptError {
                 message!(en: "flatout slurm script -- python train.py", zh: "flatout slurm script -- python train.py")
             }
             Self::BadValue { option: "time", .. } => message!(
-                en: "minutes, or hours:minutes:seconds, or days-hours: 90, 12:00:00, 2-00",
+                en: "use minutes, hours:minutes:seconds, or days-hours: 90, 12:00:00, 2-00",
                 zh: "可写分钟、时:分:秒或 天-时：90、12:00:00、2-00"
             ),
             Self::BadValue { option: "mem", .. } => {
-                message!(en: "a number with K, M, G or T: 32G", zh: "数字加 K、M、G 或 T：32G")
+                message!(en: "use a number with K, M, G or T: 32G", zh: "数字加 K、M、G 或 T：32G")
             }
             Self::BadValue { .. } => message!(
-                en: "letters, digits and _ - . / = : , + @ only, without blanks",
+                en: "only letters, digits and _ - . / = : , + @ are allowed, without spaces",
                 zh: "只能使用字母、数字和 _ - . / = : , + @，不能有空格"
             ),
         })

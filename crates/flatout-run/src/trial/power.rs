@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_sleeps_before_the_program_wakes_it_is_not_idle_yet() {
+    fn a_sleeping_gpu_is_not_idle_power() {
         let asleep = (80.0, 0.0);
         let data = run(&[
             asleep,

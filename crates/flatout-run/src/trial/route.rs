@@ -249,7 +249,7 @@ fn ignored(key: &str, value: &str, analysis: &Analysis, measured: &Measurement) 
         _ => return None,
     };
     (has.to_string() != value)
-        .then(|| message!(en: "the program was given {value} and used {has}", zh: "给程序的值是 {value}，它用的是 {has}"))
+        .then(|| message!(en: "the program was given {value} but used {has}", zh: "给程序的值是 {value}，它用的是 {has}"))
 }
 
 #[cfg(test)]
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_are_filled_and_the_rest_is_applied() {
+    fn fills_placeholders_and_applies_the_rest() {
         let route = Route::new(
             command(&["train", "--batch-size", "{batch_size=64}", "--json={{}}"]),
             None,

@@ -21,17 +21,17 @@ fn by_pip(package: &str) -> Message {
 const LIBRARIES: &[Library] = &[
     Library {
         id: "libcuda",
-        cost: || message!(en: "nothing can run on the GPU", zh: "无法在 GPU 上运行任何程序"),
-        remedy: || message!(en: "it comes with the driver; in a container: --gpus all", zh: "它随驱动安装；在容器中请加 --gpus all"),
+        cost: || message!(en: "no program can use the GPU", zh: "无法在 GPU 上运行任何程序"),
+        remedy: || message!(en: "it comes with the driver; in a container, use --gpus all", zh: "它随驱动安装；在容器中请加 --gpus all"),
     },
     Library {
         id: "libnvrtc",
-        cost: || message!(en: "`flatout train` cannot compile its kernels and uses the CPU", zh: "`flatout train` 无法编译内核，只能用 CPU"),
+        cost: || message!(en: "`flatout train` cannot compile its kernels and falls back to the CPU", zh: "`flatout train` 无法编译内核，只能用 CPU"),
         remedy: || by_pip("nvidia-cuda-nvrtc"),
     },
     Library {
         id: "libcublas",
-        cost: || message!(en: "`flatout train` cannot multiply matrices on the GPU and uses the CPU", zh: "`flatout train` 无法在 GPU 上做矩阵乘，只能用 CPU"),
+        cost: || message!(en: "`flatout train` cannot multiply matrices on the GPU and falls back to the CPU", zh: "`flatout train` 无法在 GPU 上做矩阵乘，只能用 CPU"),
         remedy: || by_pip("nvidia-cublas"),
     },
     Library {
@@ -41,12 +41,15 @@ const LIBRARIES: &[Library] = &[
     },
     Library {
         id: "libcudnn",
-        cost: || message!(en: "no cuDNN for convolutions and recurrent layers", zh: "卷积和循环层没有 cuDNN 可用"),
+        cost: || message!(en: "convolutions and recurrent layers cannot use cuDNN", zh: "卷积和循环层没有 cuDNN 可用"),
         remedy: || by_pip("nvidia-cudnn-cu13"),
     },
     Library {
         id: "libnccl",
-        cost: || message!(en: "PyTorch cannot train on several GPUs together; `flatout train` uses one and does not need it", zh: "PyTorch 无法多 GPU 一起训练；`flatout train` 只用一块 GPU，不需要它"),
+        cost: || {
+            message!(en: "PyTorch cannot train on several GPUs at once; `flatout train` uses one GPU \
+        and does not need it", zh: "PyTorch 无法多 GPU 一起训练；`flatout train` 只用一块 GPU，不需要它")
+        },
         remedy: || by_pip("nvidia-nccl-cu13"),
     },
 ];

@@ -33,12 +33,12 @@ pub fn finish(answer: Receiver<Vec<Check>>, patience: Duration) -> Vec<Check> {
             "driver",
             Area::Gpu,
             Health::Problem,
-            message!(en: "the GPU driver did not answer within {seconds} s", zh: "GPU 驱动在 {seconds} 秒内没有响应"),
+            message!(en: "the GPU driver did not respond within {seconds} s", zh: "GPU 驱动在 {seconds} 秒内没有响应"),
         )
-        .cost(message!(en: "every program that opens the GPU waits as long", zh: "每个打开 GPU 的程序都要等这么久"));
+        .cost(message!(en: "every program that opens the GPU waits that long", zh: "每个打开 GPU 的程序都要等这么久"));
         vec![match accelerators::vendor() {
             Vendor::Nvidia => slow
-                .remedy(message!(en: "switch persistence mode on: sudo nvidia-smi -pm 1", zh: "打开持久模式：sudo nvidia-smi -pm 1")),
+                .remedy(message!(en: "enable persistence mode: sudo nvidia-smi -pm 1", zh: "打开持久模式：sudo nvidia-smi -pm 1")),
             _ => slow,
         }]
     });
@@ -129,7 +129,7 @@ fn other_vendor(vendor: Vendor) -> Vec<Check> {
 
 fn nothing_seen() -> Message {
     message!(
-        en: "nothing of the GPU can be seen; the host still can",
+        en: "GPU metrics are unavailable; host metrics still work",
         zh: "看不到任何 GPU 信息；仍可查看主机"
     )
 }
@@ -197,7 +197,8 @@ fn gpm(device: &Device<'_>, index: u32) -> Option<Check> {
     let id = format!("gpu.{index}.gpm");
     let supported = device.gpm_support();
     if matches!(supported, Ok(true)) {
-        let text = message!(en: "GPU {index}: GPM, so SM, tensor and memory activity are known", zh: "GPU {index}：支持 GPM，可获知 SM、张量核心与显存活动");
+        let text = message!(en: "GPU {index}: GPM available (SM, tensor core and memory activity)", zh: "GPU \
+        {index}：支持 GPM，可获知 SM、张量核心与显存活动");
         return Some(Check::new(id, Area::Gpu, Health::Good, text).with("gpm", true));
     }
     Some(
@@ -208,7 +209,7 @@ fn gpm(device: &Device<'_>, index: u32) -> Option<Check> {
             message!(en: "GPU {index}: no GPM (it needs Hopper or newer)", zh: "GPU {index}：不支持 GPM（需要 Hopper 或更新架构）"),
         )
         .cost(message!(
-            en: "\"utilization 100%\" may hide idle SMs, and nothing here can show it",
+            en: "\"utilization 100%\" may hide idle SMs, and nothing here can detect that",
             zh: "“利用率 100%”可能掩盖空闲的 SM，且无从得知"
         ))
         .with("gpm", false),
@@ -271,8 +272,8 @@ fn link(device: &Device<'_>, index: u32) -> Option<Check> {
         .with("pcie_width_max", most);
     Some(if narrow {
         check
-            .cost(message!(en: "copies to the GPU are slower in the same proportion", zh: "主机到 GPU 的拷贝按同样比例变慢"))
-            .remedy(message!(en: "reseat the board, or use another slot", zh: "重新插卡，或更换插槽"))
+            .cost(message!(en: "copies to the GPU are proportionally slower", zh: "主机到 GPU 的拷贝按同样比例变慢"))
+            .remedy(message!(en: "reseat the GPU, or use another slot", zh: "重新插卡，或更换插槽"))
     } else {
         check
     })
@@ -307,7 +308,7 @@ fn others(nvml: &Nvml, device: &Device<'_>, index: u32) -> Option<Check> {
             Health::Note,
             message!(en: "GPU {index}: {count} other processes: {shown}", zh: "GPU {index}：有 {count} 个其他进程：{shown}"),
         )
-        .cost(message!(en: "they share its time and memory with yours", zh: "它们会与你的程序争用时间和显存"))
+        .cost(message!(en: "they share the GPU's time and memory with your program", zh: "它们会与你的程序争用时间和显存"))
         .with("processes", list),
     )
 }
@@ -328,7 +329,7 @@ fn scope() -> Option<Check> {
     let hidden = scope.wanted.as_ref().is_some_and(Vec::is_empty);
     let health = if hidden { Health::Problem } else { Health::Note };
     let text = message!(
-        en: "{origin}={value} decides which GPUs are looked at",
+        en: "{origin}={value} selects the GPUs that flatout sees",
         zh: "{origin}={value} 决定查看哪些 GPU"
     );
     let mut check = Check::new("scope", Area::Gpu, health, text).with("variables", all);

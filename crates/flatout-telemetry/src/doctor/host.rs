@@ -44,7 +44,7 @@ fn cpus() -> Check {
         .with("usable", usable);
     if narrowed {
         check.cost(message!(
-            en: "programs that count the machine's {online} cores start too many workers",
+            en: "programs that set their workers by the machine's {online} cores start too many",
             zh: "按机器 {online} 个核心来开 worker 的程序会开得太多"
         ))
     } else {
@@ -75,7 +75,7 @@ fn pressure() -> Check {
     let (health, text) = if there {
         (
             Health::Good,
-            message!(en: "pressure (PSI) is known", zh: "可读取压力信息（PSI）"),
+            message!(en: "pressure information (PSI) is available", zh: "可读取压力信息（PSI）"),
         )
     } else {
         (
@@ -88,8 +88,8 @@ fn pressure() -> Check {
         return check;
     }
     check
-        .cost(message!(en: "waiting for disks and CPUs is seen less directly", zh: "对磁盘和 CPU 的等待只能间接看到"))
-        .remedy(message!(en: "boot the kernel with psi=1", zh: "内核启动参数加 psi=1"))
+        .cost(message!(en: "waits for disks and CPUs can only be inferred", zh: "对磁盘和 CPU 的等待只能间接看到"))
+        .remedy(message!(en: "boot with the kernel parameter psi=1", zh: "内核启动参数加 psi=1"))
 }
 
 /// Reading a Python program's stacks needs the right to trace it; a parent may trace its child except at the strictest.
@@ -109,10 +109,12 @@ fn ptrace() -> Check {
         0 => check(Health::Good, message!(en: "stacks of your own processes can be read", zh: "可以读取自己进程的调用栈")),
         _ if root && scope < 3 => check(Health::Good, message!(en: "stacks of all processes can be read (root)", zh: "可以读取所有进程的调用栈（root）")),
         1 => check(Health::Note, message!(en: "stacks of programs started by flatout can be read", zh: "可以读取由 flatout 启动的程序的调用栈"))
-            .cost(message!(en: "attaching to a running program shows no Python lines", zh: "附加到已运行的程序时看不到 Python 行"))
-            .remedy(message!(en: "start it with `flatout run`, or: sudo sysctl kernel.yama.ptrace_scope=0", zh: "用 `flatout run` 启动，或 sudo sysctl kernel.yama.ptrace_scope=0")),
+            .cost(message!(en: "`flatout attach` cannot show Python lines of a running program", zh: "`flatout attach` \
+            看不到运行中程序的 Python 行"))
+            .remedy(message!(en: "start the program with `flatout run`, or run: sudo sysctl \
+            kernel.yama.ptrace_scope=0", zh: "用 `flatout run` 启动，或 sudo sysctl kernel.yama.ptrace_scope=0")),
         _ => check(Health::Missing, message!(en: "stacks of other processes cannot be read (ptrace_scope {scope})", zh: "无法读取其他进程的调用栈（ptrace_scope {scope}）"))
-            .cost(message!(en: "where a Python program waits is known from its own probe only", zh: "只能通过探针得知 Python 程序在哪里等待"))
+            .cost(message!(en: "only the probe can show where a Python program waits", zh: "只能通过探针得知 Python 程序在哪里等待"))
             .remedy(Message::verbatim("sudo sysctl kernel.yama.ptrace_scope=1")),
     }
 }
@@ -129,7 +131,7 @@ fn records() -> Check {
     let writable = writable(there);
     let health = if writable { Health::Good } else { Health::Problem };
     let text = if writable {
-        message!(en: "records go to {shown}", zh: "记录写入 {shown}")
+        message!(en: "records are written to {shown}", zh: "记录写入 {shown}")
     } else {
         message!(en: "records cannot be written to {shown}", zh: "无法向 {shown} 写入记录")
     };
@@ -138,8 +140,8 @@ fn records() -> Check {
         return check;
     }
     check
-        .cost(message!(en: "nothing can be replayed, diagnosed or compared later", zh: "之后无法回放、诊断或比较"))
-        .remedy(message!(en: "export FLATOUT_HOME=/a/folder/of/yours", zh: "export FLATOUT_HOME=/你的/目录"))
+        .cost(message!(en: "runs cannot be replayed, diagnosed or compared later", zh: "之后无法回放、诊断或比较"))
+        .remedy(message!(en: "export FLATOUT_HOME=/your/own/folder", zh: "export FLATOUT_HOME=/你的/目录"))
 }
 
 fn writable(folder: &Path) -> bool {

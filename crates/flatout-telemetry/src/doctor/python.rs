@@ -123,7 +123,7 @@ fn torch_cuda(site: &Path) -> Option<String> {
 pub fn check(python: Option<&Python>, checks: &mut Vec<Check>) {
     let Some(python) = python else {
         checks.push(
-            Check::new("python", Area::Python, Health::Missing, message!(en: "no Python on the path", zh: "PATH 中没有 Python"))
+            Check::new("python", Area::Python, Health::Missing, message!(en: "no Python on PATH", zh: "PATH 中没有 Python"))
                 .cost(message!(en: "`flatout run` has no Python program to watch", zh: "`flatout run` 没有可观察的 Python 程序"))
                 .remedy(message!(en: "activate your environment first", zh: "请先激活你的环境")),
         );
@@ -153,24 +153,24 @@ fn torch(python: &Python) -> Check {
             Health::Missing,
             message!(en: "torch is not installed for this Python", zh: "该 Python 没有安装 torch"),
         )
-        .cost(message!(en: "PyTorch programs do not run with it", zh: "无法运行 PyTorch 程序"))
-        .remedy(message!(en: "activate the environment that has it, or: pip install torch", zh: "激活装有 torch 的环境，或 pip install torch"));
+        .cost(message!(en: "PyTorch programs cannot run with it", zh: "无法运行 PyTorch 程序"))
+        .remedy(message!(en: "activate the environment that has torch, or: pip install torch", zh: "激活装有 torch 的环境，或 pip install torch"));
     };
     match torch_cuda(&site) {
         Some(cuda) => Check::new(
             "torch",
             Area::Python,
             Health::Good,
-            message!(en: "torch {version}, for CUDA {cuda}", zh: "torch {version}，支持 CUDA {cuda}"),
+            message!(en: "torch {version} with CUDA {cuda}", zh: "torch {version}，支持 CUDA {cuda}"),
         )
         .with("cuda", cuda),
         None => Check::new(
             "torch",
             Area::Python,
             Health::Note,
-            message!(en: "torch {version}, without CUDA", zh: "torch {version}，不含 CUDA"),
+            message!(en: "torch {version} without CUDA", zh: "torch {version}，不含 CUDA"),
         )
-        .cost(message!(en: "PyTorch programs run on the CPU only", zh: "PyTorch 程序只能在 CPU 上运行")),
+        .cost(message!(en: "PyTorch programs run only on the CPU", zh: "PyTorch 程序只能在 CPU 上运行")),
     }
     .with("version", version)
 }
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(python.site_packages, std::slice::from_ref(&site));
         let mut checks = Vec::new();
         check(Some(&python), &mut checks);
-        assert_eq!(checks[1].text.en, "torch 2.11.0+cu130, for CUDA 13.0");
+        assert_eq!(checks[1].text.en, "torch 2.11.0+cu130 with CUDA 13.0");
         fs::write(site.join("torch/version.py"), "cuda = None\n").unwrap();
         assert_eq!(torch(&python).health, Health::Note);
     }

@@ -24,7 +24,7 @@ impl Explain for PrometheusError {
     fn message(&self) -> Message {
         match self {
             Self::Address { text } => {
-                message!(en: "`{text}` is not an address to listen on", zh: "`{text}` 不是有效的监听地址")
+                message!(en: "`{text}` is not a valid listen address", zh: "`{text}` 不是有效的监听地址")
             }
             Self::Bind { address, source } if source.kind() == io::ErrorKind::AddrInUse => {
                 message!(en: "the address {address} is already in use", zh: "地址 {address} 已被占用")

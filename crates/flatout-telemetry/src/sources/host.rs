@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_went_backwards_says_nothing() {
+    fn ignores_counters_that_went_backwards() {
         assert_eq!(rate(Some(10), 5, Some(1.0)), None);
         assert_eq!(rate(Some(10), 15, Some(0.5)), Some(10.0));
         assert_eq!(rate(None, 15, Some(0.5)), None);

@@ -76,7 +76,8 @@ fn in_parts(before: Batch, now: Batch, wanted_bytes: u64) -> Message {
     let (effective, parts, wanted) = (before.effective, now.parts(), units::bytes(wanted_bytes as f64));
     let (before, now) = (before.micro, now.micro);
     message!(
-        en: "{before} samples at once do not fit ({wanted} wanted): going on with {now} at once, {parts} times an update; an update is still of {effective} samples",
+        en: "{before} samples at once do not fit in memory ({wanted} needed): continuing with {now} at once, \
+        accumulated {parts} times per update; each update still uses {effective} samples",
         zh: "一次 {before} 个样本放不下（需要 {wanted}）：改为一次 {now} 个、每次更新累积 {parts} 次；每次更新仍为 {effective} 个样本"
     )
 }

@@ -13,7 +13,7 @@ fn read(text: &str) -> Result<Configuration, TrainError> {
 }
 
 #[test]
-fn the_kuairand_users_file_loads_as_it_stands() {
+fn loads_the_kuairand_configuration_unchanged() {
     let text = "# 数据加载优化\ndataset:\n  num_workers: 8        # 数据加载进程数\n  pin_memory: true\n\nuse_amp: true\n\npretrain:\n  batch_size: 512\n\nglobal:\n  batch_size: 128\n";
     let configuration = read(text).unwrap();
     assert_eq!(configuration.settings.amp, Amp::Bf16);
@@ -27,7 +27,7 @@ fn the_kuairand_users_file_loads_as_it_stands() {
 }
 
 #[test]
-fn the_captcha_users_file_loads_as_it_stands() {
+fn loads_the_captcha_configuration_unchanged() {
     let text = "train:\n  batch_size: 512          # 从256增加到512\n  amp: true                # 保持不变\n  channels_last: true\n  num_workers: 8\n  pin_memory: true\n  non_blocking: true\n  gradient_accumulation_steps: 2\n  compile_model: true\n  compile_mode: \"max-autotune\"\n  prefetch_factor: 4\n\noptimizer:\n  lr: 6.0e-4\n\ninput_size: [512, 256]\n";
     let configuration = read(text).unwrap();
     let settings = &configuration.settings;
@@ -45,7 +45,7 @@ fn the_captcha_users_file_loads_as_it_stands() {
 }
 
 #[test]
-fn what_is_said_of_columns_may_be_a_mapping() {
+fn column_policies_can_be_a_mapping() {
     let text = "missing:\n  price: zero\n  'a, b': drop\ncolumn_type: {hour: category, 'x\"y': ignore}\n";
     let read = |text: &str| Configuration::of(Path::new("c.yaml"), text, &Values::new());
     let configuration = read(text).unwrap();
@@ -72,12 +72,12 @@ fn what_is_said_of_columns_may_be_a_mapping() {
 }
 
 #[test]
-fn unknown_keys_are_refused_with_place_and_nearest() {
+fn refuses_unknown_keys_with_location_and_suggestion() {
     let error = read("epochs: 3\ntrain:\n  hiden_size: 4\n").unwrap_err();
     assert!(
         error
             .to_string()
-            .contains("experiment.yaml:3: there is no setting `train.hiden_size`"),
+            .contains("experiment.yaml:3: unknown setting `train.hiden_size`"),
         "{error}"
     );
     assert!(

@@ -99,7 +99,8 @@ pub fn fit(mut columns: Columns, training: &[u32], settings: &Settings) -> Resul
     for (name, _) in named.into_iter().flat_map(|numbers| &numbers.columns) {
         if !columns.categories.iter().any(|category| category.name == *name) {
             return Err(TrainError::Data(DataError::Setting(message!(
-                en: "column `{name}` is not a category of these data; --column-type {name}=category makes it one",
+                en: "column `{name}` is not a category column of this data; --column-type {name}=category \
+                makes it one",
                 zh: "列 `{name}` 不是这些数据中的类别列；可用 --column-type {name}=category 指定"
             ))));
         }
@@ -153,7 +154,8 @@ pub fn told(codes: &[Codes], categories: &[Category]) -> Vec<Message> {
         if buckets > 0 {
             return Some(message!(en: "`{name}`: {of} values are hashed into {buckets} codes", zh: "`{name}`：{of} 个值哈希到 {buckets} 个编码"));
         }
-        (kept < of).then(|| message!(en: "`{name}`: {kept} of {of} values have an embedding; rarer ones are treated as unknown", zh: "`{name}`：{of} 个值中有 {kept} 个有嵌入；更少见的按未知值处理"))
+        (kept < of).then(|| message!(en: "`{name}`: {kept} of {of} values get an embedding; rarer ones are \
+        treated as unknown", zh: "`{name}`：{of} 个值中有 {kept} 个有嵌入；更少见的按未知值处理"))
     });
     changed.collect()
 }

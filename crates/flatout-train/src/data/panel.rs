@@ -48,7 +48,8 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         return Err(TrainError::Value {
             setting: "past_labels".to_owned(),
             value: "true".to_owned(),
-            expected: message!(en: "false with a horizon of 0: the label of a window's last row would be among its inputs", zh: "horizon 为 0 时应为 false：否则窗口最后一行的标签会出现在输入中"),
+            expected: message!(en: "false with a horizon of 0: otherwise the label of a window's last row \
+            would be among its inputs", zh: "horizon 为 0 时应为 false：否则窗口最后一行的标签会出现在输入中"),
         });
     }
     let parts = panel.split(&split_rule(settings))?;
@@ -88,7 +89,10 @@ fn said(categories: &[Codes]) -> Option<Message> {
         .map(|codes| format!("{} ({})", codes.name, codes.embedding_rows() - 1))
         .collect();
     let names = names.join(", ");
-    (!names.is_empty()).then(|| message!(en: "category columns, by their value in the last row of a window: {names} values", zh: "类别列（取窗口最后一行的值）：{names} 个值"))
+    (!names.is_empty()).then(|| {
+        message!(en: "category columns, taken from the last row of each window: \
+    {names} values", zh: "类别列（取窗口最后一行的值）：{names} 个值")
+    })
 }
 
 impl Loaded {
@@ -195,7 +199,7 @@ impl Loaded {
             last_offset,
             bytes: self.bytes,
             notes: Vec::from_iter((unlabelled > 0).then(
-                || message!(en: "{unlabelled} windows have no label and are left out", zh: "{unlabelled} 个窗口没有标签，已跳过"),
+                || message!(en: "{unlabelled} windows have no label and are skipped", zh: "{unlabelled} 个窗口没有标签，已跳过"),
             )),
             panel: Some(self.clone()),
             augmenter: None,

@@ -217,18 +217,20 @@ fn said(images: &Images, settings: &Settings) -> Vec<Message> {
     let (width, height, skipped) = (images.width, images.height, images.skipped);
     if let Some([narrow, low, wide, high]) = images.sizes {
         notes.push(message!(
-            en: "the images are of several sizes, from {narrow}×{low} to {wide}×{high}; all are resized to {width}×{height}, the median (--input-size W,H takes another size)",
+            en: "the images vary in size, from {narrow}×{low} to {wide}×{high}; all are resized to \
+            {width}×{height}, the median (set another size with --input-size W,H)",
             zh: "图像大小不一（{narrow}×{low} 到 {wide}×{high}）；全部缩放到中位数 {width}×{height}（可用 --input-size 宽,高 指定）"
         ));
     }
     if images.mixed_colors {
         notes.push(message!(
-            en: "some images are in color, others gray; all are read in color (--channels 1 reads them as gray)",
+            en: "some images are in color, others grayscale; all are read in color (--channels 1 reads them \
+            as grayscale)",
             zh: "部分图像为彩色，部分为灰度；全部按彩色读取（--channels 1 可按灰度读取）"
         ));
     } else if images.channels == 3 && settings.channels.is_none() {
         notes.push(message!(
-            en: "the images are in color: 3 channels (--channels 1 reads them as gray)",
+            en: "the images are in color: 3 channels (--channels 1 reads them as grayscale)",
             zh: "图像为彩色：3 通道（--channels 1 可按灰度读取）"
         ));
     }
@@ -241,7 +243,7 @@ fn said(images: &Images, settings: &Settings) -> Vec<Message> {
         ));
     }
     if skipped > 0 {
-        notes.push(message!(en: "{skipped} images cannot be read and are left out", zh: "{skipped} 张图像无法读取，已跳过"));
+        notes.push(message!(en: "{skipped} images cannot be read and are skipped", zh: "{skipped} 张图像无法读取，已跳过"));
     }
     notes
 }

@@ -64,7 +64,7 @@ pub fn of(
     if known.is_empty() && samples.is_none() {
         return Err(refuse(
             "balanced",
-            message!(en: "nothing for a label that is a number", zh: "标签为数值时不适用"),
+            message!(en: "no value for a numeric label", zh: "标签为数值时不适用"),
         ));
     }
     if let Some(class) = unused.first() {

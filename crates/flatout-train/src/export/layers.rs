@@ -28,7 +28,7 @@ impl Failure {
         match self {
             Self::Engine(error) => error.into(),
             Self::Operation(name) => TrainError::Export {
-                reason: message!(en: "the model `{model}` has an operation that cannot be exported: `{name}`", zh: "模型 `{model}` 含有无法导出的操作：`{name}`"),
+                reason: message!(en: "the model `{model}` uses an operation that cannot be exported: `{name}`", zh: "模型 `{model}` 含有无法导出的操作：`{name}`"),
             },
         }
     }

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_texts_are_coded_as_the_format_says() {
+    fn encodes_numbers_and_strings() {
         // The examples of protobuf's own description: field 1 = 150, field 2 = "testing".
         let message = Message::default().int(1, 150).text(2, "testing");
         assert_eq!(message.into_bytes(), b"\x08\x96\x01\x12\x07testing");

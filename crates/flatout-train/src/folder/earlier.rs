@@ -54,7 +54,7 @@ pub(crate) fn put_aside(output: &Path) -> Result<Option<Message>, TrainError> {
     std::fs::remove_file(before.join(MOVING)).map_err(failed)?;
     let (output, before) = (output.display(), before.display());
     Ok(Some(message!(
-        en: "{output} held another training; its files are now in {before}; --resume {before} continues it",
+        en: "{output} contained another training, now moved to {before}; continue it with --resume {before}",
         zh: "{output} 中有另一次训练：其文件现在位于 {before}；用 --resume {before} 可以继续它"
     )))
 }

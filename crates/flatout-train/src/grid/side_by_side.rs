@@ -139,10 +139,12 @@ impl SideBySide {
         let (jobs, tried, seconds) = (self.jobs, tried.join(", "), format!("{:.1}", self.seconds));
         match jobs {
             1 => {
-                message!(en: "one after the other: side by side is no faster ({tried}; measured in {seconds} s)", zh: "逐个训练：同时训练并不更快（{tried}；实测用时 {seconds} 秒）")
+                message!(en: "running one training at a time: more in parallel are no faster ({tried}; \
+                measured in {seconds} s)", zh: "逐个训练：同时训练并不更快（{tried}；实测用时 {seconds} 秒）")
             }
             _ => {
-                message!(en: "{jobs} side by side: faster than one after the other ({tried}; measured in {seconds} s)", zh: "同时训练 {jobs} 个：比逐个训练更快（{tried}；实测用时 {seconds} 秒）")
+                message!(en: "running {jobs} trainings in parallel: faster than one at a time ({tried}; \
+                measured in {seconds} s)", zh: "同时训练 {jobs} 个：比逐个训练更快（{tried}；实测用时 {seconds} 秒）")
             }
         }
     }
@@ -153,16 +155,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_answers_are_told_with_what_was_measured() {
+    fn reports_the_choice_with_its_measurement() {
         let found = |jobs| SideBySide {
             jobs,
             tried: vec![(3, 1.84)],
             seconds: 0.9,
         };
-        assert!(found(3).told().en.starts_with("3 side by side"));
+        assert!(found(3).told().en.starts_with("running 3 trainings in parallel"));
         let one = found(1).told();
         assert!(
-            one.en.starts_with("one after the other") && one.en.contains("3: 1.84×"),
+            one.en.starts_with("running one training at a time") && one.en.contains("3: 1.84×"),
             "{one:?}"
         );
     }

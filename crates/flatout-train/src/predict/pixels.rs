@@ -150,7 +150,8 @@ fn from_array(path: &Path, shape: ImageShape, settings: &Settings) -> Result<Sam
         let found = found.join(", ");
         return Err(TrainError::OtherData {
             path: path.to_owned(),
-            reason: message!(en: "the model takes u8 [count, {height}, {width}, {channels}], and this is an array of [{found}]", zh: "模型需要 u8 [数量, {height}, {width}, {channels}]，而这个数组是 [{found}]"),
+            reason: message!(en: "the model expects u8 [count, {height}, {width}, {channels}], but this \
+            array is [{found}]", zh: "模型需要 u8 [数量, {height}, {width}, {channels}]，而这个数组是 [{found}]"),
         });
     };
     let count = count.min(settings.limit.unwrap_or(count));

@@ -69,7 +69,7 @@ fn something_else(path: &Path, preparation: &Preparation) -> TrainError {
     let wanted = kind(preparation);
     TrainError::OtherData {
         path: path.to_owned(),
-        reason: message!(en: "the checkpoint was trained on {wanted}, and these are something else", zh: "检查点是用另一类数据（{wanted}）训练的，与这些数据不符"),
+        reason: message!(en: "the checkpoint was trained on {wanted}, and this data is of another kind", zh: "检查点是用另一类数据（{wanted}）训练的，与这些数据不符"),
     }
 }
 
@@ -159,7 +159,7 @@ fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         let longest = longest.max().unwrap_or(0);
         return Err(TrainError::OtherData {
             path: path.to_owned(),
-            reason: message!(en: "a window takes {length} rows, and the longest sequence there has {longest}", zh: "一个窗口需要 {length} 行，而其中最长的序列只有 {longest} 行"),
+            reason: message!(en: "a window needs {length} rows, but the longest sequence has {longest}", zh: "一个窗口需要 {length} 行，而其中最长的序列只有 {longest} 行"),
         });
     }
     let labels = has_labels.then(|| labels_of(&panel, &ends, settings.horizon as u32));
@@ -217,7 +217,7 @@ fn other_columns(path: &Path, preparation: &Preparation, error: DataError) -> Tr
     TrainError::OtherData {
         path: path.to_owned(),
         reason: message!(
-            en: "it was trained on {wanted} whose columns are not there: {missing}",
+            en: "it was trained on {wanted} with columns that are missing here: {missing}",
             zh: "训练它所用的数据（{wanted}）中有这里没有的列：{missing}"
         ),
     }
@@ -227,11 +227,13 @@ fn other_columns(path: &Path, preparation: &Preparation, error: DataError) -> Tr
 fn unknown_entity(name: &str, settings: &Settings) -> Message {
     match &settings.entity {
         Some(column) => message!(
-            en: "`{name}` (column `{column}`) was not among the entities trained on, and the model has an embedding for each of them",
+            en: "`{name}` (column `{column}`) was not among the training entities, and the model has an \
+            embedding per entity",
             zh: "训练数据中没有实体 `{name}`（列 `{column}`），而模型为每个实体都有一个嵌入"
         ),
         None => message!(
-            en: "each file is taken as the sequence of one entity named as the file, and `{name}` was not among those trained on; where a column names the entity of each row, give it: --entity COLUMN",
+            en: "each file is read as one entity named after the file, and `{name}` was not among the \
+            training entities; if a column names the entity of each row, pass it: --entity COLUMN",
             zh: "每个文件被视为一个与文件同名的实体的序列，而训练数据中没有 `{name}`；如果有一列标明每行所属的实体，请用 --entity 列名 指定"
         ),
     }
@@ -277,7 +279,7 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         let missing = missing.join(", ");
         return Err(TrainError::OtherData {
             path: path.to_owned(),
-            reason: message!(en: "its columns are not those of the training data; missing: {missing}", zh: "其中的列与训练数据不同；缺少：{missing}"),
+            reason: message!(en: "its columns differ from those of the training data; missing: {missing}", zh: "其中的列与训练数据不同；缺少：{missing}"),
         });
     }
     preparation.standardiser().apply(table.features.to_mut());
@@ -443,7 +445,8 @@ fn not_known(strangers: &[String], of: usize) -> Option<Message> {
     let first = strangers.first()?;
     let count = strangers.len();
     Some(message!(
-        en: "{count} of {of} entities were not in the training data (`{first}` is one); they share the embedding of unknown entities",
+        en: "{count} of {of} entities were not in the training data (for example `{first}`); they share the \
+        embedding for unknown entities",
         zh: "{of} 个实体中有 {count} 个不在训练数据中（例如 `{first}`）；它们共用未知实体的嵌入"
     ))
 }
@@ -454,7 +457,7 @@ fn unseen(known: &[Category], counts: &[u64]) -> Vec<Message> {
     let said = columns.map(|(category, count)| {
         let name = &category.name;
         message!(
-            en: "`{name}`: {count} values were not in the training data; the model takes them as unknown",
+            en: "`{name}`: {count} values were not in the training data; the model treats them as unknown",
             zh: "`{name}`：有 {count} 个值在训练数据中没有出现过，模型按未知值处理"
         )
     });

@@ -95,7 +95,7 @@ impl Read<'_> {
         let refused = || {
             self.refuse(
                 name,
-                message!(en: "one of {list}, or COLUMN=ONE", zh: "以下之一：{list}，或 列名=其一"),
+                message!(en: "one of {list}, or COLUMN=ONE of them", zh: "以下之一：{list}，或 列名=其一"),
             )
         };
         let mut found = PerColumn::default();
@@ -159,7 +159,13 @@ impl Read<'_> {
         let inside = |numbers: &Vec<f64>| numbers.iter().all(|number| *number > 0.0 && *number < 1.0);
         let rising = |numbers: &Vec<f64>| numbers.is_sorted_by(|one, next| one < next);
         let fits = numbers.filter(|numbers| !numbers.is_empty() && inside(numbers) && rising(numbers));
-        fits.ok_or_else(|| self.refuse(name, message!(en: "rising numbers between 0 and 1, such as 0.1,0.5,0.9", zh: "0 与 1 之间递增的数，例如 0.1,0.5,0.9")))
+        fits.ok_or_else(|| {
+            self.refuse(
+                name,
+                message!(en: "increasing numbers between 0 and 1, such as \
+        0.1,0.5,0.9", zh: "0 与 1 之间递增的数，例如 0.1,0.5,0.9"),
+            )
+        })
     }
 
     /// `0.9,0.999` or `[0.9, 0.999]`.
@@ -182,7 +188,7 @@ impl Read<'_> {
         match self.raw(name).to_ascii_lowercase().as_str() {
             "true" | "on" | "yes" | "1" => Ok(true),
             "false" | "off" | "no" | "0" => Ok(false),
-            _ => Err(self.refuse(name, message!(en: "true or false", zh: " true 或 false"))),
+            _ => Err(self.refuse(name, message!(en: "true or false", zh: "true 或 false"))),
         }
     }
 
@@ -237,7 +243,7 @@ impl Read<'_> {
             Some(validation) if validation < from => Ok(Some(from)),
             _ => Err(self.refuse(
                 name,
-                message!(en: "a date after the one of validation_from", zh: "晚于 validation_from 的日期"),
+                message!(en: "a date after validation_from", zh: "晚于 validation_from 的日期"),
             )),
         }
     }
@@ -267,8 +273,7 @@ impl Read<'_> {
             return Ok(None);
         };
         let refuse = || {
-            let expected =
-                message!(en: "one or two whole numbers from 1: WIDTH,HEIGHT", zh: "一个或两个正整数：宽,高");
+            let expected = message!(en: "one or two whole numbers, 1 or more: WIDTH,HEIGHT", zh: "一个或两个正整数：宽,高");
             self.refuse(name, expected)
         };
         let sides = text.split([',', 'x', '×']).map(|side| side.trim().parse());

@@ -104,7 +104,7 @@ fn put(target: &mut Target, word: &str, settings: &Settings) -> Result<(), Train
         (Task::Regression, _) => {
             return Err(refuse(
                 word,
-                message!(en: "a loss for numbers: mse, mae, huber or quantile", zh: "数值标签的损失：mse、mae、huber 或 quantile"),
+                message!(en: "a loss for numeric labels: mse, mae, huber or quantile", zh: "数值标签的损失：mse、mae、huber 或 quantile"),
             ));
         }
         (Task::Classes, "auto" | "cross_entropy")
@@ -119,7 +119,7 @@ fn put(target: &mut Target, word: &str, settings: &Settings) -> Result<(), Train
         _ => {
             return Err(refuse(
                 word,
-                message!(en: "a loss for yes or no: bce or focal", zh: "是/否标签的损失：bce 或 focal"),
+                message!(en: "a loss for yes/no labels: bce or focal", zh: "是/否标签的损失：bce 或 focal"),
             ));
         }
     };

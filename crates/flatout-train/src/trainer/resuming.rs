@@ -105,7 +105,8 @@ pub(super) fn check(
             let data = named(now).display().to_string();
             report(&Report::Warning {
                 message: message!(
-                    en: "`{data}` changed since the checkpoint was written; training continues on the data as they are now",
+                    en: "`{data}` changed since the checkpoint was written; training continues with the data \
+                    as it is now",
                     zh: "`{data}` 在检查点写入之后有变化；训练将在当前数据上继续"
                 ),
             });

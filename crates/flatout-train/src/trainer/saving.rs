@@ -39,7 +39,7 @@ impl Trainer<'_> {
         let (what, why) = (error.message(), &error.source);
         let message = Message {
             en: format!(
-                "{}: {why}; training goes on, and it is tried again after the next epoch",
+                "{}: {why}; training continues, and saving is retried after the next epoch",
                 what.en
             ),
             zh: format!("{}：{why}；训练继续，下一轮结束后重试", what.zh),

@@ -117,10 +117,10 @@ impl Plain {
     fn event(&self, event: &Event) -> Option<String> {
         let said = match &event.kind {
             EventKind::GpuLost { gpu, message } => {
-                message!(en: "GPU {gpu} is lost: {message}", zh: "GPU {gpu} 已掉线：{message}")
+                message!(en: "lost contact with GPU {gpu}: {message}", zh: "GPU {gpu} 已掉线：{message}")
             }
             EventKind::Lost { lines, message } => {
-                message!(en: "{lines} lines of the record are lost: {message}", zh: "记录丢失 {lines} 行：{message}")
+                message!(en: "{lines} lines of the record were lost: {message}", zh: "记录丢失 {lines} 行：{message}")
             }
             EventKind::OutOfMemory { message, .. } => {
                 message!(en: "out of memory: {message}", zh: "显存不足：{message}")

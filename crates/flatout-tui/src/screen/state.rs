@@ -166,7 +166,7 @@ fn remember(history: &mut VecDeque<Point>, point: Point) {
 fn told(kind: &EventKind) -> Option<Message> {
     Some(match kind {
         EventKind::GpuLost { gpu, message } => {
-            message!(en: "GPU {gpu} is lost: {message}", zh: "GPU {gpu} 已掉线：{message}")
+            message!(en: "lost contact with GPU {gpu}: {message}", zh: "GPU {gpu} 已掉线：{message}")
         }
         EventKind::OutOfMemory { message, .. } => {
             message!(en: "out of memory: {message}", zh: "显存不足：{message}")

@@ -38,12 +38,13 @@ impl Live {
             GpuState::Unavailable(problem) => {
                 let (why, hint) = (problem.message(), problem.hint().unwrap_or_default());
                 Some(Message {
-                    en: format!("no GPU: {}; going on with the host\nhint: {}", why.en, hint.en),
-                    zh: format!("没有 GPU：{}；继续监控主机\n提示：{}", why.zh, hint.zh),
+                    en: format!("no GPU: {}; monitoring the host only\nhint: {}", why.en, hint.en),
+                    zh: format!("没有 GPU：{}；仅监控主机\n提示：{}", why.zh, hint.zh),
                 })
             }
             GpuState::Ready(gpus) if gpus.is_empty() => Some(message!(
-                en: "no GPU: the environment hides them all; going on with the host\nhint: look at CUDA_VISIBLE_DEVICES, or name them: --gpu 0",
+                en: "no GPU: the environment hides all of them; monitoring the host only\nhint: check \
+                CUDA_VISIBLE_DEVICES, or select GPUs with --gpu 0",
                 zh: "没有 GPU：环境变量隐藏了所有 GPU；继续监控主机\n提示：检查 CUDA_VISIBLE_DEVICES，或用 --gpu 0 指定"
             )),
             _ => None,

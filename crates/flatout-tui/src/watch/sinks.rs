@@ -43,7 +43,7 @@ impl Explain for SinkError {
         match self {
             Self::Taken { folder } => {
                 let folder = folder.display();
-                message!(en: "`{folder}` holds a run record already", zh: "`{folder}` 中已有运行记录")
+                message!(en: "`{folder}` already contains a run record", zh: "`{folder}` 中已有运行记录")
             }
             Self::Record { source } | Self::Log { source } => source.message(),
         }
@@ -52,14 +52,14 @@ impl Explain for SinkError {
     fn hint(&self) -> Option<Message> {
         Some(match self {
             Self::Taken { .. } => {
-                message!(en: "choose a folder that is not there yet: --record DIR", zh: "请用 --record DIR 指定一个尚不存在的目录")
+                message!(en: "choose a folder that does not exist yet: --record DIR", zh: "请用 --record DIR 指定一个尚不存在的目录")
             }
             Self::Record { .. } => message!(
-                en: "choose a folder you may write to with --record DIR, or go without a record: --no-record",
+                en: "choose a writable folder with --record DIR, or skip the record with --no-record",
                 zh: "请用 --record DIR 指定可写的目录，或用 --no-record 不写记录"
             ),
             Self::Log { .. } => {
-                message!(en: "choose a file you may write to: --log FILE", zh: "请用 --log FILE 指定可写的文件")
+                message!(en: "choose a writable file: --log FILE", zh: "请用 --log FILE 指定可写的文件")
             }
         })
     }
@@ -147,7 +147,8 @@ impl Sink for RecordSink {
             return Some(self.writer.folder().display().to_string());
         }
         let reason = &lost.reason;
-        let said = message!(en: "record lost {lines} lines: {reason}", zh: "记录丢失 {lines} 行：{reason}");
+        let said =
+            message!(en: "the record lost {lines} lines: {reason}", zh: "记录丢失 {lines} 行：{reason}");
         Some(said.get(self.language).to_owned())
     }
 }

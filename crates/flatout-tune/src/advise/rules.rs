@@ -49,13 +49,13 @@ fn batch(machine: &Machine, question: &Question) -> Advice {
             let batch = figures.class.batch;
             (
                 batch,
-                message!(en: "{batch}: the {card} is of the class {class}", zh: "{card} 属于 {class} 一类，取 {batch}"),
+                message!(en: "{batch}: {card} is a GPU of class {class}", zh: "{card} 属于 {class} 一类，取 {batch}"),
             )
         }
         (None, Some(gpu)) => by_memory(gpu.mem_total_bytes),
         (None, None) => (
             CPU_BATCH,
-            message!(en: "no GPU: {CPU_BATCH} fills a CPU's vector units", zh: "没有 GPU：{CPU_BATCH} 足以填满 CPU 的向量单元"),
+            message!(en: "no GPU: batch size {CPU_BATCH} fills a CPU's vector units", zh: "没有 GPU：{CPU_BATCH} 足以填满 CPU 的向量单元"),
         ),
     };
     let (sized, why) = match question.samples {
@@ -63,14 +63,14 @@ fn batch(machine: &Machine, question: &Question) -> Advice {
             start * 2,
             and(
                 why,
-                message!(en: "doubled for more than 1M samples", zh: "样本超过 100 万，加倍"),
+                message!(en: "doubled for datasets above 1M samples", zh: "样本超过 100 万，加倍"),
             ),
         ),
         Some(samples) if samples < SMALL_DATA => (
             start / 2,
             and(
                 why,
-                message!(en: "halved for fewer than 100k samples", zh: "样本少于 10 万，减半"),
+                message!(en: "halved for datasets below 100k samples", zh: "样本少于 10 万，减半"),
             ),
         ),
         _ => (start, why),
@@ -81,7 +81,7 @@ fn batch(machine: &Machine, question: &Question) -> Advice {
     if sized > most {
         let reason = and(
             why,
-            message!(en: "and an epoch keeps {STEPS_AN_EPOCH} steps", zh: "并保证每轮至少 {STEPS_AN_EPOCH} 步"),
+            message!(en: "keeps at least {STEPS_AN_EPOCH} steps per epoch", zh: "并保证每轮至少 {STEPS_AN_EPOCH} 步"),
         );
         return advice("loader.batch_size", previous_power_of_two(most), reason);
     }
@@ -117,13 +117,13 @@ fn precision(machine: &Machine) -> Advice {
             advice(
                 "amp",
                 "bf16",
-                message!(en: "this CPU multiplies bf16 in hardware", zh: "本机 CPU 有 bf16 硬件指令"),
+                message!(en: "this CPU has bf16 instructions", zh: "本机 CPU 有 bf16 硬件指令"),
             )
         } else {
             advice(
                 "amp",
                 "off",
-                message!(en: "no GPU, and this CPU has no bf16 units", zh: "没有 GPU，CPU 也没有 bf16 单元"),
+                message!(en: "no GPU, and this CPU has no bf16 instructions", zh: "没有 GPU，CPU 也没有 bf16 单元"),
             )
         };
     };
@@ -136,7 +136,7 @@ fn precision(machine: &Machine) -> Advice {
         Some((7, minor)) => advice(
             "amp",
             "fp16",
-            message!(en: "compute capability 7.{minor}: tensor cores know fp16 only; use a GradScaler", zh: "计算能力 7.{minor}：张量核心只支持 fp16；请配合 GradScaler"),
+            message!(en: "compute capability 7.{minor}: tensor cores support fp16 only; use a GradScaler", zh: "计算能力 7.{minor}：张量核心只支持 fp16；请配合 GradScaler"),
         ),
         Some((major, minor)) => advice(
             "amp",
@@ -160,7 +160,7 @@ fn hidden(machine: &Machine, question: &Question) -> Option<Advice> {
     Some(advice(
         "hidden_size",
         class.hidden,
-        message!(en: "a starting width for GPUs like {like}; the task decides", zh: "{like} 一类的起始宽度；最终由任务决定"),
+        message!(en: "a starting hidden size for GPUs like {like}; tune it for your task", zh: "{like} 一类的起始宽度；最终由任务决定"),
     ))
 }
 
@@ -173,29 +173,39 @@ fn switches(machine: &Machine, question: &Question) -> Vec<Advice> {
         all.push(advice(
             "tf32",
             "on",
-            message!(en: "what stays in fp32 runs on tensor cores", zh: "仍为 fp32 的部分也使用张量核心"),
+            message!(en: "operations that stay in fp32 then use tensor cores", zh: "仍为 fp32 的部分也使用张量核心"),
         ));
     }
-    all.push(advice("optimizer.fused", "on", message!(en: "one kernel for all parameters (Adam, AdamW, SGD)", zh: "所有参数一个 kernel（Adam、AdamW、SGD）")));
+    all.push(advice(
+        "optimizer.fused",
+        "on",
+        message!(en: "one kernel updates all parameters (Adam, AdamW, \
+    SGD)", zh: "所有参数一个 kernel（Adam、AdamW、SGD）"),
+    ));
     match question.model {
         Some(Model::Convolution) => {
             all.push(advice(
                 "channels_last",
                 "on",
-                message!(en: "convolutions on tensor cores want NHWC", zh: "张量核心上的卷积偏好 NHWC"),
+                message!(en: "convolutions on tensor cores prefer NHWC", zh: "张量核心上的卷积偏好 NHWC"),
             ));
-            all.push(advice("cudnn.benchmark", "on", message!(en: "input shapes stay the same: let cuDNN choose once", zh: "输入尺寸不变：让 cuDNN 选一次最快算法")));
+            all.push(advice(
+                "cudnn.benchmark",
+                "on",
+                message!(en: "input shapes stay the same: cuDNN picks \
+            the fastest algorithm once", zh: "输入尺寸不变：让 cuDNN 选一次最快算法"),
+            ));
             all.push(advice(
                 "compile",
                 "default",
-                message!(en: "fuses the small operations between convolutions", zh: "融合卷积之间的小算子"),
+                message!(en: "fuses the elementwise operations between convolutions", zh: "融合卷积之间的小算子"),
             ));
         }
         Some(Model::Recurrent) => {
             all.push(advice(
                 "compile",
                 "off",
-                message!(en: "torch.compile passes over recurrent layers", zh: "torch.compile 会跳过循环层"),
+                message!(en: "torch.compile skips recurrent layers", zh: "torch.compile 会跳过循环层"),
             ));
         }
         Some(Model::Dense | Model::Transformer) => {
@@ -211,7 +221,7 @@ fn switches(machine: &Machine, question: &Question) -> Vec<Advice> {
 }
 
 fn intervals() -> [Advice; 2] {
-    let reason = message!(en: "epochs between evaluations: during each one no step is trained", zh: "每隔几轮评估：评估期间不训练");
+    let reason = message!(en: "epochs between evaluations; no training steps run during an evaluation", zh: "每隔几轮评估：评估期间不训练");
     let saving = message!(en: "epochs between checkpoints", zh: "每隔几轮保存检查点");
     [
         advice("eval_interval", 5, reason),

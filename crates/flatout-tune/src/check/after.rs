@@ -21,7 +21,7 @@ pub fn after(data: &RunData, limits: &Limits) -> Vec<Item> {
 
 /// The throughput of a run beside that of another, by the one definition of slower.
 pub fn against(data: &RunData, baseline: &RunData, limits: &Limits) -> Item {
-    let what = message!(en: "throughput against the baseline", zh: "相对基线的吞吐");
+    let what = message!(en: "throughput relative to the baseline", zh: "相对基线的吞吐");
     let rate = |data: &RunData| throughput(&Analysis::new(data));
     let both = rate(baseline).zip(rate(data));
     let both = both.filter(|(first, second)| first.of_samples == second.of_samples);
@@ -42,12 +42,12 @@ pub fn against(data: &RunData, baseline: &RunData, limits: &Limits) -> Item {
 
 /// A program that was stopped is none that failed.
 fn ended(data: &RunData) -> Item {
-    let what = message!(en: "how it ended", zh: "结束方式");
+    let what = message!(en: "outcome", zh: "结果");
     let Some(exit) = &data.info.exit else {
         return Item::skipped(
             "ended",
             what,
-            message!(en: "it has not ended, or nobody saw it end", zh: "尚未结束，或没有记录到结束"),
+            message!(en: "still running, or its end was not recorded", zh: "尚未结束，或没有记录到结束"),
         );
     };
     let stopped = matches!(exit.signal, Some(libc::SIGINT | libc::SIGTERM));
@@ -59,13 +59,13 @@ fn ended(data: &RunData) -> Item {
 }
 
 fn unknown() -> Message {
-    message!(en: "not in the record", zh: "记录中没有")
+    message!(en: "not recorded", zh: "没有记录")
 }
 
 /// Of the busiest GPU, over the steady part.
 fn utilization(data: &RunData, analysis: &Analysis, limits: &Limits) -> Vec<Item> {
     let mean = message!(en: "GPU utilization", zh: "GPU 利用率");
-    let varies = message!(en: "its fluctuation", zh: "利用率波动");
+    let varies = message!(en: "fluctuation of GPU utilization", zh: "GPU 利用率波动");
     let range = analysis
         .window
         .as_ref()
@@ -132,7 +132,7 @@ fn temperature(analysis: &Analysis, limits: &Limits) -> Item {
 }
 
 fn cpus(analysis: &Analysis, limits: &Limits) -> Item {
-    let what = message!(en: "CPU use", zh: "CPU 使用率");
+    let what = message!(en: "CPU utilization", zh: "CPU 使用率");
     let Some(share) = analysis.host.cpu_util else {
         return Item::skipped("cpu", what, unknown());
     };
@@ -147,7 +147,7 @@ fn cpus(analysis: &Analysis, limits: &Limits) -> Item {
 
 /// The mean of the epochs that ended.
 fn epochs(data: &RunData, limits: &Limits) -> Item {
-    let what = message!(en: "time of an epoch", zh: "每轮时间");
+    let what = message!(en: "time per epoch", zh: "每轮时间");
     let times: Vec<f64> = data
         .events
         .iter()
@@ -163,7 +163,7 @@ fn epochs(data: &RunData, limits: &Limits) -> Item {
         return Item::skipped(
             "epoch",
             what,
-            message!(en: "no epoch ended", zh: "没有完整的一轮"),
+            message!(en: "no epoch was completed", zh: "没有完整的一轮"),
         );
     };
     let most = limits.epoch_seconds_max;
@@ -181,7 +181,7 @@ fn epochs(data: &RunData, limits: &Limits) -> Item {
 }
 
 fn out_of_memory(data: &RunData) -> Item {
-    let what = message!(en: "out of memory", zh: "内存溢出");
+    let what = message!(en: "out-of-memory errors", zh: "内存溢出次数");
     let count = data
         .events
         .iter()

@@ -65,7 +65,7 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
         changes,
         gain: (known && cost.tells(workers)).then_some(gain),
         worth: if known { gain } else { UNKNOWN_WORTH },
-        why: message!(en: "{fixed} of a step does not depend on its samples", zh: "一步中有 {fixed} 的时间与样本数无关"),
+        why: message!(en: "{fixed} of each step does not depend on the number of samples", zh: "一步中有 {fixed} 的时间与样本数无关"),
         changes_numbers: true,
     }]
 }

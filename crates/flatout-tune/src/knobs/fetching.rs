@@ -53,7 +53,7 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
         changes,
         gain: Some(gain),
         worth: gain,
-        why: message!(en: "the data set can be indexed by whole batches", zh: "数据集可以按整个 batch 取值"),
+        why: message!(en: "the dataset can be indexed by whole batches", zh: "数据集可以按整个 batch 取值"),
         changes_numbers: false,
     }]
 }

@@ -106,7 +106,7 @@ fn unseen(situation: &Situation) -> Vec<Proposal> {
         changes: super::one(WORKERS, count),
         gain: None,
         worth: LOOK_WORTH,
-        why: message!(en: "the program's own loading cannot be seen", zh: "看不到程序自己的数据加载过程"),
+        why: message!(en: "how the program loads its data could not be observed", zh: "看不到程序自己的数据加载过程"),
         changes_numbers: false,
     });
     each.collect()
@@ -229,7 +229,7 @@ fn along(situation: &Situation, cost: &Cost) -> Option<Proposal> {
     }
     let percent = flatout_core::units::percent(copying);
     Some(Proposal {
-        why: message!(en: "{percent} of the time is copying from pageable memory", zh: "{percent} 的时间在从非锁页内存拷贝"),
+        why: message!(en: "copying from pageable memory takes {percent} of the time", zh: "{percent} 的时间在从非锁页内存拷贝"),
         ..proposal(changes, gain, share)
     })
 }
@@ -241,7 +241,7 @@ fn proposal(changes: Settings, gain: f64, share: f64) -> Proposal {
         changes,
         gain: Some(gain),
         worth: gain,
-        why: message!(en: "{percent} of the time the steps wait for batches", zh: "{percent} 的时间在等待 batch"),
+        why: message!(en: "steps spend {percent} of their time waiting for batches", zh: "{percent} 的时间在等待 batch"),
         changes_numbers: false,
     }
 }

@@ -67,7 +67,7 @@ fn propose(situation: &Situation) -> Vec<Proposal> {
         changes: one("amp", "bf16"),
         gain: Some(gain),
         worth: gain,
-        why: message!(en: "matrix multiplications run in fp32 while the hardware has bf16 units", zh: "矩阵乘法使用 fp32，而硬件有 bf16 单元"),
+        why: message!(en: "matrix multiplications run in fp32, although the hardware supports bf16", zh: "矩阵乘法使用 fp32，而硬件有 bf16 单元"),
         changes_numbers: true,
     }]
 }

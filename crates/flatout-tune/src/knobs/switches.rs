@@ -74,7 +74,7 @@ fn proposal(changes: Settings, gain: f64) -> Proposal {
         changes,
         gain: Some(gain),
         worth: gain,
-        why: message!(en: "off in the program, and free to switch on", zh: "程序中未开启，打开没有代价"),
+        why: message!(en: "off in the program; turning it on costs nothing", zh: "程序中未开启，打开没有代价"),
         changes_numbers,
     }
 }

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_of_the_best_that_lie_apart_hide_a_small_gain() {
+    fn noisy_repeats_hide_a_small_gain() {
         let best = Rate::pooled(&[rate(100.0, 1.0), rate(110.0, 1.0)]).unwrap_or_default();
         assert_eq!(compare(rate(109.0, 2.0), best, 1.0), Compared::Unclear);
         assert_eq!(compare(rate(130.0, 2.0), best, 1.0), Compared::Better);

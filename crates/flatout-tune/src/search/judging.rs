@@ -46,7 +46,7 @@ impl Search<'_> {
             return Ok((Some(verdict), Some(measured)));
         }
         let Some(score) = self.options.objective.score(&measured) else {
-            let why = message!(en: "the energy it took is not known", zh: "其能耗未知");
+            let why = message!(en: "its energy use is unknown", zh: "其能耗未知");
             return Ok((Some(Verdict::Refused { why }), Some(measured)));
         };
         let verdict = if proposal.changes_numbers {
@@ -131,7 +131,7 @@ fn eager(proposal: &Proposal, verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Refused { why } if proposal.changes.get("compile").is_some() => Verdict::Refused {
             why: Message {
-                en: format!("{}; the model stays as it was", why.en),
+                en: format!("{}; the model is left as it was", why.en),
                 zh: format!("{}；模型保持原样", why.zh),
             },
         },

@@ -164,7 +164,7 @@ pub fn words(outcome: &Outcome) -> Message {
             None => how.clone(),
         },
         Outcome::TooShort { steps, .. } => {
-            message!(en: "the program ended after {steps} steps, too soon to measure", zh: "程序运行 {steps} 步后就结束，来不及测量")
+            message!(en: "the program ended after {steps} steps, too few to measure", zh: "程序运行 {steps} 步后就结束，来不及测量")
         }
         Outcome::Hung { seconds, .. } => {
             message!(en: "no step for {seconds:.0} s", zh: "{seconds:.0} 秒内没有完成任何一步")

@@ -195,7 +195,7 @@ fn looks_at_the_loader_again_once_the_batch_is_settled() {
 
 /// One size alone, and nothing that was measured beside it: then the first batch is tried without a prediction.
 #[test]
-fn what_nothing_tells_is_not_predicted() {
+fn makes_no_prediction_without_a_basis() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = Simulated {
         tells_sizes: false,
@@ -210,7 +210,7 @@ fn what_nothing_tells_is_not_predicted() {
 
 /// Workers that were tried with a smaller batch and given up with a larger one are as the program had them: nothing to write down.
 #[test]
-fn what_was_turned_back_is_no_change() {
+fn reverted_settings_are_not_a_change() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = Simulated {
         fixed_ms: 20.0,
@@ -239,7 +239,7 @@ fn what_was_turned_back_is_no_change() {
 
 /// One worker feeds the steps as well as two, and a bit better, within the noise: then one is enough.
 #[test]
-fn of_what_cannot_be_told_apart_fewer_workers_are_taken() {
+fn prefers_fewer_workers_on_a_tie() {
     let folder = tempfile::tempdir().unwrap();
     let rate = |mean: f64| Rate {
         mean,
@@ -308,7 +308,7 @@ fn memory_is_kept_where_pages_take_their_time() {
 
 /// What the start was measured at again counts for it, whoever asked for that.
 #[test]
-fn a_start_that_was_measured_twice_is_what_both_say() {
+fn averages_a_baseline_measured_twice() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = Simulated {
         on_pages: 0.2,

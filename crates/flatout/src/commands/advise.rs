@@ -14,10 +14,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
-  flatout advise --model lstm --samples 750000    where to begin on this machine, each value with its reason
+  flatout advise --model lstm --samples 750000    starting values for this machine, with reasons
   flatout advise --format loader                  the same as a DataLoader call
-  flatout advise --from config.yaml               only what differs from a configuration file
-  flatout advise --from last                      only what differs from a recorded run
+  flatout advise --from config.yaml               only the differences from a configuration file
+  flatout advise --from last                      only the differences from a recorded run
   flatout advise --gpu A100 --gpus 4 --cpus 64    for another machine";
 
 #[derive(Args)]
@@ -25,7 +25,7 @@ pub struct Arguments {
     /// What is trained: lstm, mlp, cnn, transformer, resnet50 …
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// Samples in the data set
+    /// Number of samples in the dataset
     #[arg(long, value_name = "N")]
     samples: Option<u64>,
     /// A configuration file, a run's folder or name, or `last`: print only the differences
@@ -34,16 +34,16 @@ pub struct Arguments {
     /// How to print the values
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// The same as --format json
+    /// Same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// For a machine with this GPU instead of the one here
+    /// Assume this GPU instead of the one in this machine
     #[arg(long, value_name = "NAME")]
     gpu: Option<String>,
     /// Number of GPUs
     #[arg(long, value_name = "N", default_value_t = 1, requires = "gpu")]
     gpus: usize,
-    /// For a machine with this many usable CPUs
+    /// Assume this many usable CPUs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     cpus: Option<u32>,
 }
@@ -59,7 +59,7 @@ enum Format {
 }
 
 pub fn about() -> Message {
-    message!(en: "Settings to begin with on this machine, each with its reason", zh: "本机的起始配置，每一项都附理由")
+    message!(en: "Starting values for this machine, each with its reason", zh: "本机的起始配置，每一项都附理由")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -81,7 +81,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     };
     let form = match format {
         Format::Table if rows.is_empty() => {
-            let same = message!(en: "nothing differs from what you have", zh: "与你现有的配置没有差别");
+            let same = message!(en: "no difference from your settings", zh: "与你现有的配置没有差别");
             eprintln!("{}", context.say(&same));
             return Ok(ExitCode::SUCCESS);
         }
@@ -117,7 +117,7 @@ fn model(name: Option<&str>) -> Result<Option<Model>> {
     let Some(name) = name else { return Ok(None) };
     Model::from_name(name).map(Some).ok_or_else(|| {
         Failure::new(message!(en: "no advice for a model called `{name}`", zh: "没有针对模型 `{name}` 的建议"))
-            .with_hint(message!(en: "name its kind: lstm, mlp, cnn or transformer", zh: "请给出类型：lstm、mlp、cnn 或 transformer"))
+            .with_hint(message!(en: "give its kind: lstm, mlp, cnn or transformer", zh: "请给出类型：lstm、mlp、cnn 或 transformer"))
     })
 }
 
@@ -130,8 +130,8 @@ fn given(from: &str) -> Result<Given> {
         Given::from_run(&record::find(from)?.load())
     };
     if given.is_empty() {
-        return Err(Failure::new(message!(en: "`{from}` sets none of the values that advice is about", zh: "`{from}` 中没有建议所涉及的任何设置"))
-            .with_hint(message!(en: "names looked for: batch_size, num_workers, amp, pin_memory …", zh: "查找的名字：batch_size、num_workers、amp、pin_memory……")));
+        return Err(Failure::new(message!(en: "`{from}` sets none of the values that flatout advises on", zh: "`{from}` 中没有建议所涉及的任何设置"))
+            .with_hint(message!(en: "recognized names: batch_size, num_workers, amp, pin_memory …", zh: "查找的名字：batch_size、num_workers、amp、pin_memory……")));
     }
     Ok(given)
 }
@@ -153,7 +153,7 @@ fn table(rows: &[(Advice, Option<String>)], differences: bool, context: &Context
         ]);
     }
     let next = message!(
-        en: "Rules of thumb and this machine's limits; `flatout tune -- COMMAND` measures.",
+        en: "These are rules of thumb within this machine's limits; `flatout tune -- COMMAND` measures.",
         zh: "以上为经验规则与本机限制；`flatout tune -- 命令` 会实际测量。"
     );
     format!(

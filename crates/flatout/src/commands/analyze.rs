@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
-  flatout analyze --job-id 52098                      a Slurm job: records, logs with its number, what sacct knows
+  flatout analyze --job-id 52098                      a Slurm job: its records, its logs, and sacct data
   flatout analyze last                                the newest run
-  flatout analyze gpu_utilization_52098.log train.log  logs that other tools wrote
+  flatout analyze gpu_utilization_52098.log train.log  logs from other tools
   flatout analyze gpu.csv --columns timestamp,index,utilization.gpu
   flatout analyze gpu.csv train.log --html job.html --png job.png";
 
@@ -25,22 +25,22 @@ const SAMPLES_OF_A_PAGE: usize = 40_000;
 
 #[derive(Args)]
 pub struct Arguments {
-    /// Runs (`last`, a name, an id, a folder) and logs: nvidia-smi, dmon, gpustat, flatout's CSV, or what a program printed
+    /// Runs (`last`, a name, an id, a folder) and logs: nvidia-smi, dmon, gpustat, flatout's CSV, or the output of a program
     #[arg(value_name = "RUN|LOG")]
     named: Vec<String>,
     /// A Slurm job: 52098, or 52098_3 for one task of an array
     #[arg(long, value_name = "ID", conflicts_with = "named")]
     job_id: Option<String>,
-    /// The columns of a GPU log without a header, as given to nvidia-smi --query-gpu=
+    /// Columns of a GPU log without a header, as in nvidia-smi --query-gpu=
     #[arg(long, value_name = "NAMES")]
     columns: Option<String>,
-    /// Seconds between rows, for logs without a time
+    /// Seconds between rows, for logs without timestamps
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     interval: f64,
-    /// Also write it all as a page, with the charts of the first run or GPU log
+    /// Also write an HTML page, with the charts of the first run or GPU log
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Also draw the charts and the epochs into a PNG image
+    /// Also draw the charts and the epochs as a PNG image
     #[arg(long, value_name = "FILE")]
     png: Option<PathBuf>,
     /// Print as JSON
@@ -49,7 +49,7 @@ pub struct Arguments {
 }
 
 pub fn about() -> Message {
-    message!(en: "Statistics, times, errors and charts of a job, a run or any log", zh: "分析作业、运行记录或任意日志：统计、耗时、错误与图表")
+    message!(en: "Show statistics, times, errors and charts of a job, a run or any log", zh: "分析作业、运行记录或任意日志：统计、耗时、错误与图表")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -157,11 +157,11 @@ fn digest(reads: &mut [Read]) -> Option<Digest> {
 fn draw(path: &Path, analysis: &Analysis, digest: Option<&Digest>, context: &Context) -> Result<()> {
     let picture = analyze::picture::of(analysis, digest);
     if picture.is_empty() {
-        return Err(Failure::new(message!(en: "there is nothing to draw: no samples, and no epoch with a time", zh: "没有可绘制的内容：既无采样，也没有带时间的 epoch"))
-            .with_hint(message!(en: "give a run, a GPU log, or a training log with the time of its epochs", zh: "请给出运行记录、GPU 日志，或带有 epoch 时间的训练日志")));
+        return Err(Failure::new(message!(en: "nothing to draw: no samples, and no epoch with a time", zh: "没有可绘制的内容：既无采样，也没有带时间的 epoch"))
+            .with_hint(message!(en: "give a run, a GPU log, or a training log that reports epoch times", zh: "请给出运行记录、GPU 日志，或带有 epoch 时间的训练日志")));
     }
     let png = picture.png().map_err(|error| {
-        Failure::new(message!(en: "the image could not be written", zh: "无法生成图片")).caused_by(&error)
+        Failure::new(message!(en: "failed to write the image", zh: "无法生成图片")).caused_by(&error)
     })?;
     write_atomically(path, &png)?;
     let path = path.display();

@@ -14,28 +14,28 @@ use std::time::Duration;
 pub const EXAMPLES: &str = "Examples:
   flatout attach 12345
   flatout attach 12345 --seconds 60
-  flatout attach 12345 --probe                   steps and waits as well, on Python 3.14
+  flatout attach 12345 --probe                   also steps and waits, on Python 3.14
   sudo flatout attach 12345";
 
 #[derive(Args)]
 pub struct Arguments {
-    /// The process: the training program's own, not its launcher's
+    /// Process id of the training program, not of its launcher
     #[arg(value_name = "PID")]
     pid: u32,
-    /// How long to watch; Ctrl-C ends it sooner
+    /// How many seconds to watch; Ctrl-C stops earlier
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..))]
     seconds: u64,
-    /// Put the probe into the program for that time (Python 3.14 or later): steps, waits for batches, findings
+    /// Load the probe into the program for that time (Python 3.14 or later): steps, waits for batches, findings
     #[arg(long)]
     probe: bool,
-    /// Print what was seen as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub fn about() -> Message {
     message!(
-        en: "Inspect a running program: its processes, the GPU, where its Python code is",
+        en: "Inspect a running program: its processes, its GPU, and where its Python code is",
         zh: "查看已经在运行的程序：进程、GPU、Python 代码停在哪里"
     )
 }
@@ -58,7 +58,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     };
     let outcome = attach(&wanted, &mut |why| {
         let why = context.say(&why);
-        let say = message!(en: "without the probe: {why}", zh: "没有探针：{why}");
+        let say = message!(en: "continuing without the probe: {why}", zh: "不使用探针继续：{why}");
         eprintln!("{}", context.say(&say));
     })?;
     let folder = outcome.folder.unwrap_or_default();
@@ -79,7 +79,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// With steps there is as much to say as of a run.
+/// With steps, there is as much to report as for a run.
 fn diagnosed(data: &RunData, as_json: bool, context: &Context) -> String {
     let mut diagnosis = flatout_diagnose::diagnose(data);
     linted::annotate(&mut diagnosis, &data.lines);
@@ -105,15 +105,20 @@ fn diagnosed(data: &RunData, as_json: bool, context: &Context) -> String {
 fn denied(pid: u32, ptrace_scope: Option<u32>) -> Message {
     match ptrace_scope {
         Some(scope @ 1..=2) => message!(
-            en: "no Python lines: kernel.yama.ptrace_scope is {scope}, which lets a program be read by its parent or root only; run `sudo flatout attach {pid}`, or `sudo sysctl kernel.yama.ptrace_scope=0`, or start it with `flatout run`",
+            en: "no Python lines: kernel.yama.ptrace_scope is {scope}, so only its parent or root can \
+            inspect a process; run `sudo flatout attach {pid}` or `sudo sysctl kernel.yama.ptrace_scope=0`, \
+            or start the program with `flatout run`",
             zh: "看不到 Python 行：kernel.yama.ptrace_scope 为 {scope}，只有父进程或 root 可以读取；请运行 `sudo flatout attach {pid}`，或 `sudo sysctl kernel.yama.ptrace_scope=0`，或用 `flatout run` 启动程序"
         ),
         Some(scope) => message!(
-            en: "no Python lines: kernel.yama.ptrace_scope is {scope}, which forbids it to everybody until the next boot; start the program with `flatout run` (process {pid} is watched without them)",
+            en: "no Python lines: kernel.yama.ptrace_scope is {scope}, so nobody can inspect a process until \
+            the next boot; start the program with `flatout run` (process {pid} is watched without Python \
+            lines)",
             zh: "看不到 Python 行：kernel.yama.ptrace_scope 为 {scope}，重启之前任何人都不允许读取；请用 `flatout run` 启动程序（进程 {pid} 仍会被观察，但没有代码行）"
         ),
         None => message!(
-            en: "no Python lines: process {pid} belongs to another user, or a container forbids reading it; run `sudo flatout attach {pid}`",
+            en: "no Python lines: process {pid} belongs to another user, or its container forbids inspecting \
+            it; run `sudo flatout attach {pid}`",
             zh: "看不到 Python 行：进程 {pid} 属于其他用户，或容器不允许读取；请运行 `sudo flatout attach {pid}`"
         ),
     }

@@ -10,10 +10,10 @@ use serde_json::json;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
-  flatout baseline save main                             keep the last run as `main`
+  flatout baseline save main                             save the last run as `main`
   flatout baseline save main out/run --replace
-  flatout baseline list                                  what was saved
-  flatout compare --baseline main --fail-if slower=5%    the gate: exit 1 when the last run is slower";
+  flatout baseline list                                  list the saved baselines
+  flatout compare --baseline main --fail-if slower=5%    exit 1 if the last run is slower";
 
 #[derive(Args)]
 pub struct Arguments {
@@ -31,13 +31,13 @@ enum Action {
         /// The run: `last`, its name or id, or its folder
         #[arg(value_name = "RUN", default_value = "last")]
         run: String,
-        /// Put the run in the place of a baseline of this name
+        /// Replace an existing baseline of this name
         #[arg(long)]
         replace: bool,
     },
     /// List the baselines
     List {
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -50,7 +50,7 @@ enum Action {
 }
 
 pub fn about() -> Message {
-    message!(en: "Keep a run under a name, to compare later runs with", zh: "用名字保存一次运行，供之后的运行对比")
+    message!(en: "Save a run under a name, to compare later runs with", zh: "用名字保存一次运行，供之后的运行对比")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {

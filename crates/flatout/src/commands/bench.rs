@@ -17,27 +17,27 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
-  flatout bench                     what this machine can do at most, in under a minute
-  flatout bench --path data/        and how fast these files can be read, cold and warm
+  flatout bench                     peak performance of this machine, in under a minute
+  flatout bench --path data/        also how fast these files can be read, cold and warm
   flatout bench --json
 
-The result is kept as machine.json in $FLATOUT_HOME, or in .flatout.";
+The result is stored as machine.json in $FLATOUT_HOME, or in .flatout.";
 
 #[derive(Args)]
 pub struct Arguments {
-    /// Files or a folder whose reading is measured; they are only read
+    /// Measure how fast these files, or the files in this folder, can be read
     #[arg(long, value_name = "PATH")]
     path: Option<PathBuf>,
-    /// Leave the GPUs alone
+    /// Do not measure the GPUs
     #[arg(long)]
     no_gpu: bool,
-    /// As JSON
+    /// Print as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub fn about() -> Message {
-    message!(en: "Measure what this machine can do at most", zh: "测量本机的性能上限")
+    message!(en: "Measure the peak performance of this machine", zh: "测量本机的性能上限")
 }
 
 /// Everything that was measured.
@@ -73,7 +73,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         tell(message!(en: "measuring the disk …", zh: "正在测量磁盘 ……"));
         let found = ceilings::disk::measure(path).map_err(|source| FileError::reading(path, source))?;
         if found.is_empty() {
-            measured.notes.push(message!(en: "less than a megabyte to read: the disk was not measured", zh: "可读内容不足 1 MB：未测量磁盘"));
+            measured.notes.push(message!(en: "less than 1 MB to read: the disk was not measured", zh: "可读内容不足 1 MB：未测量磁盘"));
         }
         measured.rows.extend(found.into_iter().map(|one| (one, None)));
     }
@@ -100,7 +100,7 @@ fn cards(measured: &mut Measured, tell: &dyn Fn(Message)) {
             Err(error) if ordinal == 0 => {
                 let why = error.message();
                 measured.notes.push(Message {
-                    en: format!("no GPU was measured: {}", why.en),
+                    en: format!("no GPU measured: {}", why.en),
                     zh: format!("未测量 GPU：{}", why.zh),
                 });
                 break;
@@ -163,18 +163,18 @@ fn name(id: &str) -> Message {
         .map(|ordinal| format!("GPU {ordinal}: "))
         .unwrap_or_default();
     let words = match end {
-        "cpu.usable" => message!(en: "CPUs really there", zh: "实际可用 CPU"),
+        "cpu.usable" => message!(en: "CPUs available", zh: "实际可用 CPU"),
         "cpu.f32" => message!(en: "f32 matmul", zh: "f32 矩阵乘法"),
-        "memory.copy" => message!(en: "memory, copying", zh: "内存拷贝"),
-        "disk.cold" => message!(en: "disk, not cached", zh: "磁盘（未缓存）"),
+        "memory.copy" => message!(en: "memory copy", zh: "内存拷贝"),
+        "disk.cold" => message!(en: "disk, uncached", zh: "磁盘（未缓存）"),
         "disk.warm" => message!(en: "disk, cached", zh: "磁盘（已缓存）"),
         "disk.files" => message!(en: "files read", zh: "读取的文件数"),
         "page-cache.now" => message!(en: "page cache now", zh: "当前页缓存"),
-        "page-cache.most" => message!(en: "page cache at most", zh: "页缓存上限"),
-        "memory" => message!(en: "its own memory", zh: "显存带宽"),
-        "copy.pageable" => message!(en: "copies to it, pageable", zh: "主机到 GPU（非锁页）"),
-        "copy.pinned" => message!(en: "copies to it, pinned", zh: "主机到 GPU（锁页）"),
-        "launch" => message!(en: "one launch", zh: "一次下发"),
+        "page-cache.most" => message!(en: "page cache, maximum", zh: "页缓存上限"),
+        "memory" => message!(en: "GPU memory", zh: "显存带宽"),
+        "copy.pageable" => message!(en: "host to GPU, pageable", zh: "主机到 GPU（非锁页）"),
+        "copy.pinned" => message!(en: "host to GPU, pinned", zh: "主机到 GPU（锁页）"),
+        "launch" => message!(en: "kernel launch", zh: "单次 kernel 下发"),
         "f32" | "tf32" | "bf16" | "f16" => message!(en: "{end} matmul", zh: "{end} 矩阵乘法"),
         other => Message::verbatim(other),
     };
@@ -238,7 +238,7 @@ fn table(measured: &Measured, cpus: &UsableCpus, context: &Context) -> String {
 fn state(context: &Context) -> String {
     let mut text = format!(
         "\n{}\n",
-        context.say(&message!(en: "State, as in flatout doctor:", zh: "状态（同 flatout doctor）："))
+        context.say(&message!(en: "State, as in `flatout doctor`:", zh: "状态（同 `flatout doctor`）："))
     );
     for check in doctor::examine() {
         text += &format!("  {}\n", width::printable(context.say(&check.text)));

@@ -10,14 +10,14 @@ use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
   flatout cache list
-  flatout cache clean                  remove all prepared data sets
+  flatout cache clean                  delete all prepared datasets
   flatout cache clean --older-than 30  only those not used for 30 days";
 
 #[derive(Args)]
 pub struct Arguments {
     #[command(subcommand)]
     action: Action,
-    /// The cache's folder [default: $FLATOUT_CACHE, else ~/.cache/flatout/prepared]
+    /// Folder of the cache [default: $FLATOUT_CACHE, else ~/.cache/flatout/prepared]
     #[arg(long, global = true, value_name = "DIR")]
     folder: Option<PathBuf>,
     /// Print as JSON
@@ -27,9 +27,9 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Show the prepared data sets
+    /// List the prepared datasets
     List,
-    /// Remove prepared data sets; they are made again when needed
+    /// Delete prepared datasets; they are rebuilt when needed
     Clean {
         /// Only those not used for this many days
         #[arg(long, value_name = "DAYS", default_value_t = 0)]
@@ -38,7 +38,7 @@ enum Action {
 }
 
 pub fn about() -> Message {
-    message!(en: "List or remove prepared data sets", zh: "列出或删除已预处理的数据集缓存")
+    message!(en: "List or delete prepared datasets", zh: "列出或删除已预处理的数据集缓存")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -47,14 +47,14 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         Action::List => {
             let entries = cache.list()?;
             let (count, folder) = (entries.len(), cache.folder().display());
-            let title = message!(en: "prepared data sets in {folder}: {count}", zh: "{folder} 中有 {count} 个已预处理的数据集");
+            let title = message!(en: "prepared datasets in {folder}: {count}", zh: "{folder} 中有 {count} 个已预处理的数据集");
             (entries, title)
         }
         Action::Clean { older_than } => {
             let entries = cache.clean(older_than * 86_400)?;
             let count = entries.len();
             let size = units::bytes(entries.iter().map(|entry| entry.size_bytes).sum::<u64>() as f64);
-            let title = message!(en: "prepared data sets removed: {count}, {size}", zh: "已删除 {count} 个已预处理的数据集，共 {size}");
+            let title = message!(en: "deleted {count} prepared datasets, {size}", zh: "已删除 {count} 个已预处理的数据集，共 {size}");
             (entries, title)
         }
     };
@@ -73,14 +73,14 @@ fn line(entry: &Entry, context: &Context) -> String {
     let size = units::bytes(entry.size_bytes as f64);
     let name = entry.path.file_name().unwrap_or_default().to_string_lossy();
     if !entry.intact {
-        let damaged = message!(en: "damaged or of another version", zh: "已损坏或版本不符");
+        let damaged = message!(en: "damaged, or written by another version", zh: "已损坏或版本不符");
         return format!("  {name}  {size:>9}  {}\n", context.say(&damaged));
     }
     let (rows, kind, source) = (entry.rows, &entry.kind, &entry.source);
     let age = entry
         .age_seconds
         .map_or_else(|| "?".into(), |seconds| units::duration(seconds as f64));
-    let used = message!(en: "{rows} rows, used {age} ago", zh: "{rows} 行，{age} 前使用");
+    let used = message!(en: "{rows} rows, last used {age} ago", zh: "{rows} 行，{age} 前使用");
     format!(
         "  {name}  {size:>9}  {kind:<8}  {}  {source}\n",
         context.say(&used)

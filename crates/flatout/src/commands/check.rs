@@ -21,38 +21,38 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 pub const EXAMPLES: &str = "Examples:
-  flatout check config.yaml                           before the start: settings, data, GPU, disk
-  flatout check -- python train.py --num-workers 40   the same from a command's flags, its --config and its source
-  flatout check last                                  after it: utilization, temperature, memory, epochs
-  flatout check last --against baseline               and whether it is slower than an earlier run
-  flatout check config.yaml && sbatch train.sh        refuse to start what fails
+  flatout check config.yaml                           before training: settings, data, GPU, disk
+  flatout check -- python train.py --num-workers 40   the same for a command: flags, --config and source
+  flatout check last                                  after training: utilization, temperature, memory, epochs
+  flatout check last --against baseline               also whether it is slower than an earlier run
+  flatout check config.yaml && sbatch train.sh        submit only if all checks pass
 
-Limits are in the [check] section of the nearest flatout.toml. Exits 1 when an item fails.";
+Limits are in the [check] section of the nearest flatout.toml. Exits 1 if an item fails.";
 
 #[derive(Args)]
 pub struct Arguments {
     /// A configuration file, or a run's folder, name or `last`
     #[arg(value_name = "CONFIG|RUN", required_unless_present = "command")]
     what: Option<String>,
-    /// The data that will be read [default: what the configuration names]
+    /// The training data [default: from the configuration]
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
-    /// Limits from this file
+    /// Read limits from this file
     #[arg(long, value_name = "FILE")]
     limits: Option<PathBuf>,
     /// Also check that the run is not slower than this one, beyond noise
     #[arg(long, value_name = "RUN")]
     against: Option<String>,
-    /// As JSON
+    /// Print as JSON
     #[arg(long)]
     json: bool,
-    /// The command that is to be started
+    /// The command to check
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
 pub fn about() -> Message {
-    message!(en: "Run the checklist before a training, or on its record", zh: "训练前或对记录运行检查清单")
+    message!(en: "Run a checklist before training, or on a finished run", zh: "训练前或对已完成的运行做清单检查")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -71,7 +71,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         }
         _ if arguments.against.is_some() => {
             return Err(Failure::new(
-                message!(en: "--against compares two runs: name a run to check", zh: "--against 比较两次运行：请指定要检查的运行"),
+                message!(en: "--against compares two runs: also name the run to check", zh: "--against 比较两次运行：请指定要检查的运行"),
             ));
         }
         Some(file) => before(&arguments, Some(Path::new(file)), &limits)?,
@@ -97,7 +97,7 @@ fn before(arguments: &Arguments, config: Option<&Path>, limits: &Limits) -> Resu
         Some(path) => Given::from_file(path)?,
         None => Given::default(),
     };
-    // What the command says wins over its configuration.
+    // The command overrides its configuration.
     given.overlay(&flags);
     let data = arguments
         .data
@@ -152,7 +152,7 @@ fn refusals(path: &Path, command: &[String]) -> Vec<Item> {
         .into_iter()
         .filter_map(|(name, value)| Some((settings::find(&name)?.name, value)));
     let mistakes = Configuration::mistakes(path, &first.chain(typed).collect());
-    let what = || message!(en: "settings of flatout train", zh: "flatout train 的设置");
+    let what = || message!(en: "settings of `flatout train`", zh: "flatout train 的设置");
     let item = |status: Status, why: Option<Message>| Item {
         id: "configuration",
         status,
@@ -219,12 +219,12 @@ fn data_in(config: Option<&Path>, flags: &[(String, String)]) -> Option<PathBuf>
     })
 }
 
-/// What the program's own source says.
+/// Settings from the program's source.
 #[derive(Default)]
 struct Source {
     /// About its settings.
     findings: Vec<Finding>,
-    /// Those that stand in the script, where there is one.
+    /// Those written in the script, if there is one.
     written: Option<Vec<(String, String)>>,
 }
 
@@ -260,7 +260,7 @@ fn source(config: Option<&Path>, command: &[String]) -> Result<Source> {
     Ok(Source { findings, written })
 }
 
-/// Whether a finding is about this configuration and the program that this script belongs to: others may lie in the same folder.
+/// Whether a finding is about this configuration and the program that this script belongs to: others may be in the same folder.
 fn concerns(finding: &Finding, project: &Project, config: Option<&Path>, script: Option<&Path>) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let path_of = |id| real(&project.module(id).source.path);

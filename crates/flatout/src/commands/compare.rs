@@ -15,19 +15,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
-  flatout compare out/before out/after
-  flatout compare baseline last --fail-if slower=3%    exit 1 when it became slower
-  flatout compare before last --fail-unless faster=25%  exit 1 unless it became faster
-  flatout compare --baseline main --fail-if slower=5%  the last run with a saved baseline
+  flatout compare out/baseline out/candidate
+  flatout compare baseline last --fail-if slower=3%    exit 1 if it became slower
+  flatout compare baseline last --fail-unless faster=25%  exit 1 unless it became faster
+  flatout compare --baseline main --fail-if slower=5%  the last run against a saved baseline
   flatout compare a b c --md                           for a pull request
   flatout compare a b --html compare.html";
 
 #[derive(Args)]
 pub struct Arguments {
-    /// The runs, the one to compare against first: names, ids, folders, or `last`
+    /// The runs, baseline first: names, ids, folders, or `last`
     #[arg(value_name = "RUN", num_args = 0..)]
     runs: Vec<String>,
-    /// Compare with this saved baseline; RUN is then `last` where none is named
+    /// Compare with this saved baseline; without RUN, the last run is compared
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
     /// Print Markdown
@@ -36,22 +36,22 @@ pub struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Write a page
+    /// Write an HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Print GitHub annotations as well: limits that are broken, new findings at their lines
+    /// Also print GitHub annotations: violated limits, and new findings at their lines
     #[arg(long, conflicts_with = "json")]
     annotate: bool,
-    /// Exit with 1 when a run lost more throughput than this against the first, beyond noise: slower=3%
+    /// Exit with 1 if a run lost more throughput than this, beyond noise: slower=3%
     #[arg(long, value_name = "LIMIT")]
     fail_if: Option<String>,
-    /// Exit with 1 unless every run gained this much throughput over the first, beyond noise: faster=25%
+    /// Exit with 1 unless every run gained this much throughput, beyond noise: faster=25%
     #[arg(long, value_name = "LIMIT")]
     fail_unless: Option<String>,
 }
 
 pub fn about() -> Message {
-    message!(en: "Before and after: what changed, and whether it is more than noise", zh: "前后对比：变了什么，是否超出噪声")
+    message!(en: "Compare runs: what changed, and whether it is more than noise", zh: "对比运行：变了什么，是否超出噪声")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -115,8 +115,9 @@ fn digests(arguments: &Arguments) -> Result<Vec<Digest>> {
             message!(en: "a comparison needs two runs, or --baseline NAME", zh: "对比需要两个运行，或 --baseline NAME"),
         )
         .with_hint(message!(
-            en: "flatout compare BEFORE AFTER; `flatout runs` and `flatout baseline list` name what there is",
-            zh: "flatout compare BEFORE AFTER；`flatout runs` 和 `flatout baseline list` 列出已有的"
+            en: "flatout compare BASELINE CANDIDATE; list what exists with `flatout runs` and `flatout \
+            baseline list`",
+            zh: "flatout compare 基线 对比；`flatout runs` 和 `flatout baseline list` 列出已有的"
         )));
     }
     for run in runs {

@@ -11,7 +11,7 @@ pub const EXAMPLES: &str = "Examples:
 
 #[derive(Args)]
 pub struct Arguments {
-    /// The shell to complete for
+    /// The shell to generate completions for
     shell: clap_complete::Shell,
 }
 

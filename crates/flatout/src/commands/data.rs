@@ -24,7 +24,7 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Show what flatout sees: files, shards, schema, rows, missing values, splits, memory
+    /// Show files, shards, schema, rows, missing values, splits and memory
     Inspect {
         /// A file, a folder or a quoted glob
         path: PathBuf,
@@ -45,10 +45,10 @@ enum Action {
 /// The same words as `flatout train` takes.
 #[derive(Args)]
 struct PolicyArguments {
-    /// What missing values of numeric columns become: error, mean, zero, forward or drop, or COLUMN=POLICY for one column; may be repeated [default: error]
+    /// How to fill missing values of numeric columns: error, mean, zero, forward or drop, or COLUMN=POLICY for one column; can be repeated [default: error]
     #[arg(long, value_name = "[COLUMN=]POLICY")]
     missing: Vec<String>,
-    /// Rows that cannot be read: an error in training, or left out [default: error]
+    /// What to do with rows that cannot be read: stop with an error, or skip them [default: error]
     #[arg(
         long,
         value_name = "error|skip",
@@ -56,7 +56,7 @@ struct PolicyArguments {
         hide_default_value = true
     )]
     bad_rows: String,
-    /// Infinite values: their row cannot be read, or they count as missing values [default: error]
+    /// Whether an infinite value is an error or counts as missing [default: error]
     #[arg(
         long,
         value_name = "error|missing",
@@ -64,7 +64,7 @@ struct PolicyArguments {
         hide_default_value = true
     )]
     infinite: String,
-    /// Read a column as real, integer, category or time, or ignore it; may be repeated [default: inferred from all files]
+    /// Read a column as real, integer, category or time, or ignore it; can be repeated [default: inferred from all files]
     #[arg(long, alias = "column", value_name = "COLUMN=TYPE")]
     column_type: Vec<String>,
     /// Encoding of text files, such as gbk, gb18030, big5 or latin1 [default: utf-8]
@@ -86,11 +86,11 @@ impl PolicyArguments {
 
 /// Files named in full; of more, the first ones.
 const FILES_SHOWN: usize = 8;
-/// What the model, its optimizer and the batch need beside the data, as a share of the GPU.
+/// What the model, its optimizer and the batch need in addition to the data, as a share of the GPU.
 const SHARE_FOR_DATA: f64 = 0.7;
 
 pub fn about() -> Message {
-    message!(en: "Show what flatout sees in data files", zh: "查看 flatout 从数据文件中读到了什么")
+    message!(en: "Show how flatout reads your data files", zh: "查看 flatout 从数据文件中读到了什么")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -166,10 +166,11 @@ fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> Str
         let count = inspection.bad_rows;
         say(match inspection.bad_rows_policy {
             "skip" => {
-                message!(en: "{count} rows cannot be read and are left out:", zh: "有 {count} 行无法读取，将跳过：")
+                message!(en: "{count} rows cannot be read and are skipped:", zh: "有 {count} 行无法读取，将跳过：")
             }
             _ => {
-                message!(en: "{count} rows cannot be read; training stops at the first one without --bad-rows skip:", zh: "有 {count} 行无法读取；训练会在第一处停止，除非使用 --bad-rows skip：")
+                message!(en: "{count} rows cannot be read; training stops at the first one unless you pass \
+                --bad-rows skip:", zh: "有 {count} 行无法读取；训练会在第一处停止，除非使用 --bad-rows skip：")
             }
         });
         for row in &inspection.bad_examples {
@@ -183,14 +184,15 @@ fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> Str
     if inspection.rows_to_drop > 0 {
         let count = inspection.rows_to_drop;
         say(
-            message!(en: "{count} rows are left out because values are missing", zh: "{count} 行因缺失值将被丢弃"),
+            message!(en: "{count} rows are dropped because they have missing values", zh: "{count} 行因缺失值将被丢弃"),
         );
     }
     let stops = |column: &&ColumnInfo| column.missing > 0 && column.missing_policy == Some("error");
     if let Some(column) = inspection.columns.iter().find(stops) {
         let mean = in_flag(&column.name, "mean");
         say(message!(
-            en: "training stops at missing feature values without a policy: --missing {mean} (zero, forward, drop), or --missing mean for all",
+            en: "training stops at missing feature values unless you choose a policy: --missing {mean} (or \
+            zero, forward, drop), or --missing mean for all columns",
             zh: "特征列有缺失值时训练会停止，除非说明处理方式：--missing {mean}（或 zero、forward、drop），--missing mean 对所有列生效"
         ));
     }
@@ -255,10 +257,10 @@ fn fits(inspection: &Inspection, gpu: u64) -> bool {
 
 fn memory(inspection: &Inspection, gpu: Option<u64>, say: &mut impl FnMut(Message)) {
     let size = units::bytes(inspection.memory_bytes as f64);
-    say(message!(en: "memory: {size} as one block", zh: "内存：整块占用 {size}"));
+    say(message!(en: "memory: {size} in one block", zh: "内存：整块占用 {size}"));
     let Some(bytes) = gpu else {
         say(message!(
-            en: "there is no GPU here; --gpu-memory 24 checks whether the data fits one of 24 GiB",
+            en: "no GPU here; --gpu-memory 24 checks whether the data fits on a 24 GiB GPU",
             zh: "本机没有 GPU；用 --gpu-memory 24 可查看数据能否放入 24 GiB 的 GPU"
         ));
         return;
@@ -269,12 +271,12 @@ fn memory(inspection: &Inspection, gpu: Option<u64>, say: &mut impl FnMut(Messag
     );
     if fits(inspection, bytes) {
         say(message!(
-            en: "fits a GPU of {gpu} ({share} of it): train with the data on the GPU",
+            en: "fits on a {gpu} GPU ({share} of it): keep the data on the GPU during training",
             zh: "可以放入 {gpu} 的 GPU（占 {share}）：训练时数据可常驻 GPU"
         ));
     } else {
         say(message!(
-            en: "does not fit a GPU of {gpu} next to a model ({share} of it): it will be streamed",
+            en: "does not fit on a {gpu} GPU next to a model ({share} of it): it will be streamed",
             zh: "放不进 {gpu} 的 GPU（占 {share}，还要留出模型空间）：将以流式方式供给"
         ));
     }

@@ -13,7 +13,7 @@ pub const EXAMPLES: &str = "Examples:
 
 #[derive(Args)]
 pub struct Arguments {
-    /// Folder for data, runs and pages: new, empty, or of an earlier demo
+    /// Folder for data, runs and pages: new, empty, or from an earlier demo
     #[arg(long, value_name = "FOLDER", default_value = "flatout-demo")]
     out: PathBuf,
     /// Use flatout's own trainer even if PyTorch is installed
@@ -22,7 +22,7 @@ pub struct Arguments {
 }
 
 pub fn about() -> Message {
-    message!(en: "A slow training, why it is slow, the fixes and the proof, in a minute", zh: "一分钟看完：缓慢的训练、原因、改进和验证")
+    message!(en: "Watch a slow training get diagnosed and fixed, in one minute", zh: "一分钟看完：缓慢的训练、原因、改进和验证")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {

@@ -26,7 +26,7 @@ pub struct Arguments {
 }
 
 pub fn about() -> Message {
-    message!(en: "Show why the GPU was idle in a run, and what to do", zh: "说明一次运行中 GPU 为何空闲，以及该怎么办")
+    message!(en: "Explain why the GPU was idle during a run, and what to do", zh: "说明一次运行中 GPU 为何空闲，以及该怎么办")
 }
 
 /// The diagnosis with the run it is of.

@@ -9,20 +9,20 @@ use flatout_telemetry::doctor::{self, Health};
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
-  flatout doctor          what this machine has, what is missing, and what that costs
-  flatout doctor --json   the same for a program
+  flatout doctor          what this machine has, what is missing, and its impact
+  flatout doctor --json   the same for programs
 
-Exits 1 when something is broken or wrongly set, 0 otherwise.";
+Exits 1 if something is broken or misconfigured, 0 otherwise.";
 
 #[derive(Args)]
 pub struct Arguments {
-    /// As JSON
+    /// Print as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub fn about() -> Message {
-    message!(en: "Look at driver, GPUs, libraries, Python and limits", zh: "检查驱动、GPU、库、Python 与限制")
+    message!(en: "Check the driver, GPUs, libraries, Python and limits", zh: "检查驱动、GPU、库、Python 与限制")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {

@@ -18,9 +18,9 @@ pub const EXAMPLES: &str = "Examples:
 pub struct Arguments {
     /// A checkpoint, or an output folder (its best checkpoint)
     checkpoint: PathBuf,
-    /// Data as the model was trained on, with labels
+    /// Data like the training data, with labels
     data: PathBuf,
-    /// Column that names the entity (stock) of a row, for one table of many [default: as in training]
+    /// Column with the entity (stock) of each row, for a table with several entities [default: as in training]
     #[arg(long, value_name = "COLUMN")]
     entity: Option<String>,
     /// auto, cpu, cuda or cuda:N
@@ -35,7 +35,7 @@ pub struct Arguments {
 }
 
 pub fn about() -> Message {
-    message!(en: "Score a trained model on other data", zh: "在其他数据上评估训练好的模型")
+    message!(en: "Evaluate a trained model on other data", zh: "在其他数据上评估训练好的模型")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -48,7 +48,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     }
     let data = arguments.data.display();
     let scores = predictions.scores.ok_or_else(|| {
-        Failure::new(message!(en: "`{data}` has no labels that this model can be scored on", zh: "`{data}` 中没有可用于评估此模型的标签"))
+        Failure::new(message!(en: "`{data}` has no labels to evaluate this model against", zh: "`{data}` 中没有可用于评估此模型的标签"))
     })?;
     if arguments.json {
         let mut all = serde_json::to_value(scores).unwrap_or_default();

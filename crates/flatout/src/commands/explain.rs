@@ -3,22 +3,23 @@
 use crate::context::Context;
 use crate::output::write_stdout;
 use clap::Args;
+use flatout_core::rule::FIX_SAFETY;
 use flatout_core::{Failure, Language, Message, Result, RuleInfo, message};
 use flatout_vocabulary::{FORMER_IDS, canonical_id};
 use std::fmt::Write;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
-  flatout explain item-in-step      what the rule detects, why it is slow, what to do
-  flatout explain --list            every rule, with where it is found: source, run
+  flatout explain item-in-step      what the rule detects, why it is slow, how to fix it
+  flatout explain --list            all rules, and where each is found: source, run
   flatout explain --list --json     the same for programs";
 
 #[derive(Args)]
 pub struct Arguments {
-    /// The id of a rule, as findings show it
+    /// The id of a rule, as shown in findings
     #[arg(required_unless_present = "list")]
     rule: Option<String>,
-    /// List every rule
+    /// List all rules
     #[arg(long)]
     list: bool,
     /// Print the list as JSON
@@ -26,7 +27,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Every rule of every part: a part with rules adds its registry here.
+/// Every rule of every crate with rules.
 pub fn rules() -> Vec<&'static RuleInfo> {
     let lint = flatout_lint::rules::RULES.iter().map(|rule| &rule.info);
     flatout_diagnose::rule_infos().chain(lint).collect()
@@ -59,7 +60,7 @@ fn problems() -> Vec<Problem> {
             source: Some(main),
             main,
         };
-        // Domains stay together: behind the last problem of the same one.
+        // Domains stay together: insert after the last problem of the same one.
         let last = problems
             .iter()
             .rposition(|other| other.main.domain == main.domain);
@@ -72,11 +73,12 @@ impl Problem {
     fn page(&self, language: Language) -> String {
         let mut page = self.main.page_in(language);
         if let (Some(_), Some(source)) = (self.run, self.source) {
-            let heading = message!(en: "In the source (`flatout lint`)", zh: "在源码中（`flatout lint`）");
+            let heading = message!(en: "In source code (`flatout lint`)", zh: "在源码中（`flatout lint`）");
             let _ = write!(page, "\n## {}\n", heading.get(language));
             let sections = [
                 ("What it detects", message!(en: "Detects:", zh: "检测：")),
                 ("Fix", message!(en: "Fix:", zh: "修改：")),
+                (FIX_SAFETY.0, message!(en: "Fix safety:", zh: "修改是否安全：")),
                 (
                     "When it is wrong",
                     message!(en: "When it is wrong:", zh: "何时不成立："),
@@ -118,7 +120,7 @@ impl Problem {
 }
 
 pub fn about() -> Message {
-    message!(en: "Explain a rule: what it detects, why that is slow, what to do", zh: "解释一条规则：检测什么、为什么慢、怎么办")
+    message!(en: "Explain a rule: what it detects, why it is slow, how to fix it", zh: "解释一条规则：检测什么、为什么慢、怎么办")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -215,7 +217,7 @@ fn unknown(typed: &str, id: &str, problems: &[Problem]) -> Failure {
     let failure = Failure::new(message!(en: "there is no rule `{typed}`", zh: "没有规则 `{typed}`"));
     if close.is_empty() {
         return failure.with_hint(
-            message!(en: "`flatout explain --list` shows all", zh: "`flatout explain --list` 列出全部规则"),
+            message!(en: "`flatout explain --list` lists all rules", zh: "`flatout explain --list` 列出全部规则"),
         );
     }
     let close = close.join(", ");

@@ -36,11 +36,11 @@ enum Kind {
         /// Trading days
         #[arg(long, default_value_t = Stocks::default().days)]
         days: usize,
-        /// Share of the variance of returns that can be predicted
+        /// Predictable share of the variance of returns
         #[arg(long, default_value_t = Stocks::default().signal)]
         signal: f64,
     },
-    /// Logs of a short-video service in three CSV parts, with user and video tables to join
+    /// Logs of a short-video service in three CSV parts, joined with user and video tables
     Interactions {
         #[command(flatten)]
         common: Common,
@@ -68,10 +68,10 @@ enum Kind {
 
 #[derive(Args)]
 struct Common {
-    /// Folder to write to: new or empty
+    /// Output folder: new or empty
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Equal seeds give equal bytes
+    /// Random seed; equal seeds give identical files
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Print the recipe and the best score as JSON
@@ -80,7 +80,7 @@ struct Common {
 }
 
 pub fn about() -> Message {
-    message!(en: "Make data to try things on, with a known best score", zh: "生成用于试验的数据，并给出已知的最佳分数")
+    message!(en: "Generate sample data with a known best score", zh: "生成已知最佳分数的示例数据")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -144,7 +144,7 @@ fn describe(generated: &Generated, common: &Common, context: &Context) -> String
         zh: "已向 {out} 写入 {files} 个文件，共 {rows} 行；标签为 {label}"
     );
     let mut text = format!("{}\n", context.say(&written));
-    let title = message!(en: "best score any model can reach:", zh: "任何模型可达到的最佳分数：");
+    let title = message!(en: "best score that any model can reach:", zh: "任何模型可达到的最佳分数：");
     text += context.say(&title);
     text.push('\n');
     for (name, value) in generated.best.lines() {

@@ -20,7 +20,7 @@ pub const EXAMPLES: &str = "Examples:
   flatout grid examples/sequence-grid.yaml
   flatout grid grid.yaml --hidden-size 128,256 --sequence-length 30,60,90 --output-dir out/grid
   flatout grid grid.yaml --jobs 2
-Killed or interrupted: the same command again goes on where it stopped.";
+To continue a grid that was killed or interrupted, run the same command again.";
 
 pub struct Arguments {
     config: PathBuf,
@@ -52,7 +52,7 @@ impl Args for Arguments {
         let json = Arg::new("json")
             .long("json")
             .action(ArgAction::SetTrue)
-            .help("One JSON object a line on stdout");
+            .help("Print one JSON object per line on stdout");
         let plain = Arg::new("plain")
             .long("plain")
             .action(ArgAction::SetTrue)
@@ -126,7 +126,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     }
     if interrupted.load(Ordering::Relaxed) {
         let (done, of) = (results.len(), grid.points.len());
-        let stopped = message!(en: "stopped with {done} of {of} done; the same command again goes on from here", zh: "已停止，完成 {done}/{of}；再次运行同一命令即可继续");
+        let stopped = message!(en: "stopped after {done} of {of}; run the same command again to continue", zh: "已停止，完成 {done}/{of}；再次运行同一命令即可继续");
         eprintln!("{}", context.say(&stopped));
         return Ok(ExitCode::from(130));
     }
@@ -161,7 +161,7 @@ fn show(report: &GridReport, context: &Context, moving: bool, jobs: usize) {
             resumed: false,
         } => Message::verbatim(format!("[{point}/{of}] {name}")),
         GridReport::Begin { point, of, name, .. } => {
-            message!(en: "[{point}/{of}] {name}, from its last checkpoint", zh: "[{point}/{of}] {name}，从上次的检查点继续")
+            message!(en: "[{point}/{of}] {name}, resuming from its last checkpoint", zh: "[{point}/{of}] {name}，从上次的检查点继续")
         }
         GridReport::End {
             point,
@@ -170,7 +170,7 @@ fn show(report: &GridReport, context: &Context, moving: bool, jobs: usize) {
             before: true,
         } => {
             let name = &result.name;
-            message!(en: "[{point}/{of}] {name}: done before", zh: "[{point}/{of}] {name}：此前已完成")
+            message!(en: "[{point}/{of}] {name}: already done", zh: "[{point}/{of}] {name}：此前已完成")
         }
         GridReport::End {
             point, of, result, ..
@@ -198,7 +198,7 @@ fn show(report: &GridReport, context: &Context, moving: bool, jobs: usize) {
     eprintln!("{}{}", if moving { "\r\x1b[K" } else { "" }, context.say(&text));
 }
 
-/// The table, best first, where each one lies between the best and the worst, and means over seeds.
+/// The table, best first, the position of each between best and worst, and means over seeds.
 fn summary(grid: &Grid, results: &[PointResult], context: &Context) -> String {
     let selected = results.first().map_or("loss", |result| result.selected.as_str());
     let select = Select::named(selected);

@@ -10,43 +10,43 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
-  flatout lint                          the folder you are in
+  flatout lint                          the current folder
   flatout lint train.py configs/        these files and folders, as one project
-  flatout lint --fix --unsafe .         fix what can be fixed; old files are kept as *.flatout-backup
+  flatout lint --fix --unsafe .         apply fixes; originals are kept as *.flatout-backup
   flatout lint --diff .                 show what --fix would change
   flatout lint --select sync --format github .
-  flatout lint --run last .             with what a recorded run measured";
+  flatout lint --run last .             with the measurements of a recorded run";
 
 #[derive(Args)]
 pub struct Arguments {
     /// Files and folders that make up the project
     #[arg(default_value = ".")]
     paths: Vec<PathBuf>,
-    /// Apply the fixes that leave results unchanged; the old files are kept next to the new ones
+    /// Apply the fixes that leave results unchanged; the original files are kept as *.flatout-backup
     #[arg(long)]
     fix: bool,
-    /// With --fix or --diff: also edits that may change results (precision, memory, the order of sums)
+    /// With --fix or --diff: also apply fixes that may change results (precision, memory, the order of sums)
     #[arg(long = "unsafe")]
     with_unsafe: bool,
-    /// Show what --fix would change, and change nothing
+    /// Show what --fix would change, without changing anything
     #[arg(long, conflicts_with = "fix")]
     diff: bool,
-    /// Only these rules or domains, separated by commas
+    /// Report only these rules or domains, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "RULES")]
     select: Vec<String>,
-    /// Not these rules or domains, separated by commas
+    /// Do not report these rules or domains, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "RULES")]
     ignore: Vec<String>,
     /// How to print the findings
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
-    /// The same as --format json
+    /// Same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Join a recorded run: what it proved comes first with its cost, what it disproved is left out
+    /// Use a recorded run: list what it confirms first, with its cost, and omit what it rules out
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
-    /// Settings from this file instead of the nearest flatout.toml or pyproject.toml
+    /// Read settings from this file instead of the nearest flatout.toml or pyproject.toml
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -60,7 +60,7 @@ enum OutputFormat {
 }
 
 pub fn about() -> Message {
-    message!(en: "Find what will keep the GPU idle, from the source, before a run", zh: "运行之前，从源码里找出会让 GPU 空闲的问题")
+    message!(en: "Find code that will keep the GPU idle, before you run it", zh: "运行之前，从源码里找出会让 GPU 空闲的问题")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -74,14 +74,14 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let (outcome, joined) = look()?;
     if let Some(join::Joined { proved, dropped }) = joined {
         let say = message!(
-            en: "the run proves {proved} findings, which come first, and disproves {dropped}, which are left out",
+            en: "the run confirms {proved} findings, listed first, and rules out {dropped}, which are omitted",
             zh: "这次运行证实了 {proved} 处（排在前面），排除了 {dropped} 处"
         );
         eprintln!("{}", context.say(&say));
     }
     if arguments.diff || arguments.fix {
         let mended = if arguments.fix {
-            fix::mend(outcome, arguments.with_unsafe, || Ok::<_, Failure>(look()?.0))?
+            fix::apply_all(outcome, arguments.with_unsafe, || Ok::<_, Failure>(look()?.0))?
         } else {
             fix::preview(&outcome, arguments.with_unsafe)
         };
@@ -110,7 +110,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     Ok(exit_code(&outcome))
 }
 
-/// What a record and its diagnosis say of the source.
+/// What a record and its diagnosis contain about the source.
 fn recorded(named: &str) -> Result<join::Run> {
     let data = record::find(named)?.load();
     let mut run = join::Run {
@@ -143,7 +143,7 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
         Some(path) => Settings::read(path)?.ok_or_else(|| {
             let path = path.display();
             Failure::new(message!(en: "`{path}` has no lint section", zh: "`{path}` 中没有 lint 一节"))
-                .with_hint(message!(en: "add `[lint]` (in pyproject.toml `[tool.flatout.lint]`)", zh: "请加上 `[lint]`（pyproject.toml 中为 `[tool.flatout.lint]`）"))
+                .with_hint(message!(en: "add a `[lint]` section (in pyproject.toml: `[tool.flatout.lint]`)", zh: "请加上 `[lint]`（pyproject.toml 中为 `[tool.flatout.lint]`）"))
         })?,
         None => Settings::discover(arguments.paths.first().map_or(".".as_ref(), PathBuf::as_path))?,
     };

@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
-  flatout man run | man -l -                   read the page of a command
+  flatout man run | man -l -                   show the manual page of a command
   flatout man --out ~/.local/share/man/man1    write one page per command";
 
 #[derive(Args)]
 pub struct Arguments {
-    /// The command, for example `run` or `slurm submit` [default: flatout itself]
+    /// The command, such as `run` or `slurm submit` [default: flatout itself]
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
     /// Write the pages of all commands to this folder
@@ -26,7 +26,7 @@ pub struct Arguments {
 }
 
 pub fn about() -> Message {
-    message!(en: "Print a manual page, or write all of them", zh: "输出手册页，或写出全部手册页")
+    message!(en: "Print one manual page, or write all of them", zh: "输出手册页，或写出全部手册页")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -39,7 +39,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
             let pages = write_all(&tree, folder)?;
             let folder = folder.display();
             let written =
-                message!(en: "{pages} pages written to {folder}", zh: "已向 {folder} 写入 {pages} 页");
+                message!(en: "wrote {pages} pages to {folder}", zh: "已向 {folder} 写入 {pages} 页");
             eprintln!("{}", context.say(&written));
         }
         None => {
@@ -47,7 +47,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
             for name in &arguments.command {
                 let found = command.find_subcommand(name);
                 command = found.ok_or_else(|| {
-                    Failure::new(message!(en: "there is no command `{name}`", zh: "没有命令 `{name}`")).with_hint(
+                    Failure::new(message!(en: "unknown command: `{name}`", zh: "没有命令 `{name}`")).with_hint(
                         message!(en: "`flatout --help` lists all commands", zh: "`flatout --help` 列出全部命令"),
                     )
                 })?;

@@ -13,16 +13,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
-  flatout mcp                                      an agent starts this; people rarely do
+  flatout mcp                                      usually started by a coding agent
   claude mcp add flatout -- flatout mcp            register it with Claude Code
   flatout mcp --folder ~/project --read-only       diagnosis, lint and comparison only";
 
 #[derive(Args)]
 pub struct Arguments {
-    /// The only folder whose files calls may name [default: this one]
+    /// The only folder that calls can access [default: this one]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// Offer nothing that runs a program or writes a file
+    /// Disable all tools that run a program or write a file
     #[arg(long)]
     read_only: bool,
 }
@@ -40,12 +40,15 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     }
     let folder = std::env::current_dir().map_err(|error| cannot_enter(".".as_ref(), &error))?;
     let flatout = std::env::current_exe().map_err(|error| {
-        Failure::new(message!(en: "the path of this program is not known", zh: "无法得知本程序的路径"))
-            .caused_by(&error)
+        Failure::new(
+            message!(en: "the path of the flatout executable is unknown", zh: "无法得知本程序的路径"),
+        )
+        .caused_by(&error)
     })?;
     if std::io::stdin().is_terminal() {
         let waiting = message!(
-            en: "waiting for messages of the Model Context Protocol on stdin; Ctrl-D ends it. An agent starts this command: see `flatout mcp --help`",
+            en: "waiting for Model Context Protocol messages on stdin; press Ctrl-D to stop. Coding agents \
+            start this command: see `flatout mcp --help`",
             zh: "正在 stdin 上等待 Model Context Protocol 消息；Ctrl-D 结束。此命令由 agent 启动：见 `flatout mcp --help`"
         );
         eprintln!("{}", context.say(&waiting));
@@ -61,7 +64,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     };
     let served = flatout_mcp::serve(host, BufReader::new(std::io::stdin()), std::io::stdout());
     served.map_err(|error| {
-        Failure::new(message!(en: "the client's messages could not be read", zh: "无法读取客户端的消息"))
+        Failure::new(message!(en: "failed to read the client's messages", zh: "无法读取客户端的消息"))
             .caused_by(&error)
     })?;
     Ok(ExitCode::SUCCESS)
@@ -69,8 +72,10 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
 
 fn cannot_enter(folder: &std::path::Path, error: &std::io::Error) -> Failure {
     let folder = folder.display();
-    Failure::new(message!(en: "`{folder}` cannot be used as the folder", zh: "无法使用目录 `{folder}`"))
-        .caused_by(error)
+    Failure::new(
+        message!(en: "`{folder}` cannot be used as the working folder", zh: "无法使用目录 `{folder}`"),
+    )
+    .caused_by(error)
 }
 
 fn diagnose(data: &RunData) -> Diagnosis {

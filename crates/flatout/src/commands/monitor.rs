@@ -19,10 +19,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 pub const EXAMPLES: &str = "Examples:
-  flatout monitor                                   the screen; q ends it with the verdict
-  flatout monitor --duration 300 --plain            five minutes as lines, then the verdict
+  flatout monitor                                   the screen; q quits and prints the verdict
+  flatout monitor --duration 300 --plain            plain lines for five minutes, then the verdict
   flatout monitor --pid 4711 --interval 0.1         until that process ends
-  flatout monitor --json --duration 60 > gpu.jsonl  for a program
+  flatout monitor --json --duration 60 > gpu.jsonl  for programs
   flatout monitor --duration 600 --fail-on low-utilization,hot";
 
 /// A driver without persistence mode takes a second or two to open.
@@ -30,7 +30,7 @@ const DRIVER_PATIENCE: Duration = Duration::from_secs(15);
 
 #[derive(Args)]
 pub struct Arguments {
-    /// Seconds between samples, from 0.05
+    /// Seconds between samples, at least 0.05
     #[arg(
         long,
         value_name = "SECONDS",
@@ -44,7 +44,7 @@ pub struct Arguments {
     /// Only these GPUs: indices or UUIDs [default: what the environment leaves visible]. AMD GPUs and Ascend NPUs are read too, which has not been run on hardware
     #[arg(long, value_name = "LIST")]
     gpu: Option<String>,
-    /// Watch this process and its children too; end when it ends
+    /// Also watch this process and its children, and stop when it ends
     #[arg(long)]
     pid: Option<u32>,
     /// Also write the samples to this file, as CSV
@@ -52,16 +52,16 @@ pub struct Arguments {
     log: Option<PathBuf>,
     #[command(flatten)]
     shape: Shape,
-    /// Serve the newest sample as a page for Prometheus; a port alone listens on loopback
+    /// Serve the newest sample to Prometheus; a port alone listens on loopback
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = DEFAULT_ADDRESS)]
     prometheus: Option<String>,
-    /// Show nothing and write no record, only serve the page: for a daemon
+    /// Only serve Prometheus, without a screen or a record: for a daemon
     #[arg(long, conflicts_with = "shape")]
     serve_only: bool,
-    /// Exit with 1 when the verdict has one of these faults
+    /// Exit with 1 if the verdict has one of these faults
     #[arg(long, value_name = "FAULTS", value_delimiter = ',', value_parser = watching::fault_parser())]
     fail_on: Vec<Aspect>,
-    /// Fail when there is no GPU
+    /// Fail if there is no GPU
     #[arg(long)]
     require_gpu: bool,
     /// Name of the run
@@ -76,7 +76,7 @@ pub struct Arguments {
 }
 
 pub fn about() -> Message {
-    message!(en: "Watch GPUs, host and processes; end with a verdict", zh: "监控 GPU、主机和进程，最后给出结论")
+    message!(en: "Watch GPUs, host and processes, and print a verdict at the end", zh: "监控 GPU、主机和进程，最后给出结论")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -180,9 +180,9 @@ fn require_gpu(sampler: &Sampler) -> Result<()> {
             en: "the environment hides all GPUs",
             zh: "环境变量隐藏了所有 GPU"
         ))
-        .with_hint(message!(en: "look at CUDA_VISIBLE_DEVICES, or name them: --gpu 0", zh: "检查 CUDA_VISIBLE_DEVICES，或用 --gpu 0 指定"))),
-        GpuState::Starting => Err(Failure::new(message!(en: "the GPU driver does not answer", zh: "GPU 驱动没有响应"))
-            .with_hint(message!(en: "check its own output: nvidia-smi, amd-smi or npu-smi info", zh: "查看驱动自身的信息：nvidia-smi、amd-smi 或 npu-smi info"))),
+        .with_hint(message!(en: "check CUDA_VISIBLE_DEVICES, or select GPUs with --gpu 0", zh: "检查 CUDA_VISIBLE_DEVICES，或用 --gpu 0 指定"))),
+        GpuState::Starting => Err(Failure::new(message!(en: "the GPU driver does not respond", zh: "GPU 驱动没有响应"))
+            .with_hint(message!(en: "check whether nvidia-smi, amd-smi or npu-smi info works", zh: "检查 nvidia-smi、amd-smi 或 npu-smi info 能否正常运行"))),
         _ => Ok(()),
     }
 }

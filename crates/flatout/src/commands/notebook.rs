@@ -26,7 +26,7 @@ const ROWS: u16 = 40;
 
 #[derive(Args)]
 pub struct Arguments {
-    /// The kernel's process
+    /// Process id of the kernel
     #[arg(long)]
     pid: u32,
     /// Name of the run
@@ -35,7 +35,7 @@ pub struct Arguments {
 }
 
 pub fn about() -> Message {
-    message!(en: "Record one cell of a notebook; %%flatout starts this by itself", zh: "记录 notebook 的一个单元格；由 %%flatout 自动启动")
+    message!(en: "Record one notebook cell; %%flatout starts this command", zh: "记录 notebook 的一个单元格；由 %%flatout 自动启动")
 }
 
 /// Speaks JSON lines: where the probe is, then, after the line that tells how the cell ended, what was found.

@@ -18,15 +18,15 @@ pub const EXAMPLES: &str = "Examples:
 pub struct Arguments {
     /// A checkpoint, or an output folder (its best checkpoint)
     checkpoint: PathBuf,
-    /// Data as the model was trained on; labels are not needed
+    /// Data like the training data; labels are not needed
     data: PathBuf,
-    /// File to write, whole or not at all: .parquet, or anything else for CSV [default: CSV on stdout]
+    /// Output file: .parquet, or any other name for CSV [default: CSV on stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Column that names the entity (stock) of a row, for one table of many [default: as in training]
+    /// Column with the entity (stock) of each row, for a table with several entities [default: as in training]
     #[arg(long, value_name = "COLUMN")]
     entity: Option<String>,
-    /// What missing values become: mean, zero, forward, or COLUMN=POLICY for one column; may be repeated [default: as in training]
+    /// How to fill missing values: mean, zero, forward, or COLUMN=POLICY for one column; can be repeated [default: as in training]
     #[arg(long, value_name = "[COLUMN=]POLICY")]
     missing: Vec<String>,
     /// auto, cpu, cuda or cuda:N
@@ -56,7 +56,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         let (text, samples) = (scores.text(), scores.samples);
         let line = Message {
             en: format!(
-                "scored on {samples} labelled samples: {}",
+                "evaluated on {samples} labeled samples: {}",
                 text.en.replace("validation loss", "loss")
             ),
             zh: format!(

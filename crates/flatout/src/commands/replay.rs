@@ -12,27 +12,27 @@ use std::process::ExitCode;
 pub const EXAMPLES: &str = "Examples:
   flatout replay last                  the newest run, ten times as fast
   flatout replay runs/evaluation --speed 1
-  flatout replay last --plain          all of it as lines, then the verdict";
+  flatout replay last --plain          plain lines, then the verdict";
 
 /// On the screen; in a pipe nobody wants to wait.
 const SPEED_ON_SCREEN: f64 = 10.0;
 
 #[derive(Args)]
 pub struct Arguments {
-    /// A record's folder, a run's name or id, or `last`
+    /// The run: `last`, its name or id, or the folder of its record
     record: String,
-    /// Times the pace of the run; 0 waits for nothing [default: 10 on the screen, else 0]
+    /// Replay speed as a multiple of real time; 0 is as fast as possible [default: 10 on the screen, else 0]
     #[arg(long, value_name = "FACTOR", allow_negative_numbers = true)]
     speed: Option<f64>,
     #[command(flatten)]
     shape: Shape,
-    /// Exit with 1 when the verdict has one of these faults
+    /// Exit with 1 if the verdict has one of these faults
     #[arg(long, value_name = "FAULTS", value_delimiter = ',', value_parser = watching::fault_parser())]
     fail_on: Vec<Aspect>,
 }
 
 pub fn about() -> Message {
-    message!(en: "Play a run's record back, with the same verdict", zh: "回放一次运行的记录，给出同样的结论")
+    message!(en: "Replay the record of a run, with the same verdict", zh: "回放一次运行的记录，给出同样的结论")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -45,8 +45,8 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         0.0 => Speed::Fastest,
         factor if factor.is_finite() && factor > 0.0 => Speed::Times(factor),
         factor => {
-            return Err(Failure::new(message!(en: "a speed of {factor} is not possible", zh: "速度不能是 {factor}"))
-                .with_hint(message!(en: "give a factor above 0, or 0 for as fast as possible: --speed 10", zh: "请给出大于 0 的倍数，或用 0 表示最快，例如 --speed 10")));
+            return Err(Failure::new(message!(en: "{factor} is not a valid speed", zh: "速度不能是 {factor}"))
+                .with_hint(message!(en: "use a factor above 0, or 0 for as fast as possible: --speed 10", zh: "请给出大于 0 的倍数，或用 0 表示最快，例如 --speed 10")));
         }
     };
     let record = record::find(&arguments.record)?;

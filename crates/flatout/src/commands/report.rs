@@ -14,11 +14,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
-  flatout report last                          report.html next to the record, the headline here
+  flatout report last                          report.html next to the record, a summary here
   flatout report last --html train.html
   flatout report out/stocks --md > report.md   for an issue or a pull request
   flatout report last --json > report.json
-  flatout report --job-id 52098                one of a Slurm job's ranks, with all of them side by side
+  flatout report --job-id 52098                a Slurm job with several ranks
   flatout report last --pdf-ready --html train.html && chromium --headless --print-to-pdf=train.pdf train.html";
 
 #[derive(Args)]
@@ -32,19 +32,19 @@ pub struct Arguments {
     /// Where to write the page [default: report.html in the record's folder]; - for stdout
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Print Markdown; a page is then written only with --html
+    /// Print Markdown; an HTML page is then written only with --html
     #[arg(long)]
     md: bool,
-    /// Print JSON; a page is then written only with --html
+    /// Print JSON; an HTML page is then written only with --html
     #[arg(long, conflicts_with = "md")]
     json: bool,
-    /// Lay the page out for printing: light, nothing folded, no buttons
+    /// Format the page for printing: light, everything expanded, no buttons
     #[arg(long)]
     pdf_ready: bool,
 }
 
 pub fn about() -> Message {
-    message!(en: "One page about a run, to keep or to share", zh: "用一个页面说明一次运行的情况，可保存或发送")
+    message!(en: "Render a run as one self-contained page", zh: "把一次运行生成为单个独立页面")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {

@@ -32,16 +32,16 @@ pub struct Arguments {
     /// Name of the run [default: the script's]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Settings to put in force without an edit: loader.num_workers=8,amp=bf16,tf32=on,optimizer.fused=on
+    /// Settings to apply without editing the program: loader.num_workers=8,amp=bf16,tf32=on,optimizer.fused=on
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
     apply: Vec<String>,
-    /// Make the program faster while it runs: change settings that leave its results alone, measure each, keep what helps
+    /// Make the program faster while it runs: change settings that do not affect results, measure each change, and keep what helps
     #[arg(long)]
     auto: bool,
-    /// With --auto: also changes that alter numbers, guarded by the loss: precision, batch, compile, padding
+    /// With --auto: also allow changes that affect results, checked against the loss: precision, batch, compile, padding
     #[arg(long, value_name = "KIND", value_delimiter = ',', requires = "auto")]
     allow: Vec<String>,
-    /// With --auto: leave these settings as they are
+    /// With --auto: do not change these settings
     #[arg(long, value_name = "KEY", value_delimiter = ',', requires = "auto")]
     without: Vec<String>,
     /// Stop the program after this many optimizer steps
@@ -50,19 +50,19 @@ pub struct Arguments {
     /// Print progress and the current bottleneck every few seconds
     #[arg(long)]
     live: bool,
-    /// Run a few steps under PyTorch's profiler: kernels, gaps between them and their cause, tensor cores, copies
+    /// Profile a few steps with PyTorch's profiler: kernels, gaps between them and their cause, tensor cores, copies
     #[arg(long)]
     profile: bool,
     /// Disable Python stack sampling (20 Hz, out of process)
     #[arg(long)]
     no_stacks: bool,
-    /// Report where every rank is after this long without progress: 90s, 5m, 1h or off
+    /// Report the location of every rank after this long without progress: 90s, 5m, 1h or off
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_patience)]
     patience: Patience,
-    /// What to do with a program that makes no progress
+    /// What to do if the program makes no progress
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnHang::Leave)]
     on_hang: OnHang,
-    /// Let the program go on when flatout is killed (by default it is ended)
+    /// Keep the program running if flatout is killed [default: stop it]
     #[arg(long)]
     keep_running: bool,
     /// Write the findings as JSON to this file
@@ -71,7 +71,7 @@ pub struct Arguments {
     /// Also log findings, account and telemetry to these trackers at the end, separated by commas
     #[arg(long, value_name = "TRACKERS", value_enum, value_delimiter = ',')]
     log_to: Vec<Tracker>,
-    /// Print nothing, neither during the run nor at its end
+    /// Print nothing during the run or at its end
     #[arg(short, long)]
     quiet: bool,
     /// The program and its arguments, as you would type them
@@ -92,9 +92,9 @@ fn parse_patience(text: &str) -> std::result::Result<Patience, String> {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum OnHang {
-    /// Leave the program alone
+    /// Keep the program running
     Leave,
-    /// End it, so that a job gives its GPUs back
+    /// Stop the program, so that a job releases its GPUs
     Stop,
 }
 
@@ -126,7 +126,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         ..Options::new(arguments.command)
     };
     if let Some(file) = &arguments.json {
-        // Hours later would be too late to say that it cannot be written.
+        // Report now that it cannot be written, not hours later.
         check_writable(file)?;
     }
     let quiet = arguments.quiet;
@@ -239,7 +239,7 @@ fn during(live: &Live, context: &Context) -> String {
         Live::Resumed(seconds) => {
             let time = units::duration(*seconds);
             let said =
-                message!(en: "flatout: progress again after {time}", zh: "flatout：{time} 之后恢复进展");
+                message!(en: "flatout: progressing again after {time}", zh: "flatout：{time} 之后恢复进展");
             format!("{}\n", context.say(&said))
         }
     }
@@ -273,14 +273,15 @@ fn stalled(seconds: f64, ranks: &[StalledRank], stopping: bool, context: &Contex
         message!(en: "flatout: ending the program (--on-hang stop)", zh: "flatout：正在结束程序（--on-hang stop）")
     } else {
         message!(
-            en: "flatout: all threads' stacks are in the record; the program is left alone (--on-hang stop ends it)",
+            en: "flatout: the stacks of all threads are in the record; the program keeps running (--on-hang \
+            stop would end it)",
             zh: "flatout：所有线程的调用栈已写入记录；程序不受影响（--on-hang stop 可结束它）"
         )
     };
     text + &format!("{}\n", context.say(&then))
 }
 
-/// The frames that say most.
+/// The most informative frames.
 fn innermost(frames: &[String]) -> &[String] {
     const MOST: usize = 4;
     &frames[frames.len().saturating_sub(MOST)..]
@@ -293,11 +294,11 @@ fn where_is(rank: &StalledRank) -> Message {
     }
     let done = rank.collectives;
     if done == 0 && rank.inside.is_none() {
-        return message!(en: "rank {number} (pid {pid}): no collective so far", zh: "rank {number}（pid {pid}）：还没有集合通信");
+        return message!(en: "rank {number} (pid {pid}): no collective yet", zh: "rank {number}（pid {pid}）：还没有集合通信");
     }
     let Some(inside) = &rank.inside else {
         return message!(
-            en: "rank {number} (pid {pid}): in no collective, after {done} of them",
+            en: "rank {number} (pid {pid}): not in a collective, after {done} collectives",
             zh: "rank {number}（pid {pid}）：不在集合通信中，此前完成 {done} 次"
         );
     };
@@ -362,12 +363,13 @@ fn early(finding: &Finding, context: &Context) -> String {
 fn no_profile(data: &RunData) -> Message {
     if data.facts.iter().any(|fact| fact.key == "profile.refused") {
         return message!(
-            en: "no profile: the program runs a profiler of its own",
+            en: "no profile: the program runs its own profiler",
             zh: "没有 profile：程序自己已经在使用 profiler"
         );
     }
     message!(
-        en: "no profile: it begins after 30 steps, or 10 s after the first one, and takes 5 steps; the program ended before that",
+        en: "no profile: profiling starts after 30 steps, or 10 s after the first step, and takes 5 steps; \
+        the program ended before that",
         zh: "没有 profile：它在 30 步之后（或第一步之后 10 秒）开始，共 5 步；程序在此之前就结束了"
     )
 }
@@ -379,7 +381,7 @@ fn unrecorded(error: &RunError, context: &Context) -> String {
         why += &format!(": {cause}");
     }
     let said = message!(
-        en: "flatout: not recording: {why}. The program runs without it.",
+        en: "flatout: not recording: {why}. The program runs without flatout.",
         zh: "flatout：无法记录：{why}。程序照常运行。"
     );
     let hint = error.hint();

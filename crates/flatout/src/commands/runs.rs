@@ -12,14 +12,14 @@ use std::time::{Duration, SystemTime};
 pub const EXAMPLES: &str = "Examples:
   flatout runs                               all records, oldest first
   flatout runs --json
-  flatout runs prune --older-than 30         what would be deleted
+  flatout runs prune --older-than 30         list what would be deleted
   flatout runs prune --older-than 30 --yes   delete it
   flatout runs prune --keep 20 --yes";
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
-    /// As JSON
+    /// Print as JSON
     #[arg(long)]
     json: bool,
     #[command(subcommand)]
@@ -28,25 +28,25 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Delete old records; without --yes only list them
+    /// Delete old records; without --yes, only list them
     Prune(Prune),
 }
 
 #[derive(Args)]
 struct Prune {
-    /// Records older than this many days
+    /// Delete records older than this many days
     #[arg(long, value_name = "DAYS", allow_negative_numbers = true)]
     older_than: Option<f64>,
-    /// Keep this many of the newest
+    /// Keep this many of the newest records
     #[arg(long, value_name = "COUNT")]
     keep: Option<usize>,
-    /// Really delete
+    /// Confirm the deletion
     #[arg(long)]
     yes: bool,
 }
 
 pub fn about() -> Message {
-    message!(en: "List the run records, or delete old ones", zh: "列出运行记录，或删除旧记录")
+    message!(en: "List run records, or delete old ones", zh: "列出运行记录，或删除旧记录")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -57,7 +57,9 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         None if arguments.json => write_stdout(text::runs_json(&entries).as_bytes()),
         None if entries.is_empty() => {
             let folder = folder.display();
-            let none = message!(en: "no run records in {folder}\nhint: make one with: flatout monitor", zh: "{folder} 中没有运行记录\n提示：用 flatout monitor 生成一个");
+            let none = message!(en: "no run records in {folder}\nhint: create one with: flatout run -- \
+            python train.py", zh: "{folder} \
+            中没有运行记录\n提示：用 flatout run -- python train.py 生成一个");
             eprintln!("{}", context.say(&none));
         }
         None => write_stdout(text::runs(&entries, context.language, context.colour_on_stdout()).as_bytes()),
@@ -67,8 +69,9 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
 
 fn delete(prune: &Prune, entries: &[record::RunEntry], context: &Context) -> Result<ExitCode> {
     if prune.older_than.is_none() && prune.keep.is_none() {
-        return Err(Failure::new(message!(en: "no age or count was given for old records", zh: "没有说明哪些记录算旧"))
-            .with_hint(message!(en: "flatout runs prune --older-than 30, or --keep 20", zh: "flatout runs prune --older-than 30，或 --keep 20")));
+        return Err(Failure::new(message!(en: "specify which records are old", zh: "没有说明哪些记录算旧"))
+            .with_hint(message!(en: "use --older-than DAYS or --keep N: flatout runs prune --older-than 30", zh: "请使用 \
+            --older-than 天数 或 --keep N：flatout runs prune --older-than 30")));
     }
     let older_than = prune.older_than.map(days).transpose()?;
     let chosen = record::prunable(
@@ -91,7 +94,7 @@ fn delete(prune: &Prune, entries: &[record::RunEntry], context: &Context) -> Res
     let said = if prune.yes {
         message!(en: "deleted {count} records, {freed}", zh: "已删除 {count} 个记录，共 {freed}")
     } else {
-        message!(en: "would delete {count} records, {freed}; do it with --yes", zh: "将删除 {count} 个记录，共 {freed}；加 --yes 执行")
+        message!(en: "would delete {count} records, {freed}; confirm with --yes", zh: "将删除 {count} 个记录，共 {freed}；加 --yes 执行")
     };
     eprintln!("{}", context.say(&said));
     Ok(ExitCode::SUCCESS)
@@ -99,7 +102,7 @@ fn delete(prune: &Prune, entries: &[record::RunEntry], context: &Context) -> Res
 
 fn days(days: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(days * 86_400.0).map_err(|_| {
-        Failure::new(message!(en: "{days} days is no age", zh: "{days} 天不是有效的时长"))
-            .with_hint(message!(en: "give days from 0: --older-than 30", zh: "请给出不小于 0 的天数，例如 --older-than 30"))
+        Failure::new(message!(en: "{days} is not a valid number of days", zh: "{days} 天不是有效的时长"))
+            .with_hint(message!(en: "use 0 or more days: --older-than 30", zh: "请给出不小于 0 的天数，例如 --older-than 30"))
     })
 }

@@ -15,7 +15,7 @@ pub const EXAMPLES: &str = "Examples:
   flatout serve                                  the runs of this project, at http://127.0.0.1:8600/
   flatout serve out /scratch/me/runs             the runs in these folders
   flatout serve --listen 9000                    another port of this machine
-  flatout serve --token                          ask for a token on this machine, too
+  flatout serve --token                          also require a token on this machine
   flatout serve --listen 0.0.0.0:8600            for other machines, with a token";
 
 #[derive(Args)]
@@ -23,16 +23,16 @@ pub struct Arguments {
     /// Folders of runs, or projects with .flatout/runs [default: $FLATOUT_HOME/runs, else ./.flatout/runs]
     #[arg(value_name = "FOLDER")]
     folders: Vec<PathBuf>,
-    /// Where to listen; a port alone means this machine only
+    /// Address to listen on; a port alone means this machine only
     #[arg(long, value_name = "ADDRESS", default_value = DEFAULT_ADDRESS)]
     listen: String,
-    /// Ask for this token, or for a new one; other addresses than this machine's always do
+    /// Require this token, or a new one; always on for addresses other than loopback
     #[arg(long, value_name = "TOKEN", num_args = 0..=1, default_missing_value = "")]
     token: Option<String>,
 }
 
 pub fn about() -> Message {
-    message!(en: "Show all runs in the browser, live, and compare them", zh: "在浏览器中实时查看所有运行并进行对比")
+    message!(en: "Show and compare all runs in the browser, live", zh: "在浏览器中实时查看所有运行并进行对比")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -68,12 +68,13 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let (count, link) = (server.runs(), server.link());
     eprintln!(
         "{}",
-        context.say(&message!(en: "{count} runs at {link}\nCtrl-C ends it", zh: "{count} 个运行：{link}\n按 Ctrl-C 结束"))
+        context.say(&message!(en: "{count} runs at {link}\npress Ctrl-C to stop", zh: "{count} 个运行：{link}\n按 Ctrl-C 结束"))
     );
     if !server.address().ip().is_loopback() {
         let address = server.address();
         let warning = message!(
-            en: "listening on {address}: whoever has the link can read these runs, and the connection is not encrypted.\nhint: from your own computer, a tunnel is safer: ssh -L 8600:127.0.0.1:8600 HOST",
+            en: "listening on {address}: anyone with the link can read these runs, and the connection is not \
+            encrypted.\nhint: a tunnel from your own computer is safer: ssh -L 8600:127.0.0.1:8600 HOST",
             zh: "正在监听 {address}：拿到链接的人都能查看这些运行，且连接未加密。\n提示：从自己的电脑访问时，用隧道更安全：ssh -L 8600:127.0.0.1:8600 HOST"
         );
         eprintln!("{}", context.say(&warning));

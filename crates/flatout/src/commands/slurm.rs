@@ -22,7 +22,7 @@ pub const EXAMPLES: &str = "Examples:
   flatout slurm submit --gpus 4 --ranks -- python train_ddp.py  one process and one record per GPU
   flatout slurm submit --grid hidden-size=128,256 --grid lr=1e-3,3e-4 -- python train.py
   flatout slurm status 52098 --follow
-  flatout analyze --job-id 52098                                when it has ended";
+  flatout analyze --job-id 52098                                when it is done";
 
 /// How often a job is looked at while it is followed.
 const FOLLOW_EVERY: Duration = Duration::from_secs(5);
@@ -35,9 +35,9 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Print a batch script: GPUs, CPUs per GPU, memory, time, the log's name, the command inside `flatout run`
+    /// Print a batch script: GPUs, CPUs per GPU, memory, time, log name, and the command inside `flatout run`
     Script(Job),
-    /// Send that script with sbatch
+    /// Submit that script with sbatch
     Submit(Job),
     /// Show job status: queue state, record so far, end of the log
     Status {
@@ -58,19 +58,19 @@ struct Job {
     /// Name of the job and of its run [default: the script's]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// GPUs on each node
+    /// GPUs per node
     #[arg(long, value_name = "N", default_value_t = 1)]
     gpus: u32,
     #[arg(long, value_name = "N", default_value_t = 1)]
-    /// Nodes
+    /// Number of nodes
     nodes: u32,
-    /// Start one process per GPU with srun, each with its own record, instead of one for all
+    /// Start one process per GPU with srun, each with its own record
     #[arg(long)]
     ranks: bool,
-    /// CPUs for each GPU [default: a GPU's share of the partition's nodes, at most 16]
+    /// CPUs per GPU [default: a GPU's share of the partition's nodes, at most 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     cpus_per_gpu: Option<u64>,
-    /// Memory of each node, as in 32G [default: the GPUs' share of the partition's nodes]
+    /// Memory per node, such as 32G [default: the GPUs' share of the partition's nodes]
     #[arg(long, value_name = "SIZE")]
     mem: Option<String>,
     /// Time limit: minutes, hours:minutes:seconds, or days-hours
@@ -85,16 +85,16 @@ struct Job {
     #[arg(long)]
     /// Quality of service
     qos: Option<String>,
-    /// Folder of the logs [default: here]
+    /// Folder for the logs [default: this one]
     #[arg(long, value_name = "DIR")]
     logs: Option<String>,
-    /// Run every combination as a task of an array: an option of the command with its values
+    /// Run every combination as a task of a job array: an option of the command with its values
     #[arg(long, value_name = "OPTION=VALUES")]
     grid: Vec<String>,
-    /// Tasks of the array at once
+    /// Maximum number of array tasks to run at once
     #[arg(long, value_name = "N", requires = "grid")]
     at_once: Option<u32>,
-    /// Further options of sbatch, as in constraint=a100
+    /// Additional sbatch options, such as constraint=a100
     #[arg(long, value_name = "OPTION")]
     sbatch: Vec<String>,
     /// The program and its arguments, as you would type them
@@ -103,7 +103,7 @@ struct Job {
 }
 
 pub fn about() -> Message {
-    message!(en: "Write, send and follow Slurm jobs that record themselves", zh: "编写、提交并跟踪能自动记录的 Slurm 作业")
+    message!(en: "Write, submit and follow Slurm jobs that record themselves", zh: "编写、提交并跟踪能自动记录的 Slurm 作业")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -205,7 +205,8 @@ fn submit(job: &Job, context: &Context) -> Result<ExitCode> {
     let id = slurm::submit(&script)?.job_id;
     write_stdout(format!("{id}\n").as_bytes());
     let next = message!(
-        en: "job {id} sent; follow it: flatout slurm status {id} --follow\nafterwards: flatout analyze --job-id {id}",
+        en: "submitted job {id}; follow it with: flatout slurm status {id} --follow\nwhen it is done: \
+        flatout analyze --job-id {id}",
         zh: "作业 {id} 已提交；跟踪：flatout slurm status {id} --follow\n结束后分析：flatout analyze --job-id {id}"
     );
     eprintln!("{}", context.say(&next));

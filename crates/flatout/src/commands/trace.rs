@@ -23,12 +23,12 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Write a run as trace-event JSON, which Perfetto and Chrome open
+    /// Write a run as trace-event JSON for Perfetto and Chrome
     Export {
         /// The run: `last`, its name or id, or its folder
         #[arg(value_name = "RUN", default_value = "last")]
         run: String,
-        /// Where to write it; - for stdout
+        /// Output file; - for stdout
         #[arg(long, value_name = "FILE", default_value = "trace.json")]
         out: PathBuf,
     },
@@ -49,14 +49,15 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     write_atomically(&out, text.as_bytes())?;
     if record.timelines().next().is_none() {
         let bare = message!(
-            en: "the record keeps no step event by event (too short, or made by an older flatout): the trace has counters and events only",
+            en: "the record contains no step in full detail (the run was too short, or its flatout too old): \
+            the trace has counters and events only",
             zh: "记录中没有逐事件的步骤（运行太短，或由旧版 flatout 记录）：trace 中只有计数器和事件"
         );
         eprintln!("{}", context.say(&bare));
     }
     let path = out.display();
     let written = message!(
-        en: "trace written to {path}; open it in https://ui.perfetto.dev",
+        en: "trace written to {path}; open it at https://ui.perfetto.dev",
         zh: "trace 已写入 {path}；可用 https://ui.perfetto.dev 打开"
     );
     eprintln!("{}", context.say(&written));

@@ -45,7 +45,7 @@ impl Args for Arguments {
         let json = Arg::new("json")
             .long("json")
             .action(ArgAction::SetTrue)
-            .help("One JSON object a line on stdout");
+            .help("Print one JSON object per line on stdout");
         let plain = Arg::new("plain")
             .long("plain")
             .action(ArgAction::SetTrue)
@@ -124,7 +124,8 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
                 message!(en: "done in {time}, {rate} samples/s; checkpoints, metrics and the run record are in {folder}", zh: "完成，用时 {time}，{rate} 样本/秒；检查点、指标和运行记录位于 {folder}")
             }
             None => {
-                message!(en: "nothing left to train: {folder} is at its last epoch; --epochs N goes on", zh: "没有需要继续的训练：{folder} 已到最后一轮；用 --epochs N 继续")
+                message!(en: "nothing left to train: {folder} is at its last epoch; train longer with \
+                --epochs N", zh: "没有需要继续的训练：{folder} 已到最后一轮；用 --epochs N 继续")
             }
         };
         eprintln!("{}", text.get(context.language));
@@ -148,7 +149,7 @@ pub fn output_dir(arguments: &[String]) -> Option<PathBuf> {
     Some(configuration.settings.output_dir)
 }
 
-/// A resumed training goes on with its own settings, under the flags.
+/// A resumed training keeps its settings; flags override them.
 fn configuration(arguments: &Arguments) -> Result<Configuration> {
     match (&arguments.config, arguments.values.get("resume")) {
         (None, Some(resume)) => {

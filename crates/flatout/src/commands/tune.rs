@@ -30,60 +30,60 @@ use std::time::Duration;
 pub const EXAMPLES: &str = "Examples:
   flatout tune -- python train.py                       any PyTorch program, unchanged
   flatout tune --knobs num_workers,batch_size=32..2048 -- python train.py
-  flatout tune -- ./train --batch-size {batch_size=64}  any program that reports its steps, through placeholders
+  flatout tune -- ./train --batch-size {batch_size=64}  any program that reports its steps
   flatout tune --config train.yaml --set train.batch_size --write -- python train.py --config train.yaml
-  flatout tune --write -- python train.py               put what helped into the source as well
-  flatout tune --resume -- python train.py              go on after Ctrl-C
+  flatout tune --write -- python train.py               also write the result to the source
+  flatout tune --resume -- python train.py              continue after Ctrl-C
   flatout tune -- flatout train --data data/stocks
 
-Nothing of yours is changed without --write. Checkpoints of trials are removed, those of earlier runs stay.";
+Without --write, none of your files are changed. Checkpoints of trials are deleted; those of earlier runs stay.";
 
-/// A trial goes on until its interval is this narrow, or so many times as long as asked for.
+/// A trial continues until its interval is this narrow, or for at most this multiple of the requested time.
 const NOISE: f64 = 0.03;
 const SETTLE: f64 = 3.0;
 
 #[derive(Args)]
 pub struct Arguments {
-    /// Only these knobs, with a range where wanted: num_workers,batch_size=32..4096,amp
+    /// Try only these knobs, optionally with a range: num_workers,batch_size=32..4096,amp
     #[arg(long, value_name = "KNOBS", value_delimiter = ',')]
     knobs: Vec<String>,
-    /// What is to become better: samples/s, energy (samples a joule) or cost
+    /// What to maximize: samples/s, energy (samples per joule) or cost (samples per unit of money)
     #[arg(long, value_name = "WHAT", default_value = "samples/s")]
     objective: String,
-    /// What an hour costs, for --objective cost
+    /// Price per hour, for --objective cost
     #[arg(long, value_name = "PRICE")]
     price: Option<f64>,
-    /// No further trial begins after this time: 90s, 10m, 1h
+    /// Start no further trial after this time: 90s, 10m, 1h
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_time)]
     budget: Duration,
-    /// At most this many trials
+    /// Maximum number of trials
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=200))]
     max_trials: u32,
-    /// Measure each trial for at least this many seconds, three times that where it varies
+    /// Measure each trial for at least this many seconds, and up to three times as long if the rate varies
     #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
     trial_seconds: f64,
-    /// A program that does no step for this time hangs: 90s, 5m
+    /// Treat the program as hung after this long without a step: 90s, 5m
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_time)]
     patience: Duration,
-    /// Scale the learning rate with the batch, in the trials and in the result
+    /// Scale the learning rate with the batch size, in the trials and in the result
     #[arg(long)]
     scale_lr: bool,
-    /// The program's configuration file; a copy with changed values takes its place in the command
+    /// The program's configuration file; trials use a copy with changed values
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A value of that file to tune, by its path [default: all whose names are known]
+    /// A value in that file to tune, by its path [default: all known names]
     #[arg(long, value_name = "KEY")]
     set: Vec<String>,
-    /// Write the result into the configuration file and the source; old files are kept as *.flatout-backup
+    /// Write the result to the configuration file and the source; the original files are kept as *.flatout-backup
     #[arg(long)]
     write: bool,
-    /// Settings to begin with, under the names of `flatout run --apply`
+    /// Initial settings, under the names of `flatout run --apply`
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
     start: Vec<String>,
-    /// Go on with the last search of this command
+    /// Continue the last search of this command
     #[arg(long)]
     resume: bool,
-    /// The result as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
     /// The program and its arguments, as you would type them
@@ -92,7 +92,7 @@ pub struct Arguments {
 }
 
 pub fn about() -> Message {
-    message!(en: "Try better settings on a program and keep what measurably helps", zh: "在程序上试验更好的设置，只保留实测有效的")
+    message!(en: "Try better settings on a program and keep those that measurably help", zh: "在程序上试验更好的设置，只保留实测有效的")
 }
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
@@ -122,7 +122,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         .for_each(flatout_record::hide_from_git);
     if arguments.resume {
         let known = trial.remembered();
-        eprintln!("{}", context.say(&message!(en: "{known} trials were measured before and are not run again", zh: "已有 {known} 次试验的结果，不再重复")));
+        eprintln!("{}", context.say(&message!(en: "{known} trials are known from before and are not repeated", zh: "已有 {known} 次试验的结果，不再重复")));
     }
     let found = search::search(&options, &machine, &mut trial, &mut |progress| {
         show::progress(&progress, &options, context)
@@ -155,7 +155,7 @@ fn options(arguments: &Arguments, route: &Route, machine: &Machine) -> Result<Op
     let positive = |value: f64| value.is_finite() && value > 0.0;
     if !positive(arguments.trial_seconds) {
         return Err(Failure::new(
-            message!(en: "seconds must be above 0", zh: "秒数必须大于 0"),
+            message!(en: "the value must be above 0 seconds", zh: "秒数必须大于 0"),
         ));
     }
     // A placeholder without a value begins where advice would.
@@ -223,13 +223,19 @@ fn write(found: &Found, route: &Route, patch: &Patch, context: &Context) -> Resu
         .patched(&found.settings)
         .filter(|(_, before, after)| before != after);
     if config.is_none() && patch.files.is_empty() {
-        eprintln!("{}", context.say(&message!(en: "nothing to write: no file contains these settings, or it has these values already", zh: "无需写入：没有文件包含这些值，或已是这些值")));
+        eprintln!(
+            "{}",
+            context.say(
+                &message!(en: "nothing to write: no file contains these settings, or \
+        they already have these values", zh: "无需写入：没有文件包含这些值，或已是这些值")
+            )
+        );
     }
     if let Some((path, before, after)) = config {
         let backup = keep_backup(path, before.as_bytes())?;
         write_atomically(path, after.as_bytes())?;
         let (path, backup) = (path.display(), backup.display());
-        eprintln!("{}", context.say(&message!(en: "wrote {path}; the old one is {backup}", zh: "已写入 {path}；原文件保存为 {backup}")));
+        eprintln!("{}", context.say(&message!(en: "wrote {path}; the original is saved as {backup}", zh: "已写入 {path}；原文件保存为 {backup}")));
     }
     source::write(patch, context)
 }

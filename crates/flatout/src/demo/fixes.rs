@@ -1,4 +1,4 @@
-//! From findings to settings of the trainer: what a finding says, with its own value. What no finding asks for stays as it was.
+//! From findings to settings of the trainer, with the value that the finding suggests. All other settings stay.
 
 use super::training::Settings;
 use flatout_core::{Finding, Fix, Kind, Message, message};
@@ -40,7 +40,7 @@ pub fn for_findings(findings: &[Finding], settings: &Settings) -> Vec<Change> {
         setting: "pipeline",
         to: "auto".to_owned(),
         why: message!(
-            en: "all CPUs or the whole GPU, and the loss read only when it is shown",
+            en: "all CPUs or the whole GPU, and the loss read only when it is printed",
             zh: "用满全部 CPU 或整块 GPU，仅在显示时读取损失"
         ),
     });
@@ -54,7 +54,7 @@ mod tests {
     use flatout_core::Severity;
 
     #[test]
-    fn only_what_was_found_is_changed_to_what_was_said() {
+    fn changes_only_what_was_found() {
         let naive = Settings::new(std::path::Path::new("x"), "before").with("pipeline", "naive");
         let changes = |findings: &[Finding]| -> Vec<(&str, String)> {
             let changes = for_findings(findings, &naive);
@@ -65,7 +65,7 @@ mod tests {
         };
         let always = ("pipeline", "auto".to_owned());
         assert_eq!(changes(&[]), std::slice::from_ref(&always));
-        let title = message!(en: "often", zh: "过频");
+        let title = message!(en: "too often", zh: "过频");
         let mut finding = Finding::new("evaluation-too-often", Severity::Warning, title.clone());
         finding.fixes.push(Fix::Setting {
             setting: "eval.interval".into(),

@@ -14,9 +14,9 @@ pub fn prepare(folder: &Path) -> Result<()> {
     if taken && !folder.join(MARK).exists() {
         let shown = folder.display();
         return Err(Failure::new(
-            message!(en: "`{shown}` is not empty and was not made by a demo", zh: "`{shown}` 不为空，且不是由 demo 生成的"),
+            message!(en: "`{shown}` is not empty and was not created by the demo", zh: "`{shown}` 不为空，且不是由 demo 生成的"),
         )
-        .with_hint(message!(en: "give another folder: flatout demo --out FOLDER", zh: "换一个文件夹：flatout demo --out FOLDER")));
+        .with_hint(message!(en: "choose another folder: flatout demo --out FOLDER", zh: "换一个文件夹：flatout demo --out FOLDER")));
     }
     for part in ["data", "before", "after", "after-2", RUNS] {
         let part = folder.join(part);

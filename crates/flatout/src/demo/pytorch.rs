@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const PROGRAM: &str = include_str!("../../../../examples/slow_train.py");
-/// The line of the program that says how long it trains.
+/// The line of the program that sets how long it trains.
 const SECONDS: &str = "SECONDS = 25";
 /// One thread: where others use the CPUs, the threads of a step wait for each other, and that would hide the rest.
 const SEED: &str = "    torch.manual_seed(0)\n";
@@ -124,13 +124,16 @@ fn learning(before: &[(u64, String)], after: &[(u64, String)]) -> Message {
     let count = both.len();
     let different = both.iter().filter(|(_, a, b)| a != b).count();
     match both.last() {
-        None => message!(en: "loss: no step was printed by both runs", zh: "loss：没有两次运行都输出的步"),
+        None => {
+            message!(en: "loss: the runs printed no step in common", zh: "loss：两次运行没有输出相同的步")
+        }
         Some((step, loss, _)) if different == 0 => message!(
-            en: "loss: the same at all {count} steps that both runs printed (step {step}: {loss})",
+            en: "loss: identical at all {count} steps that both runs printed (step {step}: {loss})",
             zh: "loss：两次运行都输出的 {count} 步全部相同（第 {step} 步：{loss}）"
         ),
         Some((step, a, b)) => message!(
-            en: "loss: different at {different} of {count} steps that both runs printed (step {step}: {a} and {b})",
+            en: "loss: different at {different} of {count} steps that both runs printed (step {step}: {a} \
+            and {b})",
             zh: "loss：两次运行都输出的 {count} 步中有 {different} 步不同（第 {step} 步：{a} 与 {b}）"
         ),
     }
@@ -142,12 +145,12 @@ impl Story<'_> {
         self.step(
             1,
             message!(
-                en: "Take a PyTorch program: windows of prices, normalized as they are read, an MLP, AdamW",
+                en: "Take a PyTorch program: windows of prices, normalized on each read, an MLP, AdamW",
                 zh: "一个 PyTorch 程序：价格窗口，读取时归一化，MLP，AdamW"
             ),
         );
         let mut source = first();
-        self.step(2, message!(en: "Run it as it is", zh: "原样运行"));
+        self.step(2, message!(en: "Run it unchanged", zh: "原样运行"));
         let Some(first) = self.run_program(python, folder, "before", &source)? else {
             return Ok(false);
         };
@@ -161,7 +164,7 @@ impl Story<'_> {
             if what.is_empty() {
                 break;
             }
-            self.step(4, message!(en: "Change the lines that were found and run it again", zh: "修改找到的那几行，再次运行"));
+            self.step(4, message!(en: "Change the lines that flatout found and run it again", zh: "修改找到的那几行，再次运行"));
             what.iter().for_each(|change| self.line(change));
             source = changed;
             let Some(next) = self.run_program(python, folder, name, &source)? else {
@@ -174,14 +177,15 @@ impl Story<'_> {
         }
         if runs.len() == 1 {
             self.line(&message!(
-                en: "None of the program's faults costs enough here to be found, for example because other programs use the CPUs. Try again on a quieter machine, or with --built-in",
+                en: "On this machine, none of the program's problems costs enough to be found, perhaps \
+                because other programs use the CPUs. Try again on an idle machine, or with --built-in",
                 zh: "程序中的问题在这里都不够明显，例如因为其他程序占用了 CPU。请在空闲的机器上再试，或使用 --built-in"
             ));
             return Ok(true);
         }
         self.step(
             5,
-            message!(en: "Did it help, and does it still learn the same?", zh: "有用吗？学到的是否一样？"),
+            message!(en: "Did it help, and is the loss unharmed?", zh: "有用吗？loss 有没有受影响？"),
         );
         self.compare(folder, &runs, &digests)?;
         Ok(true)
@@ -198,7 +202,7 @@ impl Story<'_> {
             python.display()
         ));
         let failed = |error: &dyn std::fmt::Display| {
-            Failure::new(message!(en: "{shown} could not be run: {error}", zh: "无法运行 {shown}：{error}"))
+            Failure::new(message!(en: "failed to run {shown}: {error}", zh: "无法运行 {shown}：{error}"))
         };
         let own = std::env::current_exe().map_err(|error| failed(&error))?;
         let output = Command::new(own)

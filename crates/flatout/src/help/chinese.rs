@@ -1,4 +1,4 @@
-//! What the commands' help says in Chinese, by the English text.
+//! The commands' help in Chinese, by the English text.
 
 /// English and Chinese, sorted by the English.
 pub static CHINESE: &[(&str, &str)] = &[
@@ -8,9 +8,9 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("In a notebook:", "在 notebook 中："),
     ("first line of a cell that trains", "训练单元格的第一行"),
-    ("The kernel's process", "内核进程"),
+    ("Process id of the kernel", "内核的进程号"),
     (
-        "Record one cell of a notebook; %%flatout starts this by itself",
+        "Record one notebook cell; %%flatout starts this command",
         "记录 notebook 的一个单元格；由 %%flatout 自动启动",
     ),
     (
@@ -18,15 +18,15 @@ pub static CHINESE: &[(&str, &str)] = &[
         "运行记录的目录，或含 .flatout/runs 的项目目录 [默认：$FLATOUT_HOME/runs，否则 ./.flatout/runs]",
     ),
     (
-        "Where to listen; a port alone means this machine only",
+        "Address to listen on; a port alone means this machine only",
         "监听地址；只给端口表示仅限本机",
     ),
     (
-        "Ask for this token, or for a new one; other addresses than this machine's always do",
+        "Require this token, or a new one; always on for addresses other than loopback",
         "要求此令牌，或新生成一个；监听本机以外的地址时总会要求",
     ),
     (
-        "Show all runs in the browser, live, and compare them",
+        "Show and compare all runs in the browser, live",
         "在浏览器中实时查看所有运行并进行对比",
     ),
     (
@@ -35,7 +35,7 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("the runs in these folders", "这些目录中的运行"),
     ("another port of this machine", "本机的另一个端口"),
-    ("ask for a token on this machine, too", "在本机也要求令牌"),
+    ("also require a token on this machine", "在本机也要求令牌"),
     ("for other machines, with a token", "供其他机器访问，需令牌"),
     (
         "A Slurm job: 52098, or 52098_3 for one task of an array",
@@ -59,28 +59,28 @@ pub static CHINESE: &[(&str, &str)] = &[
         "股票面板，每只股票一个 Parquet 文件，次日收益中埋有信号",
     ),
     (
-        "A program that does no step for this time hangs: 90s, 5m",
+        "Treat the program as hung after this long without a step: 90s, 5m",
         "多长时间没有一步即视为卡住：90s、5m",
     ),
     (
-        "A record's folder, a run's name or id, or `last`",
+        "The run: `last`, its name or id, or the folder of its record",
         "记录目录、运行的名字或 id，或 `last`",
     ),
     (
-        "A slow training, why it is slow, the fixes and the proof, in a minute",
+        "Watch a slow training get diagnosed and fixed, in one minute",
         "一分钟演示：慢的训练、慢的原因、修复和证明",
     ),
     (
-        "A value of that file to tune, by its path [default: all whose names are known]",
+        "A value in that file to tune, by its path [default: all known names]",
         "该文件中要调的值，按路径给出 [默认：所有认得名字的值]",
     ),
     ("Account", "账户"),
     (
-        "Also draw the charts and the epochs into a PNG image",
+        "Also draw the charts and the epochs as a PNG image",
         "同时把图表和各 epoch 的时间画成 PNG 图片",
     ),
     (
-        "Also write it all as a page, with the charts of the first run or GPU log",
+        "Also write an HTML page, with the charts of the first run or GPU log",
         "同时把全部内容写成页面，并画出第一个运行或 GPU 日志的图表",
     ),
     (
@@ -92,17 +92,17 @@ pub static CHINESE: &[(&str, &str)] = &[
         "同时检查该运行是否比此运行慢（超出噪声）",
     ),
     (
-        "Exit with 1 unless every run gained this much throughput over the first, beyond noise: faster=25%",
+        "Exit with 1 unless every run gained this much throughput, beyond noise: faster=25%",
         "除非每次运行的吞吐都比第一个高出该值（且超出噪声），否则以 1 退出：faster=25%",
     ),
-    ("As JSON", "以 JSON 输出"),
-    ("At most this many trials", "最多试验次数"),
+    ("Print as JSON", "以 JSON 输出"),
+    ("Maximum number of trials", "最多试验次数"),
     (
-        "Before and after: what changed, and whether it is more than noise",
+        "Compare runs: what changed, and whether it is more than noise",
         "改动前后：变了什么，是否超出噪声",
     ),
     (
-        "CPUs for each GPU [default: a GPU's share of the partition's nodes, at most 16]",
+        "CPUs per GPU [default: a GPU's share of the partition's nodes, at most 16]",
         "每个 GPU 的 CPU 数 [默认：分区节点中一个 GPU 应得的份额，至多 16]",
     ),
     (
@@ -110,19 +110,19 @@ pub static CHINESE: &[(&str, &str)] = &[
         "CSV 行；结论输出到 stderr",
     ),
     (
-        "Column that names the entity (stock) of a row, for one table of many [default: as in training]",
+        "Column with the entity (stock) of each row, for a table with several entities [default: as in training]",
         "一张表含多个实体（股票）时，标明每行所属实体的列 [默认：与训练时相同]",
     ),
     (
-        "Data as the model was trained on; labels are not needed",
+        "Data like the training data; labels are not needed",
         "与训练时同样的数据；不需要标签",
     ),
     (
-        "Data as the model was trained on, with labels",
+        "Data like the training data, with labels",
         "与训练时同样的数据，带有标签",
     ),
     (
-        "Delete old records; without --yes only list them",
+        "Delete old records; without --yes, only list them",
         "删除旧记录；不加 --yes 只列出会删哪些",
     ),
     (
@@ -130,26 +130,29 @@ pub static CHINESE: &[(&str, &str)] = &[
         "不读取 Python 代码当前所在位置（每秒 20 次，从进程外读取）",
     ),
     ("Stop after this many seconds", "多少秒后结束"),
-    ("Equal seeds give equal bytes", "种子相同则字节完全相同"),
     (
-        "Exit with 1 when a run lost more throughput than this against the first, beyond noise: slower=3%",
+        "Random seed; equal seeds give identical files",
+        "种子相同则字节完全相同",
+    ),
+    (
+        "Exit with 1 if a run lost more throughput than this, beyond noise: slower=3%",
         "某次运行的吞吐比第一个低得超过该值（且超出噪声）时以 1 退出：slower=3%",
     ),
     (
-        "Exit with 1 when the verdict has one of these faults",
+        "Exit with 1 if the verdict has one of these faults",
         "结论中有这些问题之一时以 1 退出",
     ),
     (
-        "Exits 1 when something is broken or wrongly set, 0 otherwise.",
+        "Exits 1 if something is broken or misconfigured, 0 otherwise.",
         "有损坏或设置错误时以 1 退出，否则以 0 退出。",
     ),
     (
-        "Explain a rule: what it detects, why that is slow, what to do",
+        "Explain a rule: what it detects, why it is slow, how to fix it",
         "解释一条规则：检测什么、为何慢、怎么办",
     ),
-    ("Fail when there is no GPU", "没有 GPU 时报错"),
+    ("Fail if there is no GPU", "没有 GPU 时报错"),
     (
-        "File to write, whole or not at all: .parquet, or anything else for CSV [default: CSV on stdout]",
+        "Output file: .parquet, or any other name for CSV [default: CSV on stdout]",
         "要写的文件，要么完整写出要么不写：.parquet，其他后缀为 CSV [默认：CSV 输出到 stdout]",
     ),
     (
@@ -157,38 +160,38 @@ pub static CHINESE: &[(&str, &str)] = &[
         "组成项目的文件和目录",
     ),
     (
-        "Files or a folder whose reading is measured; they are only read",
+        "Measure how fast these files, or the files in this folder, can be read",
         "要测量读取速度的文件或目录；只读不写",
     ),
     (
-        "Find what will keep the GPU idle, from the source, before a run",
+        "Find code that will keep the GPU idle, before you run it",
         "运行之前从源码找出会让 GPU 空闲的写法",
     ),
     (
-        "Folder for data, runs and pages: new, empty, or of an earlier demo",
+        "Folder for data, runs and pages: new, empty, or from an earlier demo",
         "存放数据、运行和页面的目录：新建、空目录或以前演示用过的",
     ),
-    ("Folder of the logs [default: here]", "日志目录 [默认：当前目录]"),
+    (
+        "Folder for the logs [default: this one]",
+        "日志目录 [默认：当前目录]",
+    ),
     (
         "Folder of the run record [default: a new one in $FLATOUT_HOME/runs, else ./.flatout/runs]",
         "运行记录的目录 [默认：$FLATOUT_HOME/runs 或 ./.flatout/runs 下的新目录]",
     ),
-    ("Folder to write to: new or empty", "写入的目录：新建或空目录"),
+    ("Output folder: new or empty", "写入的目录：新建或空目录"),
+    ("Assume this many usable CPUs", "为可用 CPU 数为该值的机器"),
     (
-        "For a machine with this many usable CPUs",
-        "为可用 CPU 数为该值的机器",
-    ),
-    (
-        "For a machine with this GPU instead of the one here",
+        "Assume this GPU instead of the one in this machine",
         "为装有该 GPU 的机器，而不是本机",
     ),
     (
-        "Further options of sbatch, as in constraint=a100",
+        "Additional sbatch options, such as constraint=a100",
         "sbatch 的其他选项，如 constraint=a100",
     ),
-    ("GPUs on each node", "每个节点的 GPU 数"),
+    ("GPUs per node", "每个节点的 GPU 数"),
     (
-        "Go on with the last search of this command",
+        "Continue the last search of this command",
         "继续该命令上一次的搜索",
     ),
     (
@@ -200,63 +203,63 @@ pub static CHINESE: &[(&str, &str)] = &[
         "作业状态：队列状态、目前的记录、日志末尾",
     ),
     (
-        "How long to watch; Ctrl-C ends it sooner",
+        "How many seconds to watch; Ctrl-C stops earlier",
         "观察多久；Ctrl-C 可提前结束",
     ),
     ("How to print the findings", "结果的输出格式"),
     ("How to print the values", "数值的输出格式"),
     (
-        "Infinite values: their row cannot be read, or they count as missing values [default: error]",
+        "Whether an infinite value is an error or counts as missing [default: error]",
         "无穷值：所在行视为无法读取，或当作缺失值 [默认：error]",
     ),
     (
-        "Join a recorded run: what it proved comes first with its cost, what it disproved is left out",
+        "Use a recorded run: list what it confirms first, with its cost, and omit what it rules out",
         "结合一次运行记录：被证实的排在前面并给出代价，被推翻的略去",
     ),
     ("Keeps GPUs busy while models train", "让 GPU 在训练时满负荷"),
     (
-        "Killed or interrupted: the same command again goes on where it stopped.",
+        "To continue a grid that was killed or interrupted, run the same command again.",
         "被终止或中断后，再次运行同一命令即可从停下的地方继续。",
     ),
     (
-        "Language of everything shown: en or zh-CN [default: the environment's]",
+        "Language of the output: en or zh-CN [default: from the environment]",
         "显示语言：en 或 zh-CN [默认：环境语言]",
     ),
     (
-        "Lay the page out for printing: light, nothing folded, no buttons",
+        "Format the page for printing: light, everything expanded, no buttons",
         "按打印排版：浅色、全部展开、没有按钮",
     ),
-    ("Keep this many of the newest", "保留最新的多少个"),
-    ("Leave the GPUs alone", "不动 GPU"),
+    ("Keep this many of the newest records", "保留最新的多少个"),
+    ("Do not measure the GPUs", "不测量 GPU"),
     (
-        "Let the program go on when flatout is killed (by default it is ended)",
+        "Keep the program running if flatout is killed [default: stop it]",
         "flatout 被杀死时让程序继续运行（默认一并结束）",
     ),
     (
-        "Limits are in the [check] section of the nearest flatout.toml. Exits 1 when an item fails.",
+        "Limits are in the [check] section of the nearest flatout.toml. Exits 1 if an item fails.",
         "阈值写在最近的 flatout.toml 的 [check] 一节中。有任一项不通过时以 1 退出。",
     ),
-    ("Limits from this file", "从该文件读取限值"),
+    ("Read limits from this file", "从该文件读取限值"),
     (
         "Lines instead of a moving line, also on a terminal",
         "逐行输出而不是刷新同一行，在终端上也如此",
     ),
-    ("List every rule", "列出全部规则"),
-    ("List or remove prepared data sets", "列出或删除准备好的数据集"),
+    ("List all rules", "列出全部规则"),
+    ("List or delete prepared datasets", "列出或删除准备好的数据集"),
     (
-        "List the run records, or delete old ones",
+        "List run records, or delete old ones",
         "列出运行记录，或删除旧记录",
     ),
     (
-        "Logs of a short-video service in three CSV parts, with user and video tables to join",
+        "Logs of a short-video service in three CSV parts, joined with user and video tables",
         "短视频服务的日志，分三个 CSV，附可连接的用户表和视频表",
     ),
     (
-        "Inspect a running program: its processes, the GPU, where its Python code is",
+        "Inspect a running program: its processes, its GPU, and where its Python code is",
         "观察已在运行的程序：进程、GPU、Python 代码所在位置",
     ),
     (
-        "Look at driver, GPUs, libraries, Python and limits",
+        "Check the driver, GPUs, libraries, Python and limits",
         "检查驱动、GPU、库、Python 和各种限制",
     ),
     (
@@ -264,28 +267,31 @@ pub static CHINESE: &[(&str, &str)] = &[
         "只看前多少个文件（或每类前多少张图）",
     ),
     (
-        "Make data to try things on, with a known best score",
+        "Generate sample data with a known best score",
         "生成试验数据，并给出已知的最佳得分",
     ),
     (
-        "Apply the fixes that leave results unchanged; the old files are kept next to the new ones",
+        "Apply the fixes that leave results unchanged; the original files are kept as *.flatout-backup",
         "做不影响结果的修改；旧文件保留在旁边",
     ),
     (
-        "Make the program faster while it runs: change settings that leave its results alone, measure each, keep what helps",
+        "Make the program faster while it runs: change settings that do not affect results, measure each change, and keep what helps",
         "在程序运行期间让它更快：更改不影响结果的设置，逐项测量，保留有效的",
     ),
     (
-        "Measure each trial for at least this many seconds, three times that where it varies",
+        "Measure each trial for at least this many seconds, and up to three times as long if the rate varies",
         "每次试验至少测量多少秒；波动大时最多延长到三倍",
     ),
-    ("Measure what this machine can do at most", "测量这台机器的上限"),
+    (
+        "Measure the peak performance of this machine",
+        "测量这台机器的上限",
+    ),
     (
         "Memory of another GPU in GiB, to check whether the data fits [default: this machine's]",
         "另一块 GPU 的显存（GiB），用于判断数据是否放得下 [默认：本机的]",
     ),
     (
-        "Memory of each node, as in 32G [default: the GPUs' share of the partition's nodes]",
+        "Memory per node, such as 32G [default: the GPUs' share of the partition's nodes]",
         "每个节点的内存，如 32G [默认：分区节点中这些 GPU 应得的份额]",
     ),
     (
@@ -298,16 +304,16 @@ pub static CHINESE: &[(&str, &str)] = &[
         "运行的名字 [默认：脚本名]",
     ),
     (
-        "No further trial begins after this time: 90s, 10m, 1h",
+        "Start no further trial after this time: 90s, 10m, 1h",
         "超过该时间不再开始新的试验：90s、10m、1h",
     ),
-    ("Nodes", "节点数"),
+    ("Number of nodes", "节点数"),
     (
-        "Not these rules or domains, separated by commas",
+        "Do not report these rules or domains, separated by commas",
         "不用这些规则或领域，逗号分隔",
     ),
     (
-        "Nothing of yours is changed without --write. Checkpoints of trials are removed, those of earlier runs stay.",
+        "Without --write, none of your files are changed. Checkpoints of trials are deleted; those of earlier runs stay.",
         "不加 --write 不会改动你的任何文件。试验中保存的检查点会被删除，以前的检查点保持不变。",
     ),
     ("Number of interactions", "交互条数"),
@@ -318,15 +324,15 @@ pub static CHINESE: &[(&str, &str)] = &[
         "要写入的文件：ONNX 模型；以 .py 结尾时为 PyTorch 模块",
     ),
     (
-        "One JSON object a line on stdout",
+        "Print one JSON object per line on stdout",
         "在 stdout 上每行一个 JSON 对象",
     ),
     (
-        "One JSON object a line, the verdict last",
+        "Print one JSON object per line, the verdict last",
         "每行一个 JSON 对象，最后一行是结论",
     ),
     (
-        "One page about a run, to keep or to share",
+        "Render a run as one self-contained page",
         "一页说清一次运行的情况，可保存可发送",
     ),
     (
@@ -338,35 +344,34 @@ pub static CHINESE: &[(&str, &str)] = &[
         "只看这些 GPU：序号或 UUID [默认：环境变量允许的 GPU]。也能读取 AMD GPU 与昇腾 NPU，但尚未在真实硬件上运行过",
     ),
     (
-        "Only these knobs, with a range where wanted: num_workers,batch_size=32..4096,amp",
+        "Try only these knobs, optionally with a range: num_workers,batch_size=32..4096,amp",
         "只调这些参数，可给范围：num_workers,batch_size=32..4096,amp",
     ),
     (
-        "Only these rules or domains, separated by commas",
+        "Report only these rules or domains, separated by commas",
         "只用这些规则或领域，逗号分隔",
     ),
     ("Only those not used for this many days", "只删除多少天未使用的"),
     ("Partition", "分区"),
     ("Plain lines also on a terminal", "在终端上也逐行输出"),
     (
-        "Play a run's record back, with the same verdict",
+        "Replay the record of a run, with the same verdict",
         "回放一次运行的记录，给出同样的结论",
     ),
     ("Print JSON", "输出 JSON"),
     (
-        "Print JSON; a page is then written only with --html",
+        "Print JSON; an HTML page is then written only with --html",
         "输出 JSON；此时只有加 --html 才写页面",
     ),
     ("Print Markdown", "输出 Markdown"),
     (
-        "Print Markdown; a page is then written only with --html",
+        "Print Markdown; an HTML page is then written only with --html",
         "输出 Markdown；此时只有加 --html 才写页面",
     ),
     (
-        "Print a batch script: GPUs, CPUs per GPU, memory, time, the log's name, the command inside `flatout run`",
+        "Print a batch script: GPUs, CPUs per GPU, memory, time, log name, and the command inside `flatout run`",
         "输出批处理脚本：GPU、每 GPU 的 CPU、内存、时间、日志名，命令放在 `flatout run` 中",
     ),
-    ("Print as JSON", "以 JSON 输出"),
     ("Print the completion script of a shell", "输出 shell 的补全脚本"),
     ("Print the findings as JSON", "以 JSON 输出诊断结果"),
     ("Print the list as JSON", "以 JSON 输出列表"),
@@ -374,10 +379,10 @@ pub static CHINESE: &[(&str, &str)] = &[
         "Print the recipe and the best score as JSON",
         "以 JSON 输出配方和最佳得分",
     ),
-    ("Print what was seen as JSON", "以 JSON 输出看到的情况"),
+    ("Print the result as JSON", "以 JSON 输出结果"),
     ("Quality of service", "服务质量（QOS）"),
     (
-        "Read a column as real, integer, category or time, or ignore it; may be repeated [default: inferred from all files]",
+        "Read a column as real, integer, category or time, or ignore it; can be repeated [default: inferred from all files]",
         "指定某列的类型：real、integer、category、time，或 ignore（忽略）；可重复 [默认：由全部文件推断]",
     ),
     (
@@ -388,22 +393,25 @@ pub static CHINESE: &[(&str, &str)] = &[
         "Also log metrics, findings and telemetry to these trackers at the end, separated by commas",
         "结束时还把指标、诊断结果与遥测写入这些跟踪器，用逗号分隔",
     ),
-    ("Really delete", "真正删除"),
-    ("Records older than this many days", "开始于多少天以前的记录"),
+    ("Confirm the deletion", "确认删除"),
     (
-        "Remove prepared data sets; they are made again when needed",
+        "Delete records older than this many days",
+        "删除早于这么多天的记录",
+    ),
+    (
+        "Delete prepared datasets; they are rebuilt when needed",
         "删除准备好的数据集；需要时会重新生成",
     ),
     (
-        "Report where every rank is after this long without progress: 90s, 5m, 1h or off",
+        "Report the location of every rank after this long without progress: 90s, 5m, 1h or off",
         "这么久没有进展时，报告每个 rank 在哪里：90s、5m、1h 或 off",
     ),
     (
-        "Rows that cannot be read: an error in training, or left out [default: error]",
+        "What to do with rows that cannot be read: stop with an error, or skip them [default: error]",
         "无法读取的行：训练时报错，或跳过 [默认：error]",
     ),
     (
-        "Run a few steps under PyTorch's profiler: kernels, gaps between them and their cause, tensor cores, copies",
+        "Profile a few steps with PyTorch's profiler: kernels, gaps between them and their cause, tensor cores, copies",
         "用 PyTorch profiler 跑几步：kernel、其间的空隙及原因、tensor core、拷贝",
     ),
     (
@@ -415,80 +423,83 @@ pub static CHINESE: &[(&str, &str)] = &[
         "原样运行训练程序，并说明 GPU 为何空闲",
     ),
     (
-        "Run every combination as a task of an array: an option of the command with its values",
+        "Run every combination as a task of a job array: an option of the command with its values",
         "把每种组合作为数组的一个任务运行：命令的一个选项及其取值",
     ),
     (
-        "Run the checklist before a training, or on its record",
+        "Run a checklist before training, or on a finished run",
         "训练前执行检查清单，或对其记录执行",
     ),
     (
-        "Runs (`last`, a name, an id, a folder) and logs: nvidia-smi, dmon, gpustat, flatout's CSV, or what a program printed",
+        "Runs (`last`, a name, an id, a folder) and logs: nvidia-smi, dmon, gpustat, flatout's CSV, or the output of a program",
         "运行（`last`、名字、id、目录）和日志：nvidia-smi、dmon、gpustat、flatout 的 CSV，或程序打印的内容",
     ),
-    ("Samples in the data set", "数据集的样本数"),
+    ("Number of samples in the dataset", "数据集的样本数"),
     (
         "Print progress and the current bottleneck every few seconds",
         "每隔几秒说明运行情况和拖慢它的原因",
     ),
     ("Follow the job until it finishes", "持续报告直到结束"),
     (
-        "Print more about what is done; twice for details",
+        "Print more; repeat for details",
         "输出更多过程信息；给两次则更详细",
     ),
     (
-        "Print nothing, neither during the run nor at its end",
+        "Print nothing during the run or at its end",
         "运行期间和结束时都不输出",
     ),
     (
-        "Show why the GPU was idle in a run, and what to do",
+        "Explain why the GPU was idle during a run, and what to do",
         "说明一次运行中 GPU 为何空闲，以及该怎么做",
     ),
     (
-        "Scale the learning rate with the batch, in the trials and in the result",
+        "Scale the learning rate with the batch size, in the trials and in the result",
         "学习率随 batch 缩放，试验和结果都如此",
     ),
     (
-        "Seconds between rows, for logs without a time",
+        "Seconds between rows, for logs without timestamps",
         "没有时间列的日志，各行之间的秒数",
     ),
-    ("Seconds between samples, from 0.05", "采样间隔（秒），最小 0.05"),
     (
-        "Score a trained model on other data",
+        "Seconds between samples, at least 0.05",
+        "采样间隔（秒），最小 0.05",
+    ),
+    (
+        "Evaluate a trained model on other data",
         "在其他数据上评估训练好的模型",
     ),
-    ("Send that script with sbatch", "用 sbatch 提交该脚本"),
+    ("Submit that script with sbatch", "用 sbatch 提交该脚本"),
     (
-        "Serve the newest sample as a page for Prometheus; a port alone listens on loopback",
+        "Serve the newest sample to Prometheus; a port alone listens on loopback",
         "把最新采样作为 Prometheus 页面提供；只给端口时仅监听本机",
     ),
     (
-        "Settings from this file instead of the nearest flatout.toml or pyproject.toml",
+        "Read settings from this file instead of the nearest flatout.toml or pyproject.toml",
         "从该文件读取设置，而不是最近的 flatout.toml 或 pyproject.toml",
     ),
     (
-        "Settings to begin with on this machine, each with its reason",
+        "Starting values for this machine, each with its reason",
         "适合这台机器的初始设置，每项附理由",
     ),
     (
-        "Settings to begin with, under the names of `flatout run --apply`",
+        "Initial settings, under the names of `flatout run --apply`",
         "起始设置，名字与 `flatout run --apply` 相同",
     ),
     (
-        "Settings to put in force without an edit: loader.num_workers=8,amp=bf16,tf32=on,optimizer.fused=on",
+        "Settings to apply without editing the program: loader.num_workers=8,amp=bf16,tf32=on,optimizer.fused=on",
         "不改代码就生效的设置：loader.num_workers=8,amp=bf16,tf32=on,optimizer.fused=on",
     ),
     (
-        "Share of the variance of returns that can be predicted",
+        "Predictable share of the variance of returns",
         "收益方差中可预测的比例",
     ),
     (
-        "Show nothing and write no record, only serve the page: for a daemon",
+        "Only serve Prometheus, without a screen or a record: for a daemon",
         "不显示、不写记录，只提供页面：用于守护进程",
     ),
-    ("Show the prepared data sets", "显示准备好的数据集"),
+    ("List the prepared datasets", "显示准备好的数据集"),
     (
-        "Show what --fix would change, and change nothing",
+        "Show what --fix would change, without changing anything",
         "只显示 --fix 会改什么，不做修改",
     ),
     (
@@ -496,24 +507,27 @@ pub static CHINESE: &[(&str, &str)] = &[
         "滑块验证码，缺口和滑块的位置在 labels.csv 中",
     ),
     (
-        "Start one process per GPU with srun, each with its own record, instead of one for all",
+        "Start one process per GPU with srun, each with its own record",
         "用 srun 为每个 GPU 启动一个进程，各有自己的记录，而不是共用一个",
     ),
     (
-        "Statistics, times, errors and charts of a job, a run or any log",
+        "Show statistics, times, errors and charts of a job, a run or any log",
         "作业、运行或任意日志的统计、时间、错误和图表",
     ),
     (
         "Stop the program after this many optimizer steps",
         "多少个优化器步之后停止程序",
     ),
-    ("Tasks of the array at once", "数组中同时运行的任务数"),
     (
-        "Show what flatout sees in data files",
+        "Maximum number of array tasks to run at once",
+        "数组中同时运行的任务数",
+    ),
+    (
+        "Show how flatout reads your data files",
         "说明 flatout 在数据文件中看到什么",
     ),
     (
-        "Show what flatout sees: files, shards, schema, rows, missing values, splits, memory",
+        "Show files, shards, schema, rows, missing values, splits and memory",
         "说明 flatout 看到什么：文件、分片、列、行数、缺失值、划分、内存",
     ),
     (
@@ -521,16 +535,16 @@ pub static CHINESE: &[(&str, &str)] = &[
         "把一次运行导出到 trace 查看器（Perfetto、Chrome）",
     ),
     (
-        "What to do with a program that makes no progress",
+        "What to do if the program makes no progress",
         "程序没有进展时怎么做",
     ),
-    ("Where to write it; - for stdout", "写到哪里；- 表示标准输出"),
+    ("Output file; - for stdout", "写到哪里；- 表示标准输出"),
     (
-        "Write a run as trace-event JSON, which Perfetto and Chrome open",
+        "Write a run as trace-event JSON for Perfetto and Chrome",
         "把一次运行写成 trace-event JSON，Perfetto 和 Chrome 可以打开",
     ),
     (
-        "every rule, with where it is found: source, run",
+        "all rules, and where each is found: source, run",
         "全部规则，以及在哪里发现：源码、运行",
     ),
     ("the same for programs", "同上，供程序读取"),
@@ -543,16 +557,16 @@ pub static CHINESE: &[(&str, &str)] = &[
         "在当前目录写入 trace.json，供 https://ui.perfetto.dev 打开",
     ),
     (
-        "The cache's folder [default: $FLATOUT_CACHE, else ~/.cache/flatout/prepared]",
+        "Folder of the cache [default: $FLATOUT_CACHE, else ~/.cache/flatout/prepared]",
         "缓存目录 [默认：$FLATOUT_CACHE，否则 ~/.cache/flatout/prepared]",
     ),
     (
-        "The columns of a GPU log without a header, as given to nvidia-smi --query-gpu=",
+        "Columns of a GPU log without a header, as in nvidia-smi --query-gpu=",
         "没有表头的 GPU 日志的列，与 nvidia-smi --query-gpu= 的写法相同",
     ),
-    ("The command that is to be started", "将要启动的命令"),
+    ("The command to check", "将要启动的命令"),
     (
-        "The data that will be read [default: what the configuration names]",
+        "The training data [default: from the configuration]",
         "将要读取的数据 [默认：配置中写明的]",
     ),
     (
@@ -560,7 +574,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "Slurm 作业的第一个 rank：52098，数组作业的某个任务写作 52098_3",
     ),
     (
-        "The id of a rule, as findings show it",
+        "The id of a rule, as shown in findings",
         "规则的 id，与结果中显示的一致",
     ),
     (
@@ -568,7 +582,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "作业：52098，或数组中的一个任务 52098_3",
     ),
     (
-        "The process: the training program's own, not its launcher's",
+        "Process id of the training program, not of its launcher",
         "进程号：训练程序本身，而不是启动器",
     ),
     (
@@ -576,12 +590,11 @@ pub static CHINESE: &[(&str, &str)] = &[
         "程序及其参数，与平时输入的一样",
     ),
     (
-        "The program's configuration file; a copy with changed values takes its place in the command",
+        "The program's configuration file; trials use a copy with changed values",
         "程序的配置文件；命令中会换成改过值的副本",
     ),
-    ("The result as JSON", "以 JSON 输出结果"),
     (
-        "The result is kept as machine.json in $FLATOUT_HOME, or in .flatout.",
+        "The result is stored as machine.json in $FLATOUT_HOME, or in .flatout.",
         "结果保存为 $FLATOUT_HOME（否则 .flatout）中的 machine.json。",
     ),
     (
@@ -589,17 +602,17 @@ pub static CHINESE: &[(&str, &str)] = &[
         "运行：`last`、名字或 id，或其目录",
     ),
     (
-        "The runs, the one to compare against first: names, ids, folders, or `last`",
+        "The runs, baseline first: names, ids, folders, or `last`",
         "要比较的运行，基准放在最前：名字、id、目录或 `last`",
     ),
-    ("The same as --format json", "等同于 --format json"),
-    ("The shell to complete for", "为哪种 shell 补全"),
+    ("Same as --format json", "等同于 --format json"),
+    ("The shell to generate completions for", "为哪种 shell 补全"),
     (
         "Time limit: minutes, hours:minutes:seconds, or days-hours",
         "时间上限：分钟、时:分:秒 或 天-时",
     ),
     (
-        "Times the pace of the run; 0 waits for nothing [default: 10 on the screen, else 0]",
+        "Replay speed as a multiple of real time; 0 is as fast as possible [default: 10 on the screen, else 0]",
         "相对原速的倍数；0 表示不等待 [默认：界面上 10，否则 0]",
     ),
     ("Trading days", "交易日数"),
@@ -616,23 +629,23 @@ pub static CHINESE: &[(&str, &str)] = &[
         "最多同时进行的训练数，实际数目由实测决定；auto：最多每个 CPU 一个",
     ),
     (
-        "Try better settings on a program and keep what measurably helps",
+        "Try better settings on a program and keep those that measurably help",
         "在程序上试更好的设置，只保留实测有效的",
     ),
     (
-        "Watch GPUs, host and processes; end with a verdict",
+        "Watch GPUs, host and processes, and print a verdict at the end",
         "监控 GPU、主机和进程，最后给出结论",
     ),
     (
-        "Watch this process and its children too; end when it ends",
+        "Also watch this process and its children, and stop when it ends",
         "同时监控该进程及其子进程；它结束时一并结束",
     ),
     (
-        "What an hour costs, for --objective cost",
+        "Price per hour, for --objective cost",
         "每小时的费用，用于 --objective cost",
     ),
     (
-        "What is to become better: samples/s, energy (samples a joule) or cost",
+        "What to maximize: samples/s, energy (samples per joule) or cost (samples per unit of money)",
         "优化目标：samples/s、energy（每焦耳样本数）或 cost",
     ),
     (
@@ -640,11 +653,11 @@ pub static CHINESE: &[(&str, &str)] = &[
         "训练什么：lstm、mlp、cnn、transformer、resnet50 …",
     ),
     (
-        "What missing values become: mean, zero, forward, or COLUMN=POLICY for one column; may be repeated [default: as in training]",
+        "How to fill missing values: mean, zero, forward, or COLUMN=POLICY for one column; can be repeated [default: as in training]",
         "缺失值的处理方式：mean、zero、forward，或用 列名=方式 只针对一列；可重复 [默认：与训练时相同]",
     ),
     (
-        "What missing values of numeric columns become: error, mean, zero, forward or drop, or COLUMN=POLICY for one column; may be repeated [default: error]",
+        "How to fill missing values of numeric columns: error, mean, zero, forward or drop, or COLUMN=POLICY for one column; can be repeated [default: error]",
         "数值列缺失值的处理方式：error、mean、zero、forward 或 drop，或用 列名=方式 只针对一列；可重复 [默认：error]",
     ),
     (
@@ -652,33 +665,33 @@ pub static CHINESE: &[(&str, &str)] = &[
         "页面写到哪里 [默认：记录目录中的 report.html]；- 表示 stdout",
     ),
     (
-        "With --auto: also changes that alter numbers, guarded by the loss: precision, batch, compile, padding",
+        "With --auto: also allow changes that affect results, checked against the loss: precision, batch, compile, padding",
         "配合 --auto：也允许会改变数值的更改，并检查 loss：precision、batch、compile、padding",
     ),
     (
-        "With --auto: leave these settings as they are",
+        "With --auto: do not change these settings",
         "配合 --auto：这些设置保持不变",
     ),
     (
-        "With --fix or --diff: also edits that may change results (precision, memory, the order of sums)",
+        "With --fix or --diff: also apply fixes that may change results (precision, memory, the order of sums)",
         "与 --fix 或 --diff 合用：也做可能影响结果的修改（精度、内存、求和顺序）",
     ),
-    ("Write a page", "写成页面"),
+    ("Write an HTML page", "写成 HTML 页面"),
     ("Write no run record", "不写运行记录"),
     (
         "Write the findings as JSON to this file",
         "把诊断结果以 JSON 写入该文件",
     ),
     (
-        "Write the result into the configuration file and the source; old files are kept as *.flatout-backup",
+        "Write the result to the configuration file and the source; the original files are kept as *.flatout-backup",
         "把结果写入配置文件和源码；旧文件保存为 *.flatout-backup",
     ),
     (
-        "Write what -v would print, and more, to this file",
+        "Write a detailed log to this file",
         "把 -v 的内容（更详细）写入该文件",
     ),
     (
-        "Write, send and follow Slurm jobs that record themselves",
+        "Write, submit and follow Slurm jobs that record themselves",
         "编写、提交和跟踪会自我记录的 Slurm 作业",
     ),
     (
@@ -690,54 +703,51 @@ pub static CHINESE: &[(&str, &str)] = &[
         "YAML 文件；写成列表的设置会被组合",
     ),
     (
-        "a Slurm job: records, logs with its number, what sacct knows",
+        "a Slurm job: its records, its logs, and sacct data",
         "一个 Slurm 作业：记录、带作业号的日志、sacct 的数据",
     ),
     ("a batch script that records itself", "会自我记录的批处理脚本"),
     (
-        "after it: utilization, temperature, memory, epochs",
+        "after training: utilization, temperature, memory, epochs",
         "之后：利用率、温度、内存、epoch",
     ),
-    (
-        "all of it as lines, then the verdict",
-        "全部逐行输出，然后给出结论",
-    ),
+    ("plain lines, then the verdict", "全部逐行输出，然后给出结论"),
     ("all records, oldest first", "全部记录，最旧的在前"),
     (
-        "and how fast these files can be read, cold and warm",
+        "also how fast these files can be read, cold and warm",
         "以及这些文件冷读和热读的速度",
     ),
     ("any PyTorch program, unchanged", "任意 PyTorch 程序，不改代码"),
     (
-        "any program that reports its steps, through placeholders",
+        "any program that reports its steps",
         "任意会报告步数的程序，用占位符",
     ),
     (
-        "before the start: settings, data, GPU, disk",
+        "before training: settings, data, GPU, disk",
         "启动前：设置、数据、GPU、磁盘",
     ),
-    ("delete it", "真正删除"),
-    ("exit 1 when it became slower", "变慢时以 1 退出"),
+    ("delete it", "确认删除"),
+    ("exit 1 if it became slower", "变慢时以 1 退出"),
     ("exit 1 unless it became faster", "没有变快则以 1 退出"),
     (
-        "and whether it is slower than an earlier run",
+        "also whether it is slower than an earlier run",
         "以及是否比以前的运行慢",
     ),
     (
-        "five minutes as lines, then the verdict",
+        "plain lines for five minutes, then the verdict",
         "逐行输出五分钟，然后给出结论",
     ),
-    ("for a program", "供程序读取"),
+    ("for programs", "供程序读取"),
     ("for a pull request", "用于 pull request"),
     ("for an issue or a pull request", "用于 issue 或 pull request"),
     ("for another machine", "为另一台机器"),
-    ("go on after Ctrl-C", "Ctrl-C 之后继续"),
+    ("continue after Ctrl-C", "Ctrl-C 之后继续"),
     (
-        "fix what can be fixed; old files are kept as *.flatout-backup",
+        "apply fixes; originals are kept as *.flatout-backup",
         "修复可以修复的；旧文件保存为 *.flatout-backup",
     ),
     (
-        "one of a Slurm job's ranks, with all of them side by side",
+        "a Slurm job with several ranks",
         "Slurm 作业的一个 rank，并列出所有 rank",
     ),
     (
@@ -746,35 +756,31 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("only those not used for 30 days", "只删除 30 天内没有用过的"),
     (
-        "only what differs from a configuration file",
+        "only the differences from a configuration file",
         "只列出与配置文件不同之处",
     ),
     (
-        "only what differs from a recorded run",
+        "only the differences from a recorded run",
         "只列出与一次运行记录不同之处",
     ),
+    ("also write the result to the source", "把有效的设置也写入源码"),
+    ("submit only if all checks pass", "全部通过才提交"),
+    ("delete all prepared datasets", "删除全部准备好的数据集"),
     (
-        "put what helped into the source as well",
-        "把有效的设置也写入源码",
-    ),
-    ("refuse to start what fails", "不合格就不启动"),
-    ("remove all prepared data sets", "删除全部准备好的数据集"),
-    (
-        "report.html next to the record, the headline here",
+        "report.html next to the record, a summary here",
         "在记录旁写 report.html，并在此显示要点",
     ),
     ("show what --fix would change", "显示 --fix 会改什么"),
-    ("the folder you are in", "当前目录"),
+    ("the current folder", "当前目录"),
     ("the newest run", "最新的一次运行"),
     ("the newest run, ten times as fast", "最新的一次运行，十倍速"),
     ("the same as a DataLoader call", "同上，写成 DataLoader 调用"),
-    ("the same for a program", "同上，供程序读取"),
     (
-        "the same from a command's flags, its --config and its source",
+        "the same for a command: flags, --config and source",
         "同上，依据命令的参数、其 --config 和源码",
     ),
     (
-        "the screen; q ends it with the verdict",
+        "the screen; q quits and prints the verdict",
         "监控界面；按 q 结束并给出结论",
     ),
     (
@@ -783,42 +789,45 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("until that process ends", "直到该进程结束"),
     (
-        "what the rule detects, why it is slow, what to do",
+        "what the rule detects, why it is slow, how to fix it",
         "这条规则检测什么、为何慢、怎么办",
     ),
     (
-        "what this machine can do at most, in under a minute",
+        "peak performance of this machine, in under a minute",
         "一分钟内测出这台机器的上限",
     ),
     (
-        "what this machine has, what is missing, and what that costs",
+        "what this machine has, what is missing, and its impact",
         "这台机器有什么、缺什么、代价是什么",
     ),
-    ("what would be deleted", "看会删除哪些"),
-    ("when it has ended", "结束之后"),
+    ("list what would be deleted", "看会删除哪些"),
+    ("when it is done", "结束之后"),
     (
-        "where to begin on this machine, each value with its reason",
+        "starting values for this machine, with reasons",
         "在这台机器上从哪里开始，每个值附理由",
     ),
-    ("with what a recorded run measured", "结合一次运行记录的实测数据"),
+    (
+        "with the measurements of a recorded run",
+        "结合一次运行记录的实测数据",
+    ),
     ("When to use color", "何时使用颜色"),
     (
         "Use flatout's own trainer even if PyTorch is installed",
         "即使装有 PyTorch 也使用 flatout 自己的训练引擎",
     ),
-    ("logs that other tools wrote", "其他工具写的日志"),
+    ("logs from other tools", "其他工具写的日志"),
     (
-        "The command, for example `run` or `slurm submit` [default: flatout itself]",
+        "The command, such as `run` or `slurm submit` [default: flatout itself]",
         "命令，例如 `run` 或 `slurm submit` [默认：flatout 自身]",
     ),
     (
         "Write the pages of all commands to this folder",
         "把所有命令的手册页写入该目录",
     ),
-    ("read the page of a command", "阅读某个命令的手册页"),
+    ("show the manual page of a command", "阅读某个命令的手册页"),
     ("write one page per command", "每个命令写一页"),
     (
-        "Print a manual page, or write all of them",
+        "Print one manual page, or write all of them",
         "输出手册页，或写出全部手册页",
     ),
     ("Number of GPUs", "…… 以及这样的 GPU 的个数"),
@@ -827,39 +836,36 @@ pub static CHINESE: &[(&str, &str)] = &[
         "通过 stdio 向编程 agent 提供 flatout 的命令（Model Context Protocol）",
     ),
     (
-        "The only folder whose files calls may name [default: this one]",
+        "The only folder that calls can access [default: this one]",
         "调用只能涉及该目录内的文件 [默认：当前目录]",
     ),
     (
-        "Offer nothing that runs a program or writes a file",
+        "Disable all tools that run a program or write a file",
         "不提供会运行程序或写入文件的工具",
     ),
-    (
-        "an agent starts this; people rarely do",
-        "由 agent 启动，很少手动运行",
-    ),
+    ("usually started by a coding agent", "由 agent 启动，很少手动运行"),
     ("register it with Claude Code", "注册到 Claude Code"),
     ("diagnosis, lint and comparison only", "只提供诊断、检查和对比"),
     (
-        "the last run with a saved baseline",
+        "the last run against a saved baseline",
         "把最近一次运行与保存的基线对比",
     ),
     (
-        "Compare with this saved baseline; RUN is then `last` where none is named",
+        "Compare with this saved baseline; without RUN, the last run is compared",
         "与该基线对比；未指定 RUN 时为 `last`",
     ),
     (
-        "Print GitHub annotations as well: limits that are broken, new findings at their lines",
+        "Also print GitHub annotations: violated limits, and new findings at their lines",
         "同时输出 GitHub 注解：未通过的条件，以及新问题所在的行",
     ),
     (
-        "Keep a run under a name, to compare later runs with",
+        "Save a run under a name, to compare later runs with",
         "用名字保存一次运行，供之后的运行对比",
     ),
-    ("keep the last run as `main`", "把最近一次运行保存为 `main`"),
-    ("what was saved", "已保存的基线"),
+    ("save the last run as `main`", "把最近一次运行保存为 `main`"),
+    ("list the saved baselines", "已保存的基线"),
     (
-        "the gate: exit 1 when the last run is slower",
+        "exit 1 if the last run is slower",
         "把关：最近一次运行变慢则退出码为 1",
     ),
     (
@@ -869,16 +875,13 @@ pub static CHINESE: &[(&str, &str)] = &[
     ("List the baselines", "列出基线"),
     ("Delete a baseline; the runs stay", "删除基线；运行记录保留"),
     ("Name of the baseline", "基线的名字"),
+    ("Replace an existing baseline of this name", "替换同名的基线"),
     (
-        "Put the run in the place of a baseline of this name",
-        "替换同名的基线",
-    ),
-    (
-        "Put the probe into the program for that time (Python 3.14 or later): steps, waits for batches, findings",
+        "Load the probe into the program for that time (Python 3.14 or later): steps, waits for batches, findings",
         "在观察期间把探针放入程序（Python 3.14 及以上）：步、等待 batch 的时间、诊断结果",
     ),
     (
-        "steps and waits as well, on Python 3.14",
+        "also steps and waits, on Python 3.14",
         "同时看到步和等待，需 Python 3.14",
     ),
 ];

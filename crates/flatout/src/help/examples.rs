@@ -1,5 +1,5 @@
-//! Lays the examples of a command out for the terminal. An example is a command that can be copied: what it is for stands behind a `#`,
-//! above the command where the line would be too long, and a command that is too long goes on after a backslash. clap would break
+//! Lays the examples of a command out for the terminal. An example is a command that can be copied: its purpose follows a `#`,
+//! above the command where the line would be too long, and a long command continues after a backslash. clap would break
 //! the line anywhere, and half a comment would look like a command.
 
 use super::{comment, translate};
@@ -108,19 +108,19 @@ mod tests {
     use super::*;
 
     const SAMPLE: &str = "Examples:
-  flatout lint                 the folder you are in
-  flatout lint --fix --unsafe .  mend what can be mended and keep the old files under another name
+  flatout lint                 the current folder
+  flatout lint --fix --unsafe .  apply the fixes and keep the original files under another name
   flatout tune --config train.yaml --set train.batch_size --write -- python train.py --config train.yaml
 
 Nothing is changed.";
 
     #[test]
-    fn comments_that_do_not_fit_stand_above_and_commands_go_on_after_a_backslash() {
+    fn wraps_long_comments_and_commands() {
         assert_eq!(
             laid_out(SAMPLE, Language::English, 70),
             "Examples:
-  flatout lint                   # the folder you are in
-  # mend what can be mended and keep the old files under another name
+  flatout lint                   # the current folder
+  # apply the fixes and keep the original files under another name
   flatout lint --fix --unsafe .
   flatout tune --config train.yaml --set train.batch_size --write -- \\
       python train.py --config train.yaml

@@ -4,7 +4,7 @@ use crate::support::{Place, plain_python};
 use std::process::{Command, Stdio};
 
 #[test]
-fn the_line_a_running_program_stands_in_is_shown() {
+fn shows_the_line_of_a_running_program() {
     let Some(python) = plain_python() else { return };
     let place = Place::new();
     let script = place.script(
@@ -96,7 +96,7 @@ fn a_process_that_may_not_be_read_is_watched_without_its_lines() {
 }
 
 #[test]
-fn a_run_tells_how_it_goes_when_asked_to() {
+fn prints_live_progress() {
     let Some(python) = plain_python() else { return };
     let place = Place::new();
     place.script(

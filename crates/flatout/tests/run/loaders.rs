@@ -40,7 +40,7 @@ fn workers_are_asked_for_batches_alone() {
 
 /// How workers begin is the program's word, for one loader or for all; asking for it settles nothing.
 #[test]
-fn workers_begin_as_the_program_says() {
+fn workers_use_the_programs_start_method() {
     let Some(python) = torch_python() else { return };
     let place = Place::new();
     let script = |wish: &str| {
@@ -94,7 +94,7 @@ fn nothing_waits_for_data_before_there_is_a_loop() {
 }
 
 #[test]
-fn forked_and_spawned_workers_tell_what_preparing_costs() {
+fn measures_forked_and_spawned_workers() {
     let Some(python) = torch_python() else { return };
     for (context, workers) in [("fork", "2"), ("spawn", "1")] {
         let place = Place::new();

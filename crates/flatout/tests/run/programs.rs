@@ -105,7 +105,7 @@ fn steps_phases_events_and_facts_of_a_small_training() {
 }
 
 #[test]
-fn reads_of_a_tensor_are_told_with_their_line() {
+fn reports_tensor_reads_with_their_line() {
     let Some(python) = torch_python() else { return };
     let place = Place::new();
     place.script("train.py", TRAIN);
@@ -150,7 +150,7 @@ for loader in loaders:
 ";
 
 #[test]
-fn loaders_that_share_a_place_are_not_counted_twice() {
+fn counts_loaders_at_one_line_once() {
     let Some(python) = torch_python() else { return };
     let place = Place::new();
     place.script("train.py", MANY_LOADERS);
@@ -194,7 +194,7 @@ for epoch in range(2):
 ";
 
 #[test]
-fn evaluations_and_epochs_are_told_without_a_word_from_the_program() {
+fn detects_evaluations_and_epochs() {
     let Some(python) = torch_python() else { return };
     let place = Place::new();
     place.script("train.py", EVALUATES);
@@ -311,7 +311,7 @@ fn outside_of_a_run_the_package_is_harmless() {
 }
 
 #[test]
-fn a_probe_that_fails_leaves_the_program_alone_and_says_so() {
+fn a_failing_probe_does_not_affect_the_program() {
     let Some(python) = torch_python() else { return };
     let place = Place::new();
     let sabotage = "import torch\nfrom _flatout_probe import clock\nclock.switch = None\n";

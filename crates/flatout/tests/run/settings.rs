@@ -4,7 +4,7 @@ use crate::programs::{TRAIN, fact, steps};
 use crate::support::{Place, torch_python};
 
 #[test]
-fn settings_are_applied_and_what_was_not_is_said() {
+fn applies_settings_and_reports_the_rest() {
     let Some(python) = torch_python() else { return };
     let place = Place::new();
     place.script("train.py", TRAIN);
@@ -22,18 +22,18 @@ fn settings_are_applied_and_what_was_not_is_said() {
 }
 
 #[test]
-fn what_cannot_be_applied_or_written_is_said_before_the_start() {
+fn reports_unusable_settings_before_the_start() {
     let place = Place::new();
     let beside = place.folder.path().join("no/such/folder/f.json");
     let beside = beside.to_str().unwrap();
     for (options, expected) in [
         (
             ["--apply", "loader.colour=red"],
-            "settings are: loader.batch_size, loader.num_workers",
+            "available settings: loader.batch_size, loader.num_workers",
         ),
         (
             ["--apply", "num_workers=abc"],
-            "`abc` is no value for num_workers",
+            "`abc` is not a valid value for num_workers",
         ),
         (["--json", beside], "failed to write"),
     ] {

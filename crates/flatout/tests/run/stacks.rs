@@ -144,7 +144,7 @@ for x in DataLoader(Rows(path), batch_size=16):
 ";
 
 #[test]
-fn a_finding_says_that_the_lint_knows_its_line() {
+fn findings_name_the_lint_rule_of_their_line() {
     let Some(python) = torch_python() else { return };
     let place = Place::new();
     place.script("train.py", REOPENS);

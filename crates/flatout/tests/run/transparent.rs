@@ -267,7 +267,7 @@ fn the_programs_own_profilers_see_the_program() {
     // Two profilers cannot run at once: the program keeps its own.
     let said = String::from_utf8_lossy(&with.stderr);
     assert!(
-        data.profile.is_some() || said.contains("profiler of its own"),
+        data.profile.is_some() || said.contains("runs its own profiler"),
         "{said}"
     );
 }
@@ -301,7 +301,7 @@ print(calls)
 ";
 
 #[test]
-fn a_program_that_patches_torch_is_left_as_it_is() {
+fn does_not_disturb_a_program_that_patches_torch() {
     let Some(python) = crate::support::torch_python() else {
         return;
     };

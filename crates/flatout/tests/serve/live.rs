@@ -89,7 +89,7 @@ fn chromium_follows_a_running_job() {
         "a new analysis",
     );
     // The account and the findings are those of the run so far.
-    browser.until("[...document.querySelectorAll('h2')].some((title) => title.textContent.startsWith('Where a step goes'))", "the account");
+    browser.until("[...document.querySelectorAll('h2')].some((title) => title.textContent.startsWith('Where step time goes'))", "the account");
     browser.until(
         "document.querySelectorAll('article.finding').length > 0",
         "findings",

@@ -67,20 +67,20 @@ fn a_command_that_fails_from_the_third_trial_on() {
 }
 
 #[test]
-fn a_command_that_ignores_its_placeholder() {
+fn reports_a_command_that_ignores_its_placeholder() {
     let script = STEPS.replace("int(sys.argv[1])", "8");
     let Some((text, code)) = said(&script, &["--max-trials", "4"], &["{batch_size=8}"]) else {
         return;
     };
     assert_eq!(code, Some(0), "{text}");
     assert!(
-        text.contains("the program was given 32 and used 8") && kept(&text),
+        text.contains("the program was given 32 but used 8") && kept(&text),
         "{text}"
     );
 }
 
 #[test]
-fn a_command_that_hangs_with_children_of_its_own() {
+fn stops_a_hanging_command_and_its_children() {
     let script = "import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)\ntime.sleep(600)\n";
     let began = Instant::now();
     let Some((text, code)) = said(script, &["--patience", "2"], &[]) else {
@@ -92,13 +92,16 @@ fn a_command_that_hangs_with_children_of_its_own() {
 }
 
 #[test]
-fn knobs_ranges_objectives_and_placeholders_that_cannot_be() {
+fn refuses_invalid_knobs_ranges_and_placeholders() {
     let cases = [
-        (&["--knobs", "batch_size=-5"][..], "no range for batch_size"),
-        (&["--knobs", "colour"], "there is no knob `colour`"),
-        (&["--objective", "joy"], "no objective `joy`"),
-        (&["--objective", "cost"], "the cost needs a price"),
-        (&["--set", "train.batch_size"], "--set needs the file"),
+        (
+            &["--knobs", "batch_size=-5"][..],
+            "not a valid range for batch_size",
+        ),
+        (&["--knobs", "colour"], "unknown knob: `colour`"),
+        (&["--objective", "joy"], "unknown objective: `joy`"),
+        (&["--objective", "cost"], "--objective cost needs a price"),
+        (&["--set", "train.batch_size"], "--set needs a configuration file"),
         (&["--config", "no.yaml"], "failed to read `no.yaml`"),
     ];
     for (options, expected) in cases {
@@ -114,7 +117,7 @@ fn knobs_ranges_objectives_and_placeholders_that_cannot_be() {
     let place = Try::new();
     let output = place.tune(&[], &["true", "{colour}"]);
     assert!(
-        words(&output).contains("no setting that can be tuned"),
+        words(&output).contains("not a setting that can be tuned"),
         "{}",
         words(&output)
     );
@@ -163,7 +166,7 @@ fn two_at_once_and_an_interrupt() {
     unsafe { libc::kill(first.id() as libc::pid_t, libc::SIGINT) };
     let output = first.wait_with_output().unwrap();
     assert!(
-        words(&output).contains("Interrupted: the best so far"),
+        words(&output).contains("Interrupted; this is the best so far"),
         "{}",
         words(&output)
     );

@@ -122,7 +122,7 @@ fn a_program_and_data_that_are_missing_fail() {
 }
 
 #[test]
-fn values_that_stand_in_the_source_are_checked_unless_the_command_says_otherwise() {
+fn checks_source_values_unless_the_command_overrides_them() {
     let place = Try::new();
     place.script(
         "train.py",

@@ -84,14 +84,14 @@ fn a_trial_that_fills_the_disk_is_stopped_and_refused() {
     };
     let text = words(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.contains("it was filling the disk and was stopped"), "{text}");
+    assert!(text.contains("stopped because it was filling the disk"), "{text}");
     assert!(kept(&text), "{text}");
     assert_nothing_left(&place, &text);
 }
 
 /// At once: it meets the end of the disk itself.
 #[test]
-fn a_trial_that_meets_a_full_disk_says_so() {
+fn reports_a_full_disk_during_a_trial() {
     let place = Try::new();
     place.script("fills.py", &FILLS.replace("PAUSE", "0"));
     let Some(output) = on_a_small_disk(&place, "", "fills.py") else {
@@ -111,7 +111,7 @@ fn a_trial_that_meets_a_full_disk_says_so() {
 
 /// The disk is full from the beginning: nothing can be recorded.
 #[test]
-fn a_full_disk_at_the_start_is_said_at_once() {
+fn reports_a_full_disk_at_the_start() {
     let place = Try::new();
     place.script("steps.py", STEPS);
     let Some(output) = on_a_small_disk(&place, "cat /dev/zero > full.bin 2>/dev/null;", "steps.py") else {

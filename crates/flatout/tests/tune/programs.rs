@@ -108,7 +108,7 @@ for x in loader:
 
 /// Without a C++ compiler PyTorch cannot compile for the CPU and goes on without: the trial says so, and nothing is kept.
 #[test]
-fn a_model_that_cannot_be_compiled_stays_as_it_was() {
+fn leaves_a_model_that_cannot_be_compiled() {
     let Some(python) = torch_python() else { return };
     let place = Try::new();
     let program =
@@ -135,7 +135,7 @@ fn a_model_that_cannot_be_compiled_stays_as_it_was() {
     let text = words(&output);
     assert!(output.status.success(), "{text}");
     assert!(
-        text.contains("could not compile it: ") && text.contains("the model stays as it was"),
+        text.contains("could not compile it: ") && text.contains("the model is left as it was"),
         "{text}"
     );
     assert!(text.contains("Keep your settings"), "{text}");
@@ -180,7 +180,7 @@ for inputs, target in loader:
 }
 
 #[test]
-fn placeholders_resume_and_a_second_language() {
+fn supports_placeholders_resume_and_chinese() {
     let Some(python) = plain_python() else { return };
     let place = Try::new();
     place.script("steps.py", STEPS);
@@ -286,12 +286,12 @@ fn advice_prints_only_what_differs() {
     );
     let output = place.command(&["advise", "--gpu", "abacus"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(words(&output).contains("known are:"), "{}", words(&output));
+    assert!(words(&output).contains("known GPUs:"), "{}", words(&output));
 }
 
 /// CUDA graphs need a GPU: on a CPU that mode is compiled as the default one, and the user hears of it.
 #[test]
-fn a_mode_that_needs_a_gpu_falls_back_and_says_so() {
+fn falls_back_from_a_gpu_mode_and_reports_it() {
     let Some(python) = torch_python() else { return };
     let place = Try::new();
     let program =
@@ -398,7 +398,7 @@ for step in range(100000):
     let text = words(&output);
     assert!(output.status.success(), "{text}");
     assert!(text.contains("No setting makes this program faster"), "{text}");
-    assert!(text.contains("Change this in the code"), "{text}");
+    assert!(text.contains("These need a change in the code"), "{text}");
     assert!(
         text.contains("train.py:4)") || text.contains("train.py:13)"),
         "{text}"

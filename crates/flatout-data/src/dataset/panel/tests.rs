@@ -32,7 +32,7 @@ fn panel(lengths: &[u32], offsets: &[i64], dated: bool) -> Panel {
 
 proptest! {
     #[test]
-    fn windows_neither_leak_nor_straddle(
+    fn windows_do_not_leak_across_the_split(
         lengths in prop::collection::vec(0u32..60, 1..6),
         offsets in prop::collection::vec(0i64..20, 1..6),
         dated: bool,

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn any_ratio_keeps_a_flat_picture_flat() {
+    fn resizing_keeps_a_flat_image_flat() {
         for (height, width) in [(7, 13), (200, 300), (3, 3), (1, 1), (129, 127)] {
             let mut into = vec![0; 128 * 128 * 3];
             Resizer::default().resize(

@@ -2,17 +2,38 @@
 //!
 //! ## What it detects
 //! `torch.backends.cudnn.benchmark` is on, and the shape of the input changes from batch to batch.
+//!
 //! ## Why it is slow
-//! With it, cuDNN tries its algorithms for each new shape of a convolution and keeps the fastest. Shapes that change all the time are tried
-//! again and again, and the GPU waits.
+//! With benchmark mode on, cuDNN times its algorithms for each new input shape of a convolution and keeps the fastest. If shapes keep
+//! changing, it repeats this search again and again while the GPU waits.
+//!
+//! ## Example
+//! ```python
+//! torch.backends.cudnn.benchmark = True
+//! for image in images:  # 512x384, 640x480, 500x375, …
+//!     model(image[None].cuda())
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! torch.backends.cudnn.benchmark = True
+//! for image in images:
+//!     image = resize(image, (512, 512))
+//!     model(image[None].cuda())
+//! ```
+//!
 //! ## Evidence
-//! The switch, and the number of different shapes among the first eight batches, not counting the batch size.
+//! The setting, and the number of different input shapes in the first eight batches (the batch size does not count).
+//!
 //! ## Fix
-//! Crop or pad to a few sizes, or `torch.backends.cudnn.benchmark = False`.
+//! Crop or pad inputs to a few sizes, or set `torch.backends.cudnn.benchmark = False`.
+//!
 //! ## When it is wrong
-//! A few shapes that return: each is tried once.
+//! The inputs have only a few shapes that recur: each is tuned once.
+//!
 //! ## References
-//! PyTorch's performance tuning guide: enable it where input sizes do not vary.
+//! PyTorch's performance tuning guide: enable benchmark mode if input sizes do not vary.
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +48,7 @@
 //! 少数几种形状反复出现：每种只试一次。
 //! ## 参考
 //! PyTorch 性能调优指南：仅在输入尺寸不变时开启。
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -61,7 +83,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(share),
             message!(
-                en: "cuDNN tries its algorithms again for each new shape: {shown} shapes in 8 batches",
+                en: "cuDNN re-tunes for each new input shape: {shown} shapes in 8 batches",
                 zh: "cuDNN 对每种新形状都重新试算法：8 个 batch 中有 {shown} 种形状"
             ),
         )
@@ -76,7 +98,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .code(
             place.as_ref(),
             message!(
-                en: "torch.backends.cudnn.benchmark = False, or crop and pad the input to a few sizes",
+                en: "Set torch.backends.cudnn.benchmark = False, or crop and pad inputs to a few sizes",
                 zh: "torch.backends.cudnn.benchmark = False，或把输入裁剪、填充到少数几种尺寸"
             ),
         ),

@@ -1,18 +1,36 @@
 //! # compile-failed
 //!
 //! ## What it detects
-//! `torch.compile` failed, and the program went on without it.
+//! `torch.compile` failed, and the program continued without it.
+//!
 //! ## Why it is slow
-//! With errors suppressed or caught, the model runs as if it had never been compiled, after the time spent trying.
+//! If compiler errors are suppressed or caught, the model runs as if it had never been compiled, and the time spent compiling is
+//! lost.
+//!
+//! ## Example
+//! ```python
+//! torch._dynamo.config.suppress_errors = True
+//! model = torch.compile(model)  # RuntimeError: Failed to find C compiler
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! model = torch.compile(model)  # with gcc and Triton installed
+//! ```
+//!
 //! ## Evidence
-//! The errors of the compiler, the first line of the last one, and the source line.
+//! The compiler's errors, the first line of the last one, and the source line.
+//!
 //! ## Fix
-//! Fix what the error names; common ones are a missing C++ compiler or Triton, and operations it cannot trace. Or leave
-//! `torch.compile` out.
+//! Fix the reported error. Common causes are a missing C++ compiler or Triton, and operations that `torch.compile` cannot trace.
+//! Otherwise remove `torch.compile`.
+//!
 //! ## When it is wrong
-//! A deliberate try of several modes.
+//! The program tries several compile modes on purpose.
+//!
 //! ## References
 //! PyTorch's troubleshooting guide for `torch.compile`.
+//! <https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +45,7 @@
 //! 有意尝试多种模式。
 //! ## 参考
 //! PyTorch 的 `torch.compile` 排错指南。
+//! <https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html>
 
 use crate::analysis::{Analysis, compiles};
 use crate::candidate::Candidate;
@@ -52,7 +71,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             Severity::Warning,
             message!(
-                en: "torch.compile failed, and the steps run without it",
+                en: "torch.compile failed, so the steps run without it",
                 zh: "torch.compile 失败，训练步骤在未编译的状态下运行"
             ),
         )
@@ -60,7 +79,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .evidence(
             analysis.in_run(
                 Evidence::new(
-                    message!(en: "errors of the compiler", zh: "编译错误次数"),
+                    message!(en: "compiler errors", zh: "编译错误次数"),
                     errors.count as f64,
                     "",
                 )
@@ -71,8 +90,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .code(
             place.as_ref(),
             message!(
-                en: "Fix what the error names (TORCH_LOGS=dynamo shows all of it), or remove torch.compile",
-                zh: "修复错误指出的问题（TORCH_LOGS=dynamo 可查看完整信息），或去掉 torch.compile"
+                en: "Fix the error above (TORCH_LOGS=dynamo shows it in full), or remove torch.compile",
+                zh: "修复上面的错误（TORCH_LOGS=dynamo 可查看完整信息），或去掉 torch.compile"
             ),
         ),
     )

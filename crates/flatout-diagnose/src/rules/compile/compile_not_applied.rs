@@ -2,16 +2,36 @@
 //!
 //! ## What it detects
 //! `torch.compile` was called, but the steps do not run the compiled model.
+//!
 //! ## Why it is slow
-//! `torch.compile` returns a new callable. When the loop goes on calling the old model, nothing is ever compiled.
+//! `torch.compile` returns a new callable. If the loop keeps calling the original model, nothing is ever compiled.
+//!
+//! ## Example
+//! ```python
+//! torch.compile(model)
+//! for x, y in loader:
+//!     loss = criterion(model(x), y)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! model = torch.compile(model)
+//! for x, y in loader:
+//!     loss = criterion(model(x), y)
+//! ```
+//!
 //! ## Evidence
-//! `torch.compile` was called, no compilation took place, and steps ran.
+//! `torch.compile` was called, nothing was compiled, and training steps ran.
+//!
 //! ## Fix
-//! Use what it returns: `model = torch.compile(model)`.
+//! Use the model that it returns: `model = torch.compile(model)`.
+//!
 //! ## When it is wrong
-//! A compiled function that this run did not reach (evaluation only).
+//! The compiled function is used in a part of the program that this run did not reach, such as evaluation.
+//!
 //! ## References
-//! Seen in practice: the configuration asked for it, the code never used it.
+//! PyTorch's documentation of `torch.compile`.
+//! <https://docs.pytorch.org/docs/stable/generated/torch.compile.html>
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +45,8 @@
 //! ## 何时不成立
 //! 编译的函数在本次运行中没有用到（只用于评估）。
 //! ## 参考
-//! 用户的第五份文档：配置里有它，代码从未使用。
+//! PyTorch 文档：`torch.compile`。
+//! <https://docs.pytorch.org/docs/stable/generated/torch.compile.html>
 
 use crate::analysis::{Analysis, compiles};
 use crate::candidate::Candidate;
@@ -49,7 +70,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             Severity::Warning,
             message!(
-                en: "torch.compile was called, but the steps do not run the compiled model",
+                en: "torch.compile was called, but no step runs the compiled model",
                 zh: "调用了 torch.compile，但训练步骤没有使用编译后的模型"
             ),
         )
@@ -67,7 +88,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .code(
             place.as_ref(),
             message!(
-                en: "Use what it returns: model = torch.compile(model)",
+                en: "Use the model it returns: model = torch.compile(model)",
                 zh: "使用它的返回值：model = torch.compile(model)"
             ),
         ),

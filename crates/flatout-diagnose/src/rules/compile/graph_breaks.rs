@@ -1,18 +1,39 @@
 //! # graph-breaks
 //!
 //! ## What it detects
-//! The compiled model is broken into many graphs.
+//! The compiled model is split into many graphs.
+//!
 //! ## Why it is slow
-//! At a break the compiler returns to Python and starts again: nothing is fused across it, and each graph is launched on its
-//! own.
+//! At each graph break, execution returns to Python and continues in another graph. Operations are not fused across the break, and
+//! each graph is launched separately.
+//!
+//! ## Example
+//! ```python
+//! def forward(self, x):
+//!     x = self.encoder(x)
+//!     if x.max().item() > 100:
+//!         print("large activation")
+//!     return self.head(x)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! def forward(self, x):
+//!     return self.head(self.encoder(x))
+//! ```
+//!
 //! ## Evidence
-//! Breaks counted by the compiler, where, and the last reason.
+//! The number of graph breaks that the compiler counted, their location, and the last reason.
+//!
 //! ## Fix
-//! Take what breaks it (printing, `.item()`, data-dependent branches, NumPy) out of the model's forward.
+//! Move the code that breaks the graph (printing, `.item()`, data-dependent branches, NumPy) out of the model's forward method.
+//!
 //! ## When it is wrong
-//! Breaks at the edge of the model cost little.
+//! Graph breaks at the edges of the model cost little.
+//!
 //! ## References
-//! PyTorch's guide on graph breaks; `fullgraph=True` makes them errors.
+//! PyTorch's guide on graph breaks. `fullgraph=True` turns them into errors.
+//! <https://docs.pytorch.org/docs/stable/torch.compiler_faq.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +48,7 @@
 //! 模型边缘的中断代价很小。
 //! ## 参考
 //! PyTorch 关于 graph break 的指南；`fullgraph=True` 会把它们变成错误。
+//! <https://docs.pytorch.org/docs/stable/torch.compiler_faq.html>
 
 use crate::analysis::{Analysis, compiles};
 use crate::candidate::Candidate;
@@ -51,18 +73,26 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         Severity::Warning,
         message!(
-            en: "The compiled model is broken into pieces: {count} graph breaks",
+            en: "The compiled model is split by {count} graph breaks",
             zh: "编译后的模型被打断成多段：{count} 处 graph break"
         ),
     )
     .detail(breaks.message.map(Message::verbatim).unwrap_or_default())
-    .evidence(analysis.in_run(
-        Evidence::new(message!(en: "graph breaks", zh: "graph break 次数"), count as f64, "").against(BREAKS as f64),
-    ))
+    .evidence(
+        analysis.in_run(
+            Evidence::new(
+                message!(en: "graph breaks", zh: "graph break 次数"),
+                count as f64,
+                "",
+            )
+            .against(BREAKS as f64),
+        ),
+    )
     .code(
         first,
         message!(
-            en: "Take printing, .item(), NumPy and branches on values out of forward; fullgraph=True shows each one",
+            en: "Move printing, .item(), NumPy calls and data-dependent branches out of forward; \
+            fullgraph=True shows each graph break",
             zh: "把打印、.item()、NumPy 和依赖数值的分支移出 forward；fullgraph=True 可逐一显示"
         ),
     );

@@ -1,18 +1,36 @@
 //! # recompiling
 //!
 //! ## What it detects
-//! The compiled model is compiled again and again.
+//! The compiled model is recompiled repeatedly.
+//!
 //! ## Why it is slow
-//! A compilation takes seconds. When a shape, a Python number or a flag in its guards changes each time, it starts over, and
-//! after eight times the compiler gives up and runs without.
+//! A compilation takes seconds. Whenever a shape, a Python number or a flag that the compiled code depends on changes, compilation
+//! starts over. After eight recompilations of a function, the compiler gives up and runs it uncompiled.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, batch_size=64)
+//! model = torch.compile(model)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, batch_size=64, drop_last=True)
+//! model = torch.compile(model)
+//! ```
+//!
 //! ## Evidence
-//! Recompilations counted by the compiler and the seconds they took within the steady part, and the last reason.
+//! The number of recompilations, the time they took in the steady part, and the reason for the last one.
+//!
 //! ## Fix
-//! Keep shapes equal (`drop_last=True`, padding to a few lengths), pass changing numbers as tensors, or `dynamic=True`.
+//! Keep shapes fixed (`drop_last=True`, padding to a few lengths), pass changing numbers as tensors, or compile with `dynamic=True`.
+//!
 //! ## When it is wrong
-//! A few different shapes on purpose, each compiled once at the start.
+//! The program uses a few different shapes on purpose, and each is compiled once at the start.
+//!
 //! ## References
-//! PyTorch's guide on recompilation; its limit is eight a function.
+//! PyTorch's guide on recompilation. The default limit is eight per function.
+//! <https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +45,7 @@
 //! 有意使用少数几种形状，开始时各编译一次。
 //! ## 参考
 //! PyTorch 关于重编译的指南；每个函数上限八次。
+//! <https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html>
 
 use crate::analysis::{Analysis, compiles};
 use crate::candidate::{Candidate, Reach, Stretch};
@@ -55,7 +74,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         Severity::Warning,
         message!(
-            en: "The compiled model was compiled again {count} times",
+            en: "The compiled model was recompiled {count} times",
             zh: "编译后的模型又被重新编译了 {count} 次"
         ),
     )
@@ -81,13 +100,14 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .code(
         place.as_ref(),
         message!(
-            en: "Keep shapes equal (drop_last=True, padding to few lengths), or compile with dynamic=True",
+            en: "Keep input shapes fixed (drop_last=True, padding to a few lengths), or compile with \
+            dynamic=True",
             zh: "保持形状一致（drop_last=True、填充到少数几种长度），或使用 dynamic=True 编译"
         ),
     );
     let seconds = compiles::seconds_within(analysis.data, window.range());
     let candidate = if seconds > 0.0 {
-        let what = message!(en: "compiling within the steady part", zh: "稳定阶段中的编译时间");
+        let what = message!(en: "compile time in the steady part", zh: "稳定阶段中的编译时间");
         candidate
             .evidence(analysis.in_window(Evidence::new(what, seconds, "s")))
             .claims(Stretch::Dispatch, Reach::Measured, seconds * 0.8, seconds)
@@ -99,7 +119,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     if given_up.count == 0 {
         return Some(candidate);
     }
-    let what = message!(en: "functions the compiler gave up after that", zh: "之后编译器放弃的函数数");
+    let what = message!(en: "functions that the compiler then gave up on", zh: "之后编译器放弃的函数数");
     Some(candidate.evidence(analysis.in_run(Evidence::new(what, given_up.count as f64, ""))))
 }
 

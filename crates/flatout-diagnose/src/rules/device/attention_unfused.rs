@@ -1,22 +1,40 @@
 //! # attention-unfused
 //!
 //! ## What it detects
-//! Attention runs as two matrix multiplications with a softmax between them, and their kernels take a good part of the step. Either
-//! the program writes it so, or `scaled_dot_product_attention` fell back to its math kernel.
+//! Attention runs as two matrix multiplications with a softmax in between, and these kernels take a large part of the step. Either
+//! the program writes attention this way, or `scaled_dot_product_attention` fell back to its math kernel.
+//!
 //! ## Why it is slow
-//! The matrix of scores, tokens × tokens for every head, is written to memory and read again several times, forward and backward. A
-//! fused kernel (FlashAttention, memory-efficient attention) never writes it.
+//! The score matrix (tokens × tokens per head) is written to memory and read back several times, in forward and in backward. A fused
+//! kernel (FlashAttention, memory-efficient attention) never writes it.
+//!
+//! ## Example
+//! ```python
+//! scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+//! out = scores.softmax(dim=-1) @ v
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! out = F.scaled_dot_product_attention(q, k, v)
+//! ```
+//!
 //! ## Evidence
-//! The graph of a few steps: softmax between two batched matmuls, and how many tokens wide. Where the GPU was traced: the time in softmax
-//! kernels, and the line that launched them.
+//! The autograd graph of a few steps: a softmax between two batched matmuls, and its width in tokens. If the GPU was traced: the time
+//! in softmax kernels and the line that launched them.
+//!
 //! ## Fix
-//! `torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=…)`; in transformers, `attn_implementation="sdpa"`. Where it fell
-//! back: fp16 or bf16, a head size of at most 256, a mask without gradient; `need_weights=False` for `nn.MultiheadAttention`.
+//! Use `torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=…)`; in transformers, `attn_implementation="sdpa"`. If it
+//! fell back to the math kernel: use fp16 or bf16, a head size of at most 256 and a mask without gradient, and pass
+//! `need_weights=False` to `nn.MultiheadAttention`.
+//!
 //! ## When it is wrong
-//! The program uses the attention weights themselves. Short sequences (up to about 64 tokens) gain little.
+//! The program needs the attention weights themselves. Short sequences (up to about 64 tokens) gain little.
+//!
 //! ## References
-//! Dao et al., "FlashAttention" (2022): 2 to 4 times as fast as separate kernels. PyTorch's page on `scaled_dot_product_attention` lists what
-//! each kernel needs.
+//! Dao et al., "FlashAttention" (2022): 2 to 4 times faster than separate kernels. PyTorch's documentation of
+//! `scaled_dot_product_attention` lists the requirements of each kernel.
+//! <https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +49,7 @@
 //! 程序要用 attention 权重本身。短序列（约 64 个 token 以内）收益很小。
 //! ## 参考
 //! Dao 等《FlashAttention》（2022）：比分开的 kernel 快 2 到 4 倍。PyTorch 的 `scaled_dot_product_attention` 页面列出了各实现的要求。
+//! <https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html>
 
 use crate::analysis::kernels::MEMORY_BOUND;
 use crate::analysis::{Analysis, Device};
@@ -126,12 +145,14 @@ fn title(fell_back: bool, count: f64, tokens: f64) -> Message {
 fn fix(fell_back: bool) -> Message {
     if fell_back {
         message!(
-            en: "Use bf16 or fp16, a head size of at most 256 and a mask without gradient; do not disable the flash and memory-efficient kernels",
+            en: "Use bf16 or fp16, a head size of at most 256 and a mask without gradient; leave the flash \
+            and memory-efficient kernels enabled",
             zh: "使用 bf16 或 fp16、不超过 256 的 head 维度和不需要梯度的 mask；不要禁用 flash 与 memory-efficient 实现"
         )
     } else {
         message!(
-            en: "F.scaled_dot_product_attention(q, k, v, is_causal=…); in transformers, attn_implementation=\"sdpa\"",
+            en: "Use F.scaled_dot_product_attention(q, k, v, is_causal=…); in transformers, \
+            attn_implementation=\"sdpa\"",
             zh: "F.scaled_dot_product_attention(q, k, v, is_causal=…)；transformers 中用 attn_implementation=\"sdpa\""
         )
     }

@@ -1,20 +1,40 @@
 //! # far-from-peak
 //!
 //! ## What it detects
-//! The GPU is busy nearly all of the time, but the model's arithmetic is a small part of what it can do.
+//! The GPU is busy almost all of the time, but the model uses only a small part of its peak FLOPS.
+//!
 //! ## Why it is slow
-//! Utilization only states that some kernel ran. Kernels that move memory, small matrices and full precision keep the GPU busy far below
-//! its peak.
+//! Utilization only means that some kernel was running. Memory-bound kernels, small matrices and full precision keep the GPU busy far
+//! below its peak.
+//!
+//! ## Example
+//! ```python
+//! loss = criterion(model(x), y)
+//! loss.backward()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! model = torch.compile(model)
+//! with torch.autocast("cuda", dtype=torch.bfloat16):
+//!     loss = criterion(model(x), y)
+//! loss.backward()
+//! ```
+//!
 //! ## Evidence
-//! Model FLOPs utilization (MFU): the operations of forward and backward, counted once from the graph of a few steps, per second, compared
-//! with the vendor's peak in the same precision; the kinds of kernels that take the time.
+//! Model FLOPs utilization (MFU): the operations of forward and backward, counted once from the autograd graph of a few steps, per
+//! second, relative to the vendor's peak in the same precision. Also the kinds of kernels that take the time.
+//!
 //! ## Fix
-//! It depends on what takes the time: memory-bound kernels are fused by `torch.compile`, FP32 becomes bf16, small matrices grow with the batch. A
-//! symptom: causes have findings of their own.
+//! It depends on what takes the time: `torch.compile` fuses memory-bound kernels, bf16 replaces FP32, a larger batch enlarges small
+//! matrices. This finding is a symptom; its causes have findings of their own.
+//!
 //! ## When it is wrong
-//! Models of embeddings, norms or scans have little arithmetic by nature.
+//! Models made of embeddings, norms or scans have little arithmetic by nature.
+//!
 //! ## References
-//! Chowdhery et al., "PaLM" (2022), defines MFU; well-tuned transformers reach 40 to 60%, ResNet-50 about 20 to 30%.
+//! Chowdhery et al., "PaLM" (2022), defines MFU. Well-tuned transformers reach 40 to 60%, ResNet-50 about 20 to 30%.
+//! <https://arxiv.org/abs/2204.02311>
 //!
 //! ---
 //! ## 检测什么
@@ -29,6 +49,7 @@
 //! 以 embedding、归一化或扫描为主的模型本来计算量就小。
 //! ## 参考
 //! Chowdhery 等《PaLM》（2022）定义了 MFU；调得好的 transformer 达到 40% 到 60%，ResNet-50 约 20% 到 30%。
+//! <https://arxiv.org/abs/2204.02311>
 
 use crate::analysis::efficiency::Efficiency;
 use crate::analysis::kernels::kind_name;
@@ -58,8 +79,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         Severity::Information,
         message!(
-            en: "The GPU is busy {shown} of the time, but reaches {reached} of its peak",
-            zh: "GPU 有 {shown} 的时间忙碌，但只达到峰值的 {reached}"
+            en: "The GPU is busy {shown} of the time but reaches only {reached} of its peak FLOPS",
+            zh: "GPU 有 {shown} 的时间忙碌，但只达到峰值算力的 {reached}"
         ),
     )
     .kind(Kind::Symptom)

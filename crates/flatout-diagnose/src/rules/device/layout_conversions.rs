@@ -1,18 +1,39 @@
 //! # layout-conversions
 //!
 //! ## What it detects
-//! cuDNN converts tensors between NCHW and NHWC around convolutions, and that takes a part of the step.
+//! cuDNN converts tensors between NCHW and NHWC around convolutions, and the conversions take a noticeable part of the step.
+//!
 //! ## Why it is slow
-//! Tensor cores want the channels last. A tensor in PyTorch's usual layout is transposed before a convolution and back after it, each
-//! time through all of the memory.
+//! Tensor cores need the channels in the last dimension. A tensor in PyTorch's default layout is transposed before a convolution and
+//! back after it, which reads and writes the whole tensor each time.
+//!
+//! ## Example
+//! ```python
+//! model = model.cuda()
+//! for images, labels in loader:
+//!     images = images.cuda()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! model = model.cuda().to(memory_format=torch.channels_last)
+//! for images, labels in loader:
+//!     images = images.cuda().to(memory_format=torch.channels_last)
+//! ```
+//!
 //! ## Evidence
-//! The time in `nchwToNhwc` and `nhwcToNchw` kernels, from traces of the GPU.
+//! The time in `nchwToNhwc` and `nhwcToNchw` kernels, from GPU traces.
+//!
 //! ## Fix
-//! `model = model.to(memory_format=torch.channels_last)` and the same for each batch of images: then nothing is converted.
+//! Use `model = model.to(memory_format=torch.channels_last)` and convert each batch of images the same way. No conversion is then
+//! needed.
+//!
 //! ## When it is wrong
-//! A model with operators that need the usual layout: some custom kernels convert as well.
+//! The model contains operators that require the default layout, such as some custom kernels.
+//!
 //! ## References
-//! PyTorch's tutorial on channels last: 22% faster for ResNet-50 with AMP. NVIDIA's guide on convolution layouts.
+//! PyTorch's channels-last tutorial: 22% faster for ResNet-50 with AMP. NVIDIA's guide on convolution layouts.
+//! <https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +48,7 @@
 //! 模型里有需要默认布局的算子：一些自定义 kernel 同样会转换。
 //! ## 参考
 //! PyTorch 的 channels last 教程：ResNet-50 加 AMP 快 22%。NVIDIA 关于卷积布局的指南。
+//! <https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
@@ -60,7 +82,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(share),
             message!(
-                en: "Convolutions convert between NCHW and NHWC: {shown} of the time",
+                en: "Converting convolutions between NCHW and NHWC takes {shown} of the time",
                 zh: "卷积在 NCHW 与 NHWC 之间转换布局：占 {shown} 的时间"
             ),
         )
@@ -85,7 +107,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .code(
             place.as_ref(),
             message!(
-                en: "model.to(memory_format=torch.channels_last), and images.to(device, memory_format=torch.channels_last)",
+                en: "Use model.to(memory_format=torch.channels_last) and images.to(device, \
+                memory_format=torch.channels_last)",
                 zh: "model.to(memory_format=torch.channels_last)，以及 images.to(device, memory_format=torch.channels_last)"
             ),
         ),

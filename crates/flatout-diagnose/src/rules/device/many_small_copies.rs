@@ -1,19 +1,35 @@
 //! # many-small-copies
 //!
 //! ## What it detects
-//! Each step copies many small tensors between the host and the GPU, one by one.
+//! Each step copies many small tensors between CPU and GPU, one by one.
+//!
 //! ## Why it is slow
-//! A copy costs about 10 µs of the host before its first byte moves; from pageable memory the host waits for each. A hundred copies of a
-//! kilobyte take a millisecond, one copy of 100 kilobytes takes a few microseconds.
+//! A copy takes about 10 µs of CPU time before its first byte moves, and from pageable memory the CPU waits for each copy. A hundred
+//! copies of 1 KB take a millisecond; one copy of 100 KB takes a few microseconds.
+//!
+//! ## Example
+//! ```python
+//! lengths = [torch.tensor(len(text), device="cuda") for text in texts]
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! lengths = torch.tensor([len(text) for text in texts]).to("cuda")
+//! ```
+//!
 //! ## Evidence
-//! Copies per step and their mean size, from traces of the GPU, and the line that launches most of them.
+//! Copies per step and their mean size, from GPU traces, and the line that launches most of them.
+//!
 //! ## Fix
-//! Put the values into one tensor on the CPU (`torch.tensor(list)`, `torch.stack`) and copy it once, or make them on the GPU
-//! (`torch.arange(…, device=device)`); read values back with one `.tolist()` instead of one `.item()` each.
+//! Collect the values in one CPU tensor (`torch.tensor(list)`, `torch.stack`) and copy it once, or create them on the GPU
+//! (`torch.arange(…, device=device)`). Read values back with one `.tolist()` instead of many `.item()` calls.
+//!
 //! ## When it is wrong
-//! Copies that overlap with kernels on another stream cost the GPU nothing; the host still launches each of them.
+//! Copies that overlap with kernels on another stream cost no GPU time, although the CPU still launches each of them.
+//!
 //! ## References
-//! NVIDIA's CUDA C++ Best Practices Guide: "batching many small transfers into one larger transfer performs significantly better".
+//! NVIDIA's CUDA C++ Best Practices Guide recommends batching many small transfers into one larger transfer.
+//! <https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/>
 //!
 //! ---
 //! ## 检测什么
@@ -28,6 +44,7 @@
 //! 与另一个 stream 上的 kernel 重叠的拷贝不占 GPU 时间；但主机仍要逐个下发。
 //! ## 参考
 //! NVIDIA《CUDA C++ Best Practices Guide》：把许多小传输合并成一次大传输会快得多。
+//! <https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/>
 
 use crate::analysis::stacks::hottest_within;
 use crate::analysis::{Analysis, Device};
@@ -78,15 +95,19 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(share),
             message!(
-                en: "{shown} small copies per step between host and GPU, {size} each",
-                zh: "每步在主机与 GPU 之间有 {shown} 次小拷贝，每次 {size}"
+                en: "{shown} small copies per step between CPU and GPU, {size} each",
+                zh: "每步在 CPU 与 GPU 之间有 {shown} 次小拷贝，每次 {size}"
             ),
         )
         .confidence(Confidence::Medium)
         .evidence(
             analysis.in_window(
-                Evidence::new(message!(en: "small copies per step", zh: "每步小拷贝次数"), per_step, "")
-                    .against(PER_STEP),
+                Evidence::new(
+                    message!(en: "small copies per step", zh: "每步小拷贝次数"),
+                    per_step,
+                    "",
+                )
+                .against(PER_STEP),
             ),
         )
         .place(line.as_ref())
@@ -101,7 +122,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .code(
             line.as_ref(),
             message!(
-                en: "Copy once: build one tensor on the CPU and move it whole, or create the values on the GPU; read back with one .tolist()",
+                en: "Copy once: build one tensor on the CPU and move it as a whole, or create the values on \
+                the GPU; read back with a single .tolist()",
                 zh: "只拷贝一次：在 CPU 上构造一个张量整体移动，或直接在 GPU 上生成；读回时用一次 .tolist()"
             ),
         ),

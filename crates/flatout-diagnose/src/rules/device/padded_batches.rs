@@ -1,21 +1,39 @@
 //! # padded-batches
 //!
 //! ## What it detects
-//! Much of each batch is padding: the model computes on tokens that mean nothing.
+//! Much of each batch is padding: the model computes on tokens without meaning.
+//!
 //! ## Why it is slow
-//! Every sample is as long as the longest one, or as a fixed `max_length`. A transformer pays for each padding token as for a real one.
+//! Every sample is padded to the longest one, or to a fixed `max_length`. A transformer spends as much time on a padding token as on
+//! a real one.
+//!
+//! ## Example
+//! ```python
+//! batch = tokenizer(texts, padding="max_length", max_length=512, return_tensors="pt")
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! batch = tokenizer(texts, padding=True, return_tensors="pt")
+//! ```
+//!
 //! ## Evidence
-//! The share of padding in the first batches: zeros of the attention mask, else a value that most rows end with; and how much of it is
-//! common to all rows of a batch, so that a shorter batch would do.
+//! The share of padding in the first batches: zeros in the attention mask, or else a value at the end of most rows. Also how much of
+//! it is common to all rows of a batch, so that a shorter batch would do.
+//!
 //! ## Fix
-//! Pad to the longest sample of each batch (`DataCollatorWithPadding`, `padding=True` instead of `padding="max_length"`, `pad_sequence` in
-//! `collate_fn`), and put samples of similar length together (`group_by_length=True`, since transformers 5
-//! `train_sampling_strategy="group_by_length"`; a sampler that sorts within buckets).
+//! Pad to the longest sample of each batch (`DataCollatorWithPadding`, `padding=True` instead of `padding="max_length"`,
+//! `pad_sequence` in `collate_fn`), and batch samples of similar length together (`group_by_length=True`, in transformers 5
+//! `train_sampling_strategy="group_by_length"`, or a sampler that sorts within buckets).
+//!
 //! ## When it is wrong
-//! Shapes that must stay equal (CUDA graphs, `torch.compile` without dynamic shapes): then pad to a few lengths. A model that skips padding
-//! itself (packed sequences, nested tensors).
+//! Shapes must stay fixed (CUDA graphs, `torch.compile` without dynamic shapes): pad to a few lengths instead. The model skips
+//! padding itself (packed sequences, nested tensors).
+//!
 //! ## References
-//! Hugging Face's guides on padding and on `group_by_length`. Krell et al. (2021): half of all tokens in BERT's pretraining data are padding.
+//! Hugging Face's guides on padding and on `group_by_length`. Krell et al. (2021): half of the tokens in BERT's pretraining data are
+//! padding.
+//! <https://huggingface.co/docs/transformers/pad_truncation>
 //!
 //! ---
 //! ## 检测什么
@@ -30,6 +48,7 @@
 //! 形状必须一致（CUDA graph、不支持动态形状的 `torch.compile`）：此时填充到少数几种长度。自己会跳过填充的模型（packed sequence、nested tensor）。
 //! ## 参考
 //! Hugging Face 关于 padding 和 `group_by_length` 的指南。Krell 等（2021）：BERT 预训练数据中一半的 token 是填充。
+//! <https://huggingface.co/docs/transformers/pad_truncation>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -91,7 +110,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             Evidence::new(message!(en: "padding", zh: "填充"), padding * 100.0, "%").against(SHARE * 100.0),
         ))
         .evidence(Evidence::new(
-            message!(en: "padding beyond the longest sample of a batch", zh: "超出 batch 中最长样本的填充"),
+            message!(en: "padding beyond the longest sample of each batch", zh: "超出 batch 中最长样本的填充"),
             trim * 100.0,
             "%",
         ))
@@ -114,7 +133,8 @@ fn fix(trim: f64) -> Message {
         )
     } else {
         message!(
-            en: "Put samples of similar length together: group_by_length=True (transformers 5: train_sampling_strategy=\"group_by_length\"), or a batch sampler that sorts within buckets",
+            en: "Batch samples of similar length together: group_by_length=True (transformers 5: \
+            train_sampling_strategy=\"group_by_length\"), or a batch sampler that sorts within buckets",
             zh: "把长度相近的样本放在一起：group_by_length=True（transformers 5：train_sampling_strategy=\"group_by_length\"），或分桶排序的 batch sampler"
         )
     }

@@ -1,18 +1,23 @@
 //! # no-single-cause
 //!
 //! ## What it detects
-//! A run in which no cause costs a tenth of the time, although the device could do more: a GPU that is busy less than 85% of the
-//! time, or without one a host that is in operators less than half of the time.
+//! No single cause takes a tenth of the time, although the device could do more: the GPU is busy less than 85% of the time, or,
+//! without a GPU, the CPU runs operators less than half of the time.
+//!
 //! ## Why it is slow
-//! The time is spread over many lines, or it is in a part that no rule knows.
+//! The time is spread over many lines, or spent in a part of the program that no rule covers.
+//!
 //! ## Evidence
-//! The account of the steady steps, and its largest line.
+//! The time breakdown of the steady steps, and its largest line.
+//!
 //! ## Fix
-//! Look at the lines that hold most of the time: `flatout diagnose` and the report list them.
+//! Look at the lines that take most of the time. `flatout diagnose` and the report list them.
+//!
 //! ## When it is wrong
 //! The model is too small to keep this device busy.
+//!
 //! ## References
-//! The account of the steady steps: `account.rs`.
+//! The guide "Why was the GPU idle?" explains how time is assigned to lines.
 //!
 //! ---
 //! ## 检测什么
@@ -26,7 +31,7 @@
 //! ## 何时不成立
 //! 模型太小，无法让该设备一直忙碌。
 //! ## 参考
-//! 稳定步骤的时间账：`account.rs`。
+//! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。
 
 use crate::account::activity::Activity;
 use crate::analysis::Analysis;

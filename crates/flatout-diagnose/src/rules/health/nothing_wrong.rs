@@ -1,19 +1,24 @@
 //! # nothing-wrong
 //!
 //! ## What it detects
-//! A run with enough steady steps in which no cause costs a tenth of the time, and whose device is well used: a GPU that is busy
-//! at least 85% of the time, or without one a host that is in operators at least half of the time. Otherwise the verdict is
-//! `no-single-cause`, with the line that holds most of the time.
+//! The run has enough steady steps, no cause takes a tenth of the time, and the device is well used: the GPU is busy at least 85% of
+//! the time, or, without a GPU, the CPU runs operators at least half of the time. Otherwise the verdict is `no-single-cause`, with
+//! the line that takes most of the time.
+//!
 //! ## Why it is slow
-//! It is not, as far as the record shows.
+//! As far as the record shows, it is not slow.
+//!
 //! ## Evidence
-//! The steady window, its steps, and where its time went.
+//! The steady part of the run, its steps, and how their time was spent.
+//!
 //! ## Fix
-//! None. To go faster still, look at the model itself, or let `flatout tune` try larger steps.
+//! Nothing needs fixing. To go faster still, look at the model itself, or let `flatout tune` try larger batches.
+//!
 //! ## When it is wrong
-//! When what costs time leaves no trace in the record: another machine, a job queue, a slow model by design.
+//! The cause leaves no trace in the record: another machine, a job queue, or a model that is slow by design.
+//!
 //! ## References
-//! The steady window: `analysis/window.rs`.
+//! The concept page "Records and findings" explains which steps count as steady.
 //!
 //! ---
 //! ## 检测什么
@@ -28,7 +33,7 @@
 //! ## 何时不成立
 //! 耗时的东西在记录中没有痕迹：另一台机器、作业队列、本来就慢的模型。
 //! ## 参考
-//! 稳定阶段：`analysis/window.rs`。
+//! 概念页“记录与结论”说明哪些步算稳定。
 
 use super::no_single_cause;
 use crate::analysis::Analysis;
@@ -48,18 +53,18 @@ pub fn check(analysis: &Analysis, findings: &[Finding]) -> Option<Finding> {
     let mut finding = Finding::new(
         ID,
         Severity::Information,
-        message!(en: "Nothing wrong: the steps get what they need", zh: "没有问题：训练步骤没有被拖慢"),
+        message!(en: "No problem found: nothing holds the training steps back", zh: "没有问题：训练步骤没有被拖慢"),
     );
     finding.kind = Kind::Verdict;
     let computing = analysis.computing_share() * 100.0;
     finding.evidence = vec![
         analysis.in_window(Evidence::new(
-            message!(en: "time computing or waiting for the device", zh: "计算或等待设备的时间"),
+            message!(en: "time computing or waiting for the GPU", zh: "计算或等待设备的时间"),
             computing,
             "%",
         )),
         analysis.in_window(Evidence::new(
-            message!(en: "steps looked at", zh: "统计的步数"),
+            message!(en: "steps measured", zh: "统计的步数"),
             window.steps as f64,
             "",
         )),

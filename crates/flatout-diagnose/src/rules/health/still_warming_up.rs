@@ -1,17 +1,22 @@
 //! # still-warming-up
 //!
 //! ## What it detects
-//! Steps have begun, but not enough of them ran steadily to judge.
+//! Training has started, but too few steps were steady to judge it.
+//!
 //! ## Why it is slow
-//! The first steps compile, allocate and fill caches; their times do not predict the rest.
+//! The first steps compile, allocate memory and fill caches. Their times do not predict the rest.
+//!
 //! ## Evidence
-//! The steady steps so far, and the time they took.
+//! The number of steady steps so far, and the time they took.
+//!
 //! ## Fix
-//! Let it run: at least 10 steps and 3 seconds after the first step.
+//! Let it run longer: at least 10 steps and 3 seconds after the first step.
+//!
 //! ## When it is wrong
-//! Never harmful: it only withholds a judgement.
+//! It makes no claim; it only withholds a verdict.
+//!
 //! ## References
-//! The steady window: `analysis/window.rs`.
+//! The concept page "Records and findings" explains which steps count as steady.
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +30,7 @@
 //! ## 何时不成立
 //! 不会有害：只是暂不下结论。
 //! ## 参考
-//! 稳定阶段：`analysis/window.rs`。
+//! 概念页“记录与结论”说明哪些步算稳定。
 
 use crate::analysis::Analysis;
 use crate::analysis::window::{SECONDS_NEEDED, STEPS_NEEDED, Window};
@@ -40,8 +45,8 @@ pub fn check(analysis: &Analysis) -> Option<Finding> {
     let steady = Window::so_far(analysis.data)?;
     let title = if analysis.data.info.exit.is_some() {
         message!(
-            en: "The run ended before enough of its steps were steady to judge them",
-            zh: "运行结束时稳定的步数还太少，无法判断"
+            en: "The run ended with too few steady steps to judge",
+            zh: "运行结束时稳定的步数太少，无法判断"
         )
     } else {
         message!(en: "Still warming up: too few steady steps to judge", zh: "仍在预热：稳定的步数太少，无法判断")
@@ -58,7 +63,7 @@ pub fn check(analysis: &Analysis) -> Option<Finding> {
     );
     finding.evidence.push(
         Evidence::new(
-            message!(en: "time they took", zh: "这些步的用时"),
+            message!(en: "time these steps took", zh: "这些步的用时"),
             steady.wall_s(),
             "s",
         )
@@ -77,7 +82,7 @@ mod tests {
     fn fires() {
         let mut short = Build::steady(2).done();
         let said = |data: &RunData| check(&Analysis::new(data)).map(|finding| format!("{:?}", finding.title));
-        assert!(said(&short).unwrap().contains("ended before"));
+        assert!(said(&short).unwrap().contains("run ended"));
         short.info.exit = None;
         assert!(said(&short).unwrap().contains("warming up"));
     }

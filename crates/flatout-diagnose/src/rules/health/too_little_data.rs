@@ -1,18 +1,24 @@
 //! # too-little-data
 //!
 //! ## What it detects
-//! A record without training steps: the program ended before its first step, does not train with PyTorch, or steps in a
-//! way the probe does not see.
+//! The record contains no training steps: the program ended before its first step, does not train with PyTorch, or trains in a way
+//! that the probe cannot see.
+//!
 //! ## Why it is slow
-//! Unknown: without steps nothing can be charged to them.
+//! Unknown: without steps, no time can be attributed to them.
+//!
 //! ## Evidence
-//! No step in the record; the notes of the probe, if there are any.
+//! The record contains no steps; notes of the probe, if any.
+//!
 //! ## Fix
-//! Run it longer. For a loop that the hooks cannot see: `import flatout` in the program and call `flatout.step()` once per step.
+//! Run the program longer. If its loop does not use a `torch.optim` optimizer, `import flatout` and call `flatout.step()` once per
+//! step.
+//!
 //! ## When it is wrong
-//! Never harmful: it only withholds a judgement.
+//! It makes no claim; it only withholds a verdict.
+//!
 //! ## References
-//! What a record holds: `flatout-record`, `lib.rs`.
+//! The concept page "Records and findings" describes the contents of a record.
 //!
 //! ---
 //! ## 检测什么
@@ -26,7 +32,7 @@
 //! ## 何时不成立
 //! 不会有害：只是暂不下结论。
 //! ## 参考
-//! 记录的内容：`flatout-record` 的 `lib.rs`。
+//! 概念页“记录与结论”说明记录包含什么。
 
 use crate::analysis::Analysis;
 use flatout_core::{Evidence, Finding, Fix, Kind, Message, Severity, message};
@@ -44,14 +50,14 @@ pub fn check(analysis: &Analysis) -> Option<Finding> {
     let title = match &ended {
         Some(how) => Message {
             en: format!(
-                "Too little data: the program ended with {} before a training step was seen",
+                "Too little data: the program ended with {} before its first training step",
                 how.en
             ),
             zh: format!("数据太少：在看到训练步骤之前，程序已结束（{}）", how.zh),
         },
         None if analysis.is_from_outside() => message!(
-            en: "GPUs and host only: a monitor sees no training steps",
-            zh: "只有 GPU 和主机的数据：监视器看不到训练步骤"
+            en: "GPU and host data only: `flatout monitor` does not see training steps",
+            zh: "只有 GPU 和主机的数据：`flatout monitor` 看不到训练步骤"
         ),
         None => {
             message!(en: "Too little data: no training step was seen", zh: "数据太少：没有看到任何训练步骤")
@@ -66,10 +72,10 @@ pub fn check(analysis: &Analysis) -> Option<Finding> {
         "s",
     ));
     let say = if ended.is_some() {
-        message!(en: "Run the command alone until it works", zh: "请先单独运行该命令，直到它能正常工作")
+        message!(en: "Run the command without flatout until it works", zh: "请先单独运行该命令，直到它能正常工作")
     } else if analysis.is_from_outside() {
         message!(
-            en: "To see which lines of the program cost the time: `flatout run -- COMMAND`",
+            en: "To see which lines of the program take the time: `flatout run -- COMMAND`",
             zh: "要知道时间花在程序的哪些行：`flatout run -- 命令`"
         )
     } else {
@@ -94,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_failed_is_told_so() {
+    fn reports_a_failed_program() {
         let mut data = Build::steady(0).done();
         data.info.exit = Some(ExitInfo {
             t: 1.0,
@@ -113,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_monitor_that_stopped_is_no_program_that_failed() {
+    fn a_stopped_monitor_is_not_a_failed_program() {
         let mut data = Build::steady(0).done();
         data.info.kind = "monitor".into();
         data.info.exit = Some(ExitInfo {

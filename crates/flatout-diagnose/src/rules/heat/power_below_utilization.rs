@@ -1,18 +1,34 @@
 //! # power-below-utilization
 //!
 //! ## What it detects
-//! Utilization reads high while the GPU draws far less power than its limit.
+//! Utilization is high, but the GPU draws far less power than its limit.
+//!
 //! ## Why it is slow
-//! Utilization counts the time in which any kernel ran, even one that uses a hundredth of the chip. Power shows how much of it
-//! worked.
+//! Utilization counts the time in which any kernel ran, even one that uses a hundredth of the chip. Power draw shows how much of the
+//! chip worked.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, batch_size=16)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, batch_size=256)
+//! ```
+//!
 //! ## Evidence
-//! Mean utilization and mean power against the limit.
+//! Mean utilization, and mean power draw relative to the limit.
+//!
 //! ## Fix
-//! A symptom: look at the causes above it; without one, larger batches, mixed precision, fused operations.
+//! This is a symptom: look at the causes listed with it. If there are none, try larger batches, mixed precision and fused operations.
+//!
 //! ## When it is wrong
-//! Kernels bound by memory draw less power than arithmetic does.
+//! Memory-bound kernels draw less power than compute-bound ones.
+//!
 //! ## References
-//! Seen in practice: 300 of 575 W at "full" utilization. DCGM's guide: SM activity below 0.5 is ineffective use.
+//! NVIDIA DCGM's guide: SM activity below 0.5 is ineffective use of the GPU.
+//! <https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/feature-overview.html>
 //!
 //! ---
 //! ## 检测什么
@@ -26,7 +42,8 @@
 //! ## 何时不成立
 //! 受内存带宽限制的 kernel 比计算型的功耗低。
 //! ## 参考
-//! 用户的第五份文档：“满”利用率时 575 W 只用了 300 W。DCGM 指南：SM 活跃度低于 0.5 即为低效使用。
+//! NVIDIA DCGM 指南：SM 活跃度低于 0.5 即为低效使用。
+//! <https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/feature-overview.html>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
@@ -54,17 +71,24 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             Severity::Information,
             message!(
-                en: "Utilization reads {used}, but the GPU draws {shown} of its power: most of the chip is idle",
-                zh: "利用率显示 {used}，但功耗只有上限的 {shown}：芯片只有一小部分在工作"
+                en: "Utilization reads {used}, but the GPU draws only {shown} of its power limit",
+                zh: "利用率显示 {used}，但功耗只有上限的 {shown}：芯片大部分空闲"
             ),
         )
         .kind(Kind::Symptom)
         .evidence(analysis.in_window(
-            Evidence::new(message!(en: "mean power", zh: "平均功耗"), power, "W").against(limit * POWER),
+            Evidence::new(message!(en: "mean power draw", zh: "平均功耗"), power, "W").against(limit * POWER),
         ))
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "GPU utilization", zh: "GPU 利用率"), util * 100.0, "%").against(UTIL * 100.0),
-        )),
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "GPU utilization", zh: "GPU 利用率"),
+                    util * 100.0,
+                    "%",
+                )
+                .against(UTIL * 100.0),
+            ),
+        ),
     )
 }
 

@@ -1,18 +1,34 @@
 //! # power-throttling
 //!
 //! ## What it detects
-//! The GPU lowers its clocks at its power limit.
+//! The GPU lowers its clocks because it reached its power limit.
+//!
 //! ## Why it is slow
-//! A GPU that runs into its limit is as busy as it may be. That is the good end of things, unless the limit was lowered or
-//! the power brake of the machine acts.
+//! A GPU at its power limit is working as hard as it can, which is good, unless the limit was lowered or the machine's power brake is
+//! active.
+//!
+//! ## Example
+//! ```sh
+//! nvidia-smi -pl 200   # on a GPU whose default is 350 W
+//! ```
+//!
+//! ## Use instead
+//! ```sh
+//! nvidia-smi -pl 350
+//! ```
+//!
 //! ## Evidence
-//! Share of the steady window with a power reason, as the driver reports it; power against the limit.
+//! The share of the steady part in which the driver reports a power reason for throttling, and power draw relative to the limit.
+//!
 //! ## Fix
-//! Raise the limit when it was lowered (`nvidia-smi -pl`); look at the power supply when the hardware's brake acts.
+//! If the limit was lowered, raise it with `nvidia-smi -pl`. If the hardware power brake is active, check the power supply.
+//!
 //! ## When it is wrong
-//! The software's cap at the factory limit is normal at full load: an information only.
+//! Reaching the factory power limit is normal at full load and reported as a note only.
+//!
 //! ## References
 //! NVML's clock event reasons: software power cap, hardware power brake.
+//! <https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +43,7 @@
 //! 满载时软件限制在出厂上限是正常的：只作提示。
 //! ## 参考
 //! NVML 的时钟事件原因：软件功耗上限、硬件电源制动。
+//! <https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
@@ -65,7 +82,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         severity,
         message!(
-            en: "GPU {index} is held back by its power limit {shown} of the time",
+            en: "GPU {index} is throttled by its power limit {shown} of the time",
             zh: "GPU {index} 有 {shown} 的时间受功耗上限限制"
         ),
     )
@@ -82,10 +99,10 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     );
     candidate = candidate.fix(Fix::Command {
         command: format!("nvidia-smi -q -d POWER -i {index}"),
-        say: message!(en: "compare the limit in force with the GPU's default", zh: "比较当前上限与显卡默认上限"),
+        say: message!(en: "compare the current power limit with the GPU's default", zh: "比较当前上限与显卡默认上限"),
     });
     if let (Some(power), Some(limit)) = (gpu.power_w, gpu.power_limit_w) {
-        let what = message!(en: "mean power (limit: the GPU's)", zh: "平均功耗（阈值为显卡上限）");
+        let what = message!(en: "mean power draw (limit: the GPU's)", zh: "平均功耗（阈值为显卡上限）");
         candidate = candidate.evidence(analysis.in_window(Evidence::new(what, power, "W").against(limit)));
     }
     Some(candidate)

@@ -1,17 +1,33 @@
 //! # thermal-throttling
 //!
 //! ## What it detects
-//! The GPU lowers its clocks because of heat.
+//! The GPU lowers its clocks because it is too hot.
+//!
 //! ## Why it is slow
-//! Lower clocks slow every kernel down, for as long as the heat stays.
+//! Lower clocks slow down every kernel for as long as the GPU stays hot.
+//!
+//! ## Example
+//! ```sh
+//! nvidia-smi -q -d TEMPERATURE,PERFORMANCE   # 87 C, HW Thermal Slowdown: Active
+//! ```
+//!
+//! ## Use instead
+//! ```sh
+//! nvidia-smi -pl 300   # from 350 W: less heat, steady clocks
+//! ```
+//!
 //! ## Evidence
-//! Share of the steady window with a thermal reason, as the driver reports it, and the highest temperature.
+//! The share of the steady part in which the driver reports a thermal reason for throttling, and the highest temperature.
+//!
 //! ## Fix
-//! Better cooling, a lower power limit (less heat, hardly slower), or another GPU.
+//! Improve the cooling, lower the power limit (less heat at almost the same speed), or use another GPU.
+//!
 //! ## When it is wrong
-//! Hardly ever: the driver itself reports it.
+//! Almost never: the driver itself reports it.
+//!
 //! ## References
-//! NVML's clock event reasons. gpuprof: above 82 °C with the clock 15% down; TraceML and the users: 85 °C.
+//! NVML's clock event reasons. Data-center GPUs typically slow down at about 85 °C.
+//! <https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html>
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +41,8 @@
 //! ## 何时不成立
 //! 几乎不会：这是驱动自己说的。
 //! ## 参考
-//! NVML 的时钟事件原因。gpuprof：高于 82 °C 且频率下降 15%；TraceML 和用户：85 °C。
+//! NVML 的时钟事件原因。gpuprof：高于 82 °C 且频率下降 15%；数据中心 GPU 通常在约 85 °C 开始降频。
+//! <https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
@@ -54,7 +71,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         Severity::Warning,
         message!(
-            en: "GPU {index} slows down because of heat {shown} of the time",
+            en: "GPU {index} is throttled by heat {shown} of the time",
             zh: "GPU {index} 有 {shown} 的时间因过热降频"
         ),
     )
@@ -71,7 +88,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .code(
         None,
         message!(
-            en: "Improve cooling or lower the power limit; throttling costs more speed",
+            en: "Improve cooling or lower the power limit: throttling costs more speed",
             zh: "改善散热，或降低功耗上限：比降频损失的速度更少"
         ),
     );

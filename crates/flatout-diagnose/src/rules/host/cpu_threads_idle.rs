@@ -1,17 +1,33 @@
 //! # cpu-threads-idle
 //!
 //! ## What it detects
-//! Training on the CPU with fewer threads than usable CPUs, while those CPUs are idle.
+//! The model trains on the CPU with fewer threads than usable CPUs, and the other CPUs are idle.
+//!
 //! ## Why it is slow
-//! PyTorch spreads an operation over its intra-op threads only; the other CPUs do nothing.
+//! PyTorch runs an operation only on its intra-op threads; the other CPUs do nothing.
+//!
+//! ## Example
+//! ```python
+//! torch.set_num_threads(1)  # on 16 CPUs
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! torch.set_num_threads(len(os.sched_getaffinity(0)))
+//! ```
+//!
 //! ## Evidence
-//! PyTorch's threads, the usable CPUs, their use, and the time computing.
+//! PyTorch's thread count, the usable CPUs and their utilization, and the time spent computing.
+//!
 //! ## Fix
-//! `OMP_NUM_THREADS` or `torch.set_num_threads` to the usable CPUs that the loader's workers leave.
+//! Set `OMP_NUM_THREADS` or `torch.set_num_threads` to the usable CPUs that the DataLoader workers leave free.
+//!
 //! ## When it is wrong
-//! Models so small that a second thread costs more than it brings.
+//! The model is so small that a second thread costs more than it gains.
+//!
 //! ## References
 //! PyTorch's notes on CPU threading.
+//! <https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html>
 //!
 //! ---
 //! ## 检测什么
@@ -26,6 +42,7 @@
 //! 模型太小，第二个线程得不偿失。
 //! ## 参考
 //! PyTorch 关于 CPU 线程的说明。
+//! <https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -66,18 +83,18 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of((possible_s / window.wall_s()).max(WARNING_SHARE)).min(WORST),
             message!(
-                en: "PyTorch computes with {threads} thread(s) although {usable} CPUs are usable ({used} used)",
+                en: "PyTorch computes with {threads} thread(s) on {usable} usable CPUs ({used} used)",
                 zh: "PyTorch 只用 {threads} 个线程计算，而可用 CPU 有 {usable} 个（使用率 {used}）"
             ),
         )
         .confidence(Confidence::Medium)
         .place(analysis.mention(&["set_num_threads", "OMP_NUM_THREADS"]).as_ref())
         .evidence(
-            Evidence::new(message!(en: "PyTorch's threads", zh: "PyTorch 线程数"), threads as f64, "")
+            Evidence::new(message!(en: "PyTorch threads", zh: "PyTorch 线程数"), threads as f64, "")
                 .against(suggested as f64),
         )
         .evidence(analysis.in_window(
-            Evidence::new(message!(en: "use of the usable CPUs", zh: "可用 CPU 的使用率"), util * 100.0, "%")
+            Evidence::new(message!(en: "utilization of the usable CPUs", zh: "可用 CPU 的使用率"), util * 100.0, "%")
                 .against(CPU_ROOM * 100.0),
         ))
         .claims(Stretch::Device, Reach::Likely, possible_s * 0.2, possible_s)
@@ -93,7 +110,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .code(
             None,
             message!(
-                en: "Look for torch.set_num_threads in the program and OMP_NUM_THREADS in its environment",
+                en: "Look for torch.set_num_threads in the program and for OMP_NUM_THREADS in its environment",
                 zh: "检查程序中的 torch.set_num_threads 和环境变量 OMP_NUM_THREADS"
             ),
         ),

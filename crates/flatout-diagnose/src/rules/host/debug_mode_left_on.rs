@@ -1,17 +1,35 @@
 //! # debug-mode-left-on
 //!
 //! ## What it detects
-//! Anomaly detection (`torch.autograd.set_detect_anomaly`) or blocking launches (`CUDA_LAUNCH_BLOCKING=1`) are in force while the program trains.
+//! Anomaly detection (`torch.autograd.set_detect_anomaly`) or blocking kernel launches (`CUDA_LAUNCH_BLOCKING=1`) are enabled during
+//! training.
+//!
 //! ## Why it is slow
-//! Anomaly detection stores the Python stack of every operator and checks every gradient for NaN; blocking launches make the host wait for each kernel.
+//! Anomaly detection stores the Python stack of every operator and checks every gradient for NaN. Blocking launches make the CPU wait
+//! for each kernel.
+//!
+//! ## Example
+//! ```python
+//! torch.autograd.set_detect_anomaly(True)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! torch.autograd.set_detect_anomaly(False)
+//! ```
+//!
 //! ## Evidence
-//! The switches themselves, and the time in formatting stacks.
+//! The settings themselves, and the time spent formatting stacks.
+//!
 //! ## Fix
-//! Turn it off, or on for a few steps when a NaN appears.
+//! Turn it off. If a NaN appears, turn it on for a few steps only.
+//!
 //! ## When it is wrong
-//! A run that looks for a NaN.
+//! The run is meant to locate a NaN.
+//!
 //! ## References
-//! PyTorch\'s documentation: anomaly detection is for debugging only.
+//! PyTorch's documentation: anomaly detection is for debugging only.
+//! <https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection>
 //!
 //! ---
 //! ## 检测什么
@@ -26,6 +44,7 @@
 //! 正在查找 NaN 的运行。
 //! ## 参考
 //! PyTorch 文档：异常检测只用于调试。
+//! <https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection>
 
 use crate::account::Span;
 use crate::account::center::in_backward;
@@ -68,19 +87,19 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let place = analysis.mention(&["detect_anomaly", "CUDA_LAUNCH_BLOCKING"]);
     let title = if anomaly {
         message!(
-            en: "Anomaly detection is on: up to {shown} of the time goes into stacks and NaN checks",
+            en: "Anomaly detection is on: up to {shown} of the time goes to stack traces and NaN checks",
             zh: "开启了异常检测：至多 {shown} 的时间用于调用栈和 NaN 检查"
         )
     } else {
         message!(
-            en: "CUDA_LAUNCH_BLOCKING is set: the host waits for every kernel",
-            zh: "设置了 CUDA_LAUNCH_BLOCKING：主机等待每个 kernel"
+            en: "CUDA_LAUNCH_BLOCKING is set: the CPU waits for every kernel",
+            zh: "设置了 CUDA_LAUNCH_BLOCKING：CPU 等待每个 kernel"
         )
     };
     Some(
         Candidate::new(ID, severity_of(share), title)
             .evidence(analysis.in_window(Evidence::new(
-                message!(en: "time it may cost", zh: "可能的耗时"),
+                message!(en: "time it can cost", zh: "可能的耗时"),
                 share * 100.0,
                 "%",
             )))
@@ -90,7 +109,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             .code(
                 place.as_ref(),
                 message!(
-                    en: "Turn it off for training; turn it on for a few steps when a NaN appears",
+                    en: "Turn it off for training; turn it on only for a few steps when a NaN appears",
                     zh: "训练时关掉；出现 NaN 时只对少数几步开启"
                 ),
             ),

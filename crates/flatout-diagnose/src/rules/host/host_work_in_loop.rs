@@ -1,19 +1,39 @@
 //! # host-work-in-loop
 //!
 //! ## What it detects
-//! The program's own Python code between the steps takes a large share of the time: metrics, logging, plotting, printing,
-//! copying parameters.
+//! The program's own Python code between steps takes a large share of the time: metrics, logging, plotting, printing, copying
+//! parameters.
+//!
 //! ## Why it is slow
-//! It runs in the training process; no batch is computed meanwhile.
+//! It runs in the training process, so no batch is computed in the meantime.
+//!
+//! ## Example
+//! ```python
+//! for x, y in loader:
+//!     loss = train_step(x, y)
+//!     plot_weights(model)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for step, (x, y) in enumerate(loader):
+//!     loss = train_step(x, y)
+//!     if step % 200 == 0:
+//!         plot_weights(model)
+//! ```
+//!
 //! ## Evidence
-//! Time in no other phase of the steady window; where stacks were recorded, also those that were in the program's own code
-//! with the interpreter's lock held and nothing of PyTorch in the stack, and the line the main thread was in most often.
+//! Time that belongs to no other phase of the steady part. With stack samples: those in the program's own code, outside PyTorch,
+//! while holding Python's lock (GIL), and the line where the main thread was most often.
+//!
 //! ## Fix
 //! Do it every N steps, on tensors instead of Python numbers, or in another thread.
+//!
 //! ## When it is wrong
-//! Training work that the hooks cannot see (a second model, a custom backward) is charged here too.
+//! Training work that the probe cannot see (a second model, a custom backward pass) also counts here.
+//!
 //! ## References
-//! Share limits as for the loader: TraceML 10%, gpuprof 15%.
+//! Thresholds as for the DataLoader: TraceML warns from 10%, gpuprof from 15%.
 //!
 //! ---
 //! ## 检测什么
@@ -72,7 +92,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         severity_of(share),
         message!(
-            en: "The program's own code between the steps takes {shown} of the time, {a_step} a step",
+            en: "The program's own code between steps takes {shown} of the time, {a_step} per step",
             zh: "两步之间程序自己的代码占 {shown} 的时间，每步 {a_step}"
         ),
     )
@@ -93,7 +113,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         let function = &line.function;
         candidate = candidate
             .evidence(Evidence::new(
-                message!(en: "stacks of the main thread in {function}", zh: "主线程停留在 {function} 的比例"),
+                message!(en: "main thread samples in {function}", zh: "主线程堆栈采样位于 {function} \
+                的比例"),
                 line.share * 100.0,
                 "%",
             ))
@@ -141,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_tell_it_from_the_step() {
+    fn stacks_separate_host_work_from_the_step() {
         let counted = |own: u64| {
             let step = [
                 "<module> (train.py:70)",

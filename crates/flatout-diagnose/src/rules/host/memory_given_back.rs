@@ -1,26 +1,41 @@
 //! # memory-given-back
 //!
 //! ## What it detects
-//! The training process gives memory back to the kernel and takes it again, step after step.
+//! The training process returns memory to the kernel and requests it again at every step.
+//!
 //! ## Why it is slow
-//! Tensors of a step (activations, gradients, batches in host memory) are freed when the step is done. The C library hands large pieces
-//! back to the kernel at once; in the next step every page of them is a page fault: the kernel looks for a page, fills it with zeros and
-//! enters it into the process's table, while the step waits.
+//! The tensors of a step (activations, gradients, batches in host memory) are freed when the step is done. The C library returns
+//! large blocks to the kernel at once, so in the next step every page of them causes a page fault: the kernel finds a page, fills it
+//! with zeros and maps it, while the step waits.
+//!
+//! ## Example
+//! ```sh
+//! python train.py
+//! ```
+//!
+//! ## Use instead
+//! ```sh
+//! MALLOC_TRIM_THRESHOLD_=1073741824 MALLOC_MMAP_THRESHOLD_=1073741824 python train.py
+//! ```
+//!
 //! ## Evidence
-//! Page faults a second of the training process, less what its memory grew by; what a page costs on this machine, which flatout measures
-//! when it begins to watch; the part of the process's CPU time that the kernel used. The share of the pages is the first two multiplied, and
-//! never more than the third.
+//! Page faults per second of the training process, minus those explained by its growth; the cost of a page fault on this machine,
+//! which flatout measures when the run starts; and the process's CPU time in the kernel. The reported share is faults times cost, and
+//! never more than the kernel's CPU time.
+//!
 //! ## Fix
-//! Let the C library keep what is freed: `malloc.keep=on`, which calls `mallopt` before the program begins, or
-//! `MALLOC_TRIM_THRESHOLD_=1073741824 MALLOC_MMAP_THRESHOLD_=1073741824` in the program's environment. The process then holds the most
-//! memory it ever needed. An older glibc refuses an `MMAP` threshold above 33554432; there `MALLOC_MMAP_MAX_=0` in its place does the same.
+//! Let the C library keep freed memory: `malloc.keep=on`, which calls `mallopt` before the program starts, or
+//! `MALLOC_TRIM_THRESHOLD_=1073741824 MALLOC_MMAP_THRESHOLD_=1073741824` in the program's environment. The process then keeps the
+//! most memory it ever needed. An older glibc rejects an `MMAP` threshold above 33554432; use `MALLOC_MMAP_MAX_=0` instead.
+//!
 //! ## When it is wrong
-//! With another allocator than glibc's in its place (jemalloc, tcmalloc) these settings do nothing: it has its own. Files that are mapped
-//! into memory and let go again are page faults too, which no setting of the allocator takes away; they differ from fresh pages by their
-//! cost only. Loader workers are not looked at: their batches are in shared memory, whose pages are new for each. Where memory is short,
-//! keeping it may cost more than it saves.
+//! With another allocator than glibc's (jemalloc, tcmalloc) these settings have no effect. Mapping and unmapping files also causes
+//! page faults, which no allocator setting avoids; flatout distinguishes them by their cost only. DataLoader workers are not
+//! examined: their batches are in shared memory, where every page is new. If memory is short, keeping it may cost more than it saves.
+//!
 //! ## References
 //! `mallopt(3)`: `M_TRIM_THRESHOLD` and `M_MMAP_THRESHOLD`. `proc_pid_stat(5)`: `minflt` and `stime`.
+//! <https://man7.org/linux/man-pages/man3/mallopt.3.html>
 //!
 //! ---
 //! ## 检测什么
@@ -41,6 +56,7 @@
 //! 不检查 DataLoader 的 worker：它们的 batch 放在共享内存里，每个 batch 的页都是新的。内存紧张时，保留内存可能得不偿失。
 //! ## 参考
 //! `mallopt(3)` 中的 `M_TRIM_THRESHOLD` 和 `M_MMAP_THRESHOLD`。`proc_pid_stat(5)` 中的 `minflt` 和 `stime`。
+//! <https://man7.org/linux/man-pages/man3/mallopt.3.html>
 
 use crate::analysis::pages::Pages;
 use crate::analysis::window::Window;
@@ -78,22 +94,37 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let candidate = Candidate::new(
         ID,
         // Below that it is worth a try, not a warning: most trainings on a CPU give some memory back.
-        severity_of(share).min(if share < WARNED { Severity::Information } else { WORST }),
+        severity_of(share).min(if share < WARNED {
+            Severity::Information
+        } else {
+            WORST
+        }),
         message!(
-            en: "{shown} of the training process's CPU time goes to memory that it gives back and takes again: {rate} pages a second",
-            zh: "训练进程 {shown} 的 CPU 时间花在归还后又重新申请的内存上：每秒 {rate} 页"
+            en: "{shown} of CPU time goes to memory freed and faulted in again: {rate} pages/s",
+            zh: "{shown} 的 CPU 时间花在释放后又重新申请的内存上：每秒 {rate} 页"
         ),
     )
     .confidence(Confidence::Medium)
-    .evidence(analysis.in_window(
-        Evidence::new(message!(en: "CPU time on pages", zh: "花在内存页上的 CPU 时间"), share * 100.0, "%").against(SHARE * 100.0),
-    ))
+    .evidence(
+        analysis.in_window(
+            Evidence::new(
+                message!(en: "CPU time spent on page faults", zh: "处理缺页的 CPU 时间"),
+                share * 100.0,
+                "%",
+            )
+            .against(SHARE * 100.0),
+        ),
+    )
     .evidence(analysis.in_window(Evidence::new(
-        message!(en: "pages taken again a second", zh: "每秒重新申请的页数"),
+        message!(en: "pages faulted in again per second", zh: "每秒重新申请的页数"),
         pages.again_s.round(),
         "",
     )))
-    .evidence(Evidence::new(message!(en: "cost of a page on this machine", zh: "本机单页开销"), pages.page_us, "µs"))
+    .evidence(Evidence::new(
+        message!(en: "cost of a page fault on this machine", zh: "本机单次缺页开销"),
+        pages.page_us,
+        "µs",
+    ))
     .evidence(analysis.in_window(Evidence::new(
         message!(en: "CPU time in the kernel", zh: "内核所用的 CPU 时间"),
         pages.kernel_cpus / pages.cpus * 100.0,
@@ -104,7 +135,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         None,
         "on",
         message!(
-            en: "the C library keeps freed memory; by hand: MALLOC_TRIM_THRESHOLD_=1073741824 MALLOC_MMAP_THRESHOLD_=1073741824 in the program's environment",
+            en: "makes the C library keep freed memory; by hand: MALLOC_TRIM_THRESHOLD_=1073741824 \
+            MALLOC_MMAP_THRESHOLD_=1073741824 in the program's environment",
             zh: "让 C 库保留已释放的内存；手动设置：在程序的环境变量中加入 MALLOC_TRIM_THRESHOLD_=1073741824 MALLOC_MMAP_THRESHOLD_=1073741824"
         ),
     ))
@@ -196,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gain_lies_between_the_pages_and_more_than_the_kernels_time() {
+    fn gain_is_bounded_by_page_cost_and_kernel_time() {
         let gain = crate::diagnose(&faulting().done()).findings[0].gain.unwrap();
         assert!((gain.low - 1.0 / 0.8).abs() < 1e-6, "{gain:?}");
         assert!(

@@ -1,17 +1,37 @@
 //! # steps-slow-down
 //!
 //! ## What it detects
-//! Steps take longer and longer while the run lasts.
+//! Steps take longer and longer during the run.
+//!
 //! ## Why it is slow
-//! Something grows and is worked through in every step: a history, a buffer, hooks that are registered again, losses that keep their graphs.
+//! Something grows and is processed at every step: a history, a buffer, hooks that are registered repeatedly, losses that keep their
+//! graphs.
+//!
+//! ## Example
+//! ```python
+//! losses.append(loss.item())
+//! smooth = sum(losses) / len(losses)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! losses = deque(maxlen=100)
+//! losses.append(loss.item())
+//! smooth = sum(losses) / len(losses)
+//! ```
+//!
 //! ## Evidence
 //! Time per step in the first and in the last quarter of the run, and the line whose time per step grows most.
+//!
 //! ## Fix
-//! Bound what grows: keep a running value, a `deque(maxlen=N)`, detached numbers; register hooks once.
+//! Bound what grows: keep a running value, a `deque(maxlen=N)` or detached numbers; register hooks only once.
+//!
 //! ## When it is wrong
-//! Sequences get longer by design (a curriculum), or another program takes the CPU or the GPU.
+//! Sequences get longer by design (a curriculum), or another program uses the CPU or the GPU.
+//!
 //! ## References
-//! Six public threads about data_time and step time that grow: mmocr 508, voxceleb_trainer 110, CycleGAN 281 and others.
+//! Reported often in public issues about growing step times, for example mmocr 508, voxceleb_trainer 110 and CycleGAN 281.
+//! <https://docs.pytorch.org/docs/stable/notes/faq.html>
 //!
 //! ---
 //! ## 检测什么
@@ -26,6 +46,7 @@
 //! 序列按设计变长（课程学习），或有其他程序占用 CPU 或 GPU。
 //! ## 参考
 //! 六个公开讨论提到 data_time 或每步时间不断增长：mmocr 508、voxceleb_trainer 110、CycleGAN 281 等。
+//! <https://docs.pytorch.org/docs/stable/notes/faq.html>
 
 use crate::account::center::Center;
 use crate::account::frame::Frame;
@@ -93,7 +114,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         severity_of(lost),
         message!(
-            en: "Steps get slower and slower: {before} per step at first, {after} at the end",
+            en: "Steps get slower over time: {before} per step at first, {after} at the end",
             zh: "每步越来越慢：最初每步 {before}，最后 {after}"
         ),
     )
@@ -101,7 +122,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .evidence(
         analysis.in_window(
             Evidence::new(
-                message!(en: "time per step, last quarter over first", zh: "每步时间，最后四分之一与最初之比"),
+                message!(en: "time per step, last quarter relative to the first", zh: "每步时间，最后四分之一与最初之比"),
                 last / first,
                 "×",
             )
@@ -122,7 +143,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     Some(candidate.code(
         place.as_ref(),
         message!(
-            en: "Find what grows here and bound it: a running value or deque(maxlen=N) instead of a list, loss.item() or detach() instead of the loss, hooks registered once",
+            en: "Find what grows here and bound it: use a running value or deque(maxlen=N) instead of a \
+            list, loss.item() or detach() instead of the loss, and register hooks only once",
             zh: "找出这里不断增长的东西并加以限制：用滑动值或 deque(maxlen=N) 代替列表，用 loss.item() 或 detach() 代替 loss，hook 只注册一次"
         ),
     ))

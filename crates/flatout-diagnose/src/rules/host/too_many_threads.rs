@@ -1,17 +1,33 @@
 //! # too-many-threads
 //!
 //! ## What it detects
-//! PyTorch computes with more threads than the process may use CPUs.
+//! PyTorch computes with more threads than the process has usable CPUs.
+//!
 //! ## Why it is slow
-//! The threads of an operator wait for each other; those without a CPU hold up all others, at every operator.
+//! The threads of an operator wait for each other, so a thread without a CPU holds up all the others, at every operator.
+//!
+//! ## Example
+//! ```python
+//! torch.set_num_threads(64)  # in a job with 8 CPUs
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! torch.set_num_threads(len(os.sched_getaffinity(0)))
+//! ```
+//!
 //! ## Evidence
 //! `torch.get_num_threads()`, the usable CPUs, and the time in which the training thread was ready to run but had no CPU.
+//!
 //! ## Fix
-//! `torch.set_num_threads(N)` or `OMP_NUM_THREADS=N` with at most the usable CPUs, less one per loader worker.
+//! Set `torch.set_num_threads(N)` or `OMP_NUM_THREADS=N`, with N at most the usable CPUs minus one per DataLoader worker.
+//!
 //! ## When it is wrong
-//! Never harmful: more threads than CPUs do not compute faster.
+//! Never: more threads than CPUs do not compute faster.
+//!
 //! ## References
-//! Run delay of the thread from `/proc/PID/schedstat`.
+//! The run delay of the thread, from `/proc/PID/schedstat`.
+//! <https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html>
 //!
 //! ---
 //! ## 检测什么
@@ -26,6 +42,7 @@
 //! 没有坏处：线程多于 CPU 不会更快。
 //! ## 参考
 //! 线程的等待时间来自 `/proc/PID/schedstat`。
+//! <https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html>
 
 use crate::account::activity::Activity;
 use crate::analysis::{Analysis, Device};
@@ -61,23 +78,30 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(share),
             message!(
-                en: "PyTorch uses {threads} threads on {usable} CPUs: the training thread waits for a CPU {shown} of the time",
+                en: "Too many threads ({threads} on {usable} CPUs): training waits {shown} of the time",
                 zh: "PyTorch 在 {usable} 个 CPU 上使用 {threads} 个线程：训练线程有 {shown} 的时间在等 CPU"
             ),
         )
         .evidence(
-            Evidence::new(message!(en: "PyTorch's threads", zh: "PyTorch 线程数"), threads, "").against(usable),
+            Evidence::new(message!(en: "PyTorch threads", zh: "PyTorch 线程数"), threads, "").against(usable),
         )
-        .evidence(analysis.in_window(
-            Evidence::new(
-                message!(en: "time without a CPU although ready to run", zh: "就绪却没有 CPU 的时间"),
-                share * 100.0,
-                "%",
-            )
-            .against(WARNING_SHARE * 100.0),
-        ))
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "time ready to run but without a CPU", zh: "就绪却没有 CPU 的时间"),
+                    share * 100.0,
+                    "%",
+                )
+                .against(WARNING_SHARE * 100.0),
+            ),
+        )
         .place(place.as_ref())
-        .claims(Stretch::Dispatch, Reach::Measured, waiting_s, compute_s * (1.0 - usable / threads))
+        .claims(
+            Stretch::Dispatch,
+            Reach::Measured,
+            waiting_s,
+            compute_s * (1.0 - usable / threads),
+        )
         .setting(
             "threads.torch",
             Some(threads.to_string()),

@@ -1,19 +1,35 @@
 //! # bursty-prefetch
 //!
 //! ## What it detects
-//! The workers could deliver on average, but a few very slow batches stall the steps.
+//! The workers are fast enough on average, but a few very slow batches stall the steps.
+//!
 //! ## Why it is slow
-//! Batches are handed over in order. While one worker is busy with a slow one, finished ones wait behind it and, once the
-//! short queue is full, the other workers stop.
+//! Batches are delivered in order. While one worker is busy with a slow batch, finished ones wait for it, and once the short queue is
+//! full the other workers stop.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, num_workers=4)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, num_workers=4, prefetch_factor=8)
+//! ```
+//!
 //! ## Evidence
-//! Most of the waiting is in a few waits, each many times an average batch; the average work of the workers would fit into
-//! the time the steps leave.
+//! Most of the waiting happens in a few long waits, each many times the work of an average batch, while the average work of the
+//! workers would fit into the time that the steps leave.
+//!
 //! ## Fix
-//! A longer queue (`prefetch_factor`), so that it lasts through a slow batch; even out the cost of the items.
+//! Use a longer queue (`prefetch_factor`) to ride out slow batches, and even out the cost of the samples.
+//!
 //! ## When it is wrong
-//! Long waits at the beginning of an epoch only: then it is the start of the workers.
+//! The long waits occur only at the start of an epoch: they are the startup of the workers.
+//!
 //! ## References
-//! gpuprof calls prefetch starved when 20% of the steps wait for more than 30 ms.
+//! gpuprof reports starved prefetching when 20% of the steps wait for more than 30 ms.
+//! <https://docs.pytorch.org/docs/stable/data.html>
 //!
 //! ---
 //! ## 检测什么
@@ -28,6 +44,7 @@
 //! 只在 epoch 开头才有的长等待：那是 worker 的启动时间。
 //! ## 参考
 //! gpuprof：20% 的步等待超过 30 ms 即视为预取不足。
+//! <https://docs.pytorch.org/docs/stable/data.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -79,7 +96,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         severity_of(share),
         message!(
-            en: "Batches come in bursts: {times} of {steps} steps waited {each} each for a slow one",
+            en: "Batches arrive in bursts: {times} of {steps} steps waited {each} for a slow batch",
             zh: "batch 成批到达：{steps} 步中有 {times} 步各等了 {each}，等一个很慢的 batch"
         ),
     )
@@ -87,7 +104,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
     .evidence(analysis.in_window(
         Evidence::new(
-            message!(en: "waiting in waits longer than twice the work of a batch", zh: "等待中超过两倍 batch 工作量的部分"),
+            message!(en: "time in waits longer than twice the work of a batch", zh: "等待中超过两倍 batch 工作量的部分"),
             burst_s / all_s * 100.0,
             "%",
         )
@@ -98,7 +115,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .code(
         loader.place.as_ref(),
         message!(
-            en: "Even out the items: find those that cost many times the average, and prepare them once beforehand",
+            en: "Even out the cost of samples: find those far above the average and preprocess them once",
             zh: "让样本成本更均匀：找出成本远高于平均的样本，事先处理好"
         ),
     );
@@ -110,7 +127,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         Some(now.to_string()),
         LONGER,
         message!(
-            en: "prefetch_factor={LONGER}: a longer queue lasts through a slow batch",
+            en: "prefetch_factor={LONGER}: a longer queue rides out slow batches",
             zh: "prefetch_factor={LONGER}：更长的队列可以撑过慢的 batch"
         ),
     ))

@@ -1,19 +1,35 @@
 //! # data-read-again
 //!
 //! ## What it detects
-//! The data set does not stay in memory: every epoch reads it from disk again, and the training waits for it.
+//! The dataset does not stay in memory: every epoch reads it from disk again, and training waits for it.
+//!
 //! ## Why it is slow
-//! Linux keeps files that were read in the page cache, and the second epoch usually comes out of memory. Where the data set is larger than
-//! the free memory, or a container limits it, pages are dropped before they are needed again, and each epoch waits for the disk.
+//! Linux keeps files that were read in the page cache, so the second epoch usually comes from memory. If the dataset is larger than
+//! free memory, or a container limits it, pages are dropped before they are needed again, and each epoch waits for the disk.
+//!
+//! ## Example
+//! ```python
+//! np.save("images.npy", images.astype(np.float32))  # 120 GB, 64 GB of memory
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! np.save("images.npy", images.astype(np.uint8))  # 30 GB
+//! ```
+//!
 //! ## Evidence
-//! Bytes that the program's processes read from disk in the first epoch and in the later ones, and the time spent waiting for batches.
+//! Bytes that the program's processes read from disk in the first and in later epochs, and the time spent waiting for batches.
+//!
 //! ## Fix
-//! Make the data smaller (uint8 instead of float32, a compressed or columnar format, smaller images), or the memory larger (`--mem` of
-//! the job, fewer copies of the data set in workers); read it in large pieces, in the order in which it is stored on disk.
+//! Make the data smaller (uint8 instead of float32, a compressed or columnar format, smaller images) or the memory larger (`--mem` of
+//! the job, fewer copies of the dataset in workers). Read it in large blocks, in the order in which it is stored on disk.
+//!
 //! ## When it is wrong
-//! Each epoch reads other files on purpose (a stream without an end).
+//! Each epoch reads different files on purpose, such as an endless stream.
+//!
 //! ## References
-//! `/proc/PID/io`, `read_bytes`: what was really fetched from the storage layer.
+//! `read_bytes` in `/proc/PID/io`: the bytes actually fetched from storage.
+//! <https://man7.org/linux/man-pages/man5/proc_pid_io.5.html>
 //!
 //! ---
 //! ## 检测什么
@@ -28,6 +44,7 @@
 //! 每个 epoch 有意读取不同的文件（没有尽头的流）。
 //! ## 参考
 //! `/proc/PID/io` 的 `read_bytes`：真正从存储层取来的数据。
+//! <https://man7.org/linux/man-pages/man5/proc_pid_io.5.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -62,21 +79,37 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(share),
             message!(
-                en: "Every epoch reads {shown} from disk again: the data set does not stay in memory",
+                en: "Every epoch reads {shown} from disk again: the dataset is not cached",
                 zh: "每个 epoch 都重新从磁盘读取 {shown}：数据集留不住在内存里"
             ),
         )
         .confidence(Confidence::Medium)
-        .evidence(Evidence::new(message!(en: "read per later epoch", zh: "之后每个 epoch 的读取量"), each / 1e6, "MB").against(BYTES / 1e6))
-        .evidence(Evidence::new(message!(en: "read in the first epoch", zh: "第一个 epoch 的读取量"), first / 1e6, "MB"))
-        .evidence(Evidence::new(message!(en: "epochs", zh: "epoch 数"), count as f64, ""))
+        .evidence(
+            Evidence::new(
+                message!(en: "read per epoch after the first", zh: "之后每个 epoch 的读取量"),
+                each / 1e6,
+                "MB",
+            )
+            .against(BYTES / 1e6),
+        )
+        .evidence(Evidence::new(
+            message!(en: "read in the first epoch", zh: "第一个 epoch 的读取量"),
+            first / 1e6,
+            "MB",
+        ))
+        .evidence(Evidence::new(
+            message!(en: "epochs", zh: "epoch 数"),
+            count as f64,
+            "",
+        ))
         .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
         .place(place.as_ref())
         .claims(Stretch::Data, Reach::Likely, possible_s * 0.2, possible_s)
         .code(
             place.as_ref(),
             message!(
-                en: "Store the data smaller (uint8, compressed, smaller images) or give the job more memory, so that it stays in the page cache",
+                en: "Store the data in less space (uint8, compression, smaller images) or give the job more \
+                memory, so that it stays in the page cache",
                 zh: "把数据存得更小（uint8、压缩、更小的图像），或给作业更多内存，使其留在页缓存中"
             ),
         ),

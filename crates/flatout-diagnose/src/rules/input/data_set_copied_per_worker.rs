@@ -1,20 +1,36 @@
 //! # data-set-copied-per-worker
 //!
 //! ## What it detects
-//! Each loader worker comes to hold a large memory of its own: a copy of the data set.
+//! Each DataLoader worker gradually acquires a large private memory: a copy of the dataset.
+//!
 //! ## Why it is slow
-//! A forked worker shares the parent's memory until it writes to it; reading a Python object writes its reference count, so
-//! a data set of Python objects (lists, dicts, strings) is copied page by page into every worker. Memory runs out, and
-//! copying and cache misses slow the items down.
+//! A forked worker shares its parent's memory until it writes to it. Reading a Python object writes its reference count, so a dataset
+//! of Python objects (lists, dicts, strings) is copied page by page into every worker. Memory runs out, and the copying slows down
+//! every sample.
+//!
+//! ## Example
+//! ```python
+//! self.paths = [str(path) for path in folder.rglob("*.jpg")]  # 10 million strings
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! self.paths = np.array([str(path) for path in folder.rglob("*.jpg")])
+//! ```
+//!
 //! ## Evidence
-//! Memory that a worker shares with no other process, times the workers; or that it grows while batches are made, and how
-//! far it gets in one pass over the data: at most to the memory of the training process it was forked from.
+//! Memory that a worker shares with no other process, times the number of workers; or its growth while batches are prepared,
+//! projected over one pass over the data and limited by the memory of the training process.
+//!
 //! ## Fix
-//! Keep the data in a few arrays or tensors (NumPy, Arrow, a memory-mapped file), not in Python objects; or fewer workers.
+//! Keep the data in a few arrays or tensors (NumPy, Arrow, a memory-mapped file) instead of Python objects, or use fewer workers.
+//!
 //! ## When it is wrong
-//! Workers with large buffers of their own by design (decoders, a cache in each worker).
+//! Workers that have large buffers by design (decoders, a cache in each worker).
+//!
 //! ## References
 //! PyTorch issue 13246, "DataLoader num_workers > 0 causes CPU memory from parent process to be replicated".
+//! <https://github.com/pytorch/pytorch/issues/13246>
 //!
 //! ---
 //! ## 检测什么
@@ -29,6 +45,7 @@
 //! worker 本来就需要很大的自有缓冲区（解码器、每个 worker 一份缓存）。
 //! ## 参考
 //! PyTorch issue 13246：“DataLoader num_workers > 0 causes CPU memory from parent process to be replicated”。
+//! <https://github.com/pytorch/pytorch/issues/13246>
 
 use crate::analysis::Analysis;
 use crate::analysis::loaders::Loader;
@@ -91,34 +108,43 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let (shown, together) = (units::bytes(each), units::bytes(each * count as f64));
     let title = match growth.map(units::bytes) {
         None => message!(
-            en: "Each of {count} workers holds {shown} of its own, {together} together: copies of the data set",
+            en: "Each of {count} workers holds {shown} of its own, {together} in total: copies of the dataset",
             zh: "{count} 个 worker 各自独占 {shown} 内存，共 {together}：数据集被复制了"
         ),
         Some(grown) => message!(
-            en: "Each of {count} workers copies the data set as it reads: {grown} so far, some {shown} after one pass, {together} together",
+            en: "Each of {count} workers copies the dataset as it reads: {grown} so far, about {shown} after \
+            one pass, {together} in total",
             zh: "{count} 个 worker 边读边复制数据集：目前各增长 {grown}，读完一遍各约 {shown}，共 {together}"
         ),
     };
     let mut candidate = Candidate::new(ID, Severity::Warning, title)
         .detail(message!(
-            en: "Reading Python objects writes their reference counts, so a forked worker copies every page that it reads.",
+            en: "Reading a Python object writes its reference count, so a forked worker copies every page it \
+            reads.",
             zh: "读取 Python 对象会改写其引用计数，fork 出的 worker 每读一页就会复制一页。"
         ))
         .confidence(Confidence::Medium)
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "memory of a worker alone", zh: "单个 worker 独占的内存"), each / 1048576.0, "MiB")
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "private memory of a worker", zh: "单个 worker 独占的内存"),
+                    each / 1048576.0,
+                    "MiB",
+                )
                 .against((EACH_BYTES + usual) / 1048576.0),
-        ))
+            ),
+        )
         .place(loader.place.as_ref())
         .code(
             loader.place.as_ref(),
             message!(
-                en: "Keep the data set in tensors or NumPy arrays (or a memory-mapped file), not in lists and dicts",
+                en: "Keep the dataset in tensors or NumPy arrays (or a memory-mapped file), not in lists and \
+                dicts",
                 zh: "把数据集存成 tensor 或 NumPy 数组（或内存映射文件），不要用 list 和 dict"
             ),
         );
     if let Some(growth) = growth {
-        let what = message!(en: "growth of a worker's own memory", zh: "单个 worker 独占内存的增长");
+        let what = message!(en: "growth of a worker's private memory", zh: "单个 worker 独占内存的增长");
         let grown = Evidence::new(what, growth / 1048576.0, "MiB").against(GROWTH_BYTES / 1048576.0);
         candidate = candidate.evidence(analysis.in_window(grown));
     }

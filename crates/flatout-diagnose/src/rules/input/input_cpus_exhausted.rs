@@ -1,18 +1,39 @@
 //! # input-cpus-exhausted
 //!
 //! ## What it detects
-//! The steps wait for workers, and the run's own processes keep every usable CPU busy.
+//! Steps wait for the workers, and the run's own processes keep every usable CPU busy.
+//!
 //! ## Why it is slow
 //! Preparing the batches needs more CPU time than there is. More workers would only share the same CPUs.
+//!
+//! ## Example
+//! ```python
+//! def __getitem__(self, index):
+//!     image = Image.open(self.paths[index]).convert("RGB")  # 4000x3000
+//!     return self.transform(image.resize((224, 224)))
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! def __getitem__(self, index):
+//!     image = Image.open(self.small_paths[index]).convert("RGB")  # resized once to 256x256
+//!     return self.transform(image)
+//! ```
+//!
 //! ## Evidence
-//! Time waiting for the batch, use of the usable CPUs, the CPU time a batch costs.
+//! Time waiting for batches, utilization of the usable CPUs, and CPU time per batch.
+//!
 //! ## Fix
-//! Make a batch cheaper: prepare once and keep the result, decode smaller, use faster transforms, move them to the device.
-//! Or give the job more CPUs. More workers are refused.
+//! Make batches cheaper: preprocess once and keep the result, decode smaller images, use faster transforms, or move them to the GPU.
+//! Or give the job more CPUs. More workers do not help.
+//!
 //! ## When it is wrong
-//! CPUs kept busy by the training process itself (many intra-op threads), not by the workers.
+//! The CPUs are kept busy by the training process itself (many intra-op threads), not by the workers.
+//!
 //! ## References
-//! SageMaker: a CPU bottleneck is CPU above 90% while the GPU is low. Lightning issue 19391: no gain past 16 workers.
+//! SageMaker reports a CPU bottleneck when the CPU is above 90% while the GPU is low. Lightning issue 19391: no gain beyond 16
+//! workers.
+//! <https://github.com/Lightning-AI/pytorch-lightning/issues/19391>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +48,7 @@
 //! CPU 是被训练进程自己（大量算子内线程）而不是 worker 占满的。
 //! ## 参考
 //! SageMaker：CPU 高于 90% 而 GPU 很低即为 CPU 瓶颈。Lightning issue 19391：超过 16 个 worker 后没有收益。
+//! <https://github.com/Lightning-AI/pytorch-lightning/issues/19391>
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -66,33 +88,39 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         severity_of(starved.share),
         message!(
-            en: "Preparing batches keeps all {usable} usable CPUs busy ({full}): the input costs too much CPU",
+            en: "Preparing batches keeps all {usable} usable CPUs busy ({full})",
             zh: "准备 batch 占满了全部 {usable} 个可用 CPU（{full}）：数据准备的 CPU 成本太高"
         ),
     )
     .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
-    .evidence(analysis.in_window(
-        Evidence::new(message!(en: "use of the usable CPUs", zh: "可用 CPU 的使用率"), util * 100.0, "%")
+    .evidence(
+        analysis.in_window(
+            Evidence::new(
+                message!(en: "utilization of the usable CPUs", zh: "可用 CPU 的使用率"),
+                util * 100.0,
+                "%",
+            )
             .against(full_share * 100.0),
-    ))
+        ),
+    )
     .place(loader.place.as_ref())
     .claims(Stretch::Data, Reach::Likely, 0.0, window.seconds(Phase::Data))
     .refused(
         "loader.num_workers",
         message!(
-            en: "{workers} → {more} workers: no; the {usable} usable CPUs are at {full}",
+            en: "{workers} → {more} workers will not help: the {usable} usable CPUs are {full} busy",
             zh: "worker {workers} → {more}：不行；{usable} 个可用 CPU 已用 {full}"
         ),
     )
     .code(
         loader.place.as_ref(),
         message!(
-            en: "Make a batch cheaper: cache what __getitem__ computes, or move transforms to the device",
+            en: "Make batches cheaper: cache what __getitem__ computes, or move transforms to the GPU",
             zh: "降低 batch 的成本：缓存 __getitem__ 的结果，或把变换移到设备上执行"
         ),
     );
     if let Some(cost_ms) = loader.prepare_ms() {
-        let what = message!(en: "work in a batch", zh: "一个 batch 的工作量");
+        let what = message!(en: "work per batch", zh: "一个 batch 的工作量");
         candidate = candidate.evidence(analysis.in_window(Evidence::new(what, cost_ms, "ms")));
     }
     Some(candidate)
@@ -120,7 +148,7 @@ mod tests {
     fn fires() {
         let finding = run(check, heavy(0.97)).unwrap();
         assert!(
-            matches!(&finding.fixes[0], Fix::Refused { say, .. } if say.en.contains("4 → 8 workers: no"))
+            matches!(&finding.fixes[0], Fix::Refused { say, .. } if say.en.contains("4 → 8 workers will not help"))
         );
         assert_eq!(causes(heavy(0.97)), [ID]);
     }

@@ -1,17 +1,39 @@
 //! # loader-rebuilt
 //!
 //! ## What it detects
-//! The same line builds a new `DataLoader` again and again while the training runs, and its first batches are waited for.
+//! One line builds a new `DataLoader` again and again during training, and the program waits for its first batches.
+//!
 //! ## Why it is slow
-//! A new loader restarts its workers, hands them the data set, and begins with an empty queue.
+//! A new DataLoader starts its workers again, sends them the dataset, and begins with an empty queue.
+//!
+//! ## Example
+//! ```python
+//! for epoch in range(epochs):
+//!     loader = DataLoader(dataset, shuffle=True, num_workers=8)
+//!     for x, y in loader:
+//!         train_step(x, y)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, shuffle=True, num_workers=8, persistent_workers=True)
+//! for epoch in range(epochs):
+//!     for x, y in loader:
+//!         train_step(x, y)
+//! ```
+//!
 //! ## Evidence
-//! Loaders built at one source line within the steady window, and the time until their first batches.
+//! DataLoaders built at one source line in the steady part, and the time until their first batches.
+//!
 //! ## Fix
-//! Build the loader once, before the loop, with `persistent_workers=True`.
+//! Build the DataLoader once, before the loop, with `persistent_workers=True`.
+//!
 //! ## When it is wrong
-//! A different data set each time by design (curriculum, folds): then the cost is the price of it.
+//! The dataset differs each time by design (curriculum, folds): the cost is then unavoidable.
+//!
 //! ## References
-//! PyTorch's `DataLoader` documentation: workers start when the iterator is made.
+//! PyTorch's `DataLoader` documentation: workers start when the iterator is created.
+//! <https://docs.pytorch.org/docs/stable/data.html>
 //!
 //! ---
 //! ## 检测什么
@@ -26,6 +48,7 @@
 //! 每次数据集本来就不同（课程学习、交叉验证）：那是必要的代价。
 //! ## 参考
 //! PyTorch 的 `DataLoader` 文档：创建迭代器时启动 worker。
+//! <https://docs.pytorch.org/docs/stable/data.html>
 
 use crate::analysis::Analysis;
 use crate::analysis::loaders::Loader;
@@ -76,20 +99,37 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(share),
             message!(
-                en: "The DataLoader at one line was built {times} times while training, {each} until each first batch",
-                zh: "训练期间同一行代码构建了 {times} 次 DataLoader，每次首个 batch 要等 {each}"
+                en: "The DataLoader was rebuilt {times} times; the first batch took {each} each time",
+                zh: "DataLoader 重新构建了 {times} 次，每次首个 batch 要等 {each}"
             ),
         )
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "loaders built at this line", zh: "该行构建的 DataLoader 数"), times as f64, "")
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "DataLoaders built at this line", zh: "该行构建的 DataLoader 数"),
+                    times as f64,
+                    "",
+                )
                 .against(REBUILT as f64),
-        ))
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "time until first batches", zh: "等待首个 batch 的时间"), share * 100.0, "%")
+            ),
+        )
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "time waiting for first batches", zh: "等待首个 batch 的时间"),
+                    share * 100.0,
+                    "%",
+                )
                 .against(SHARE * 100.0),
-        ))
+            ),
+        )
         .place(Some(place))
-        .claims(Stretch::Data, Reach::Measured, goes_s(least_s) * 0.7, goes_s(most_s))
+        .claims(
+            Stretch::Data,
+            Reach::Measured,
+            goes_s(least_s) * 0.7,
+            goes_s(most_s),
+        )
         .explains(most_s)
         .code(
             Some(place),

@@ -1,17 +1,33 @@
 //! # loader-starved
 //!
 //! ## What it detects
-//! The steps wait for batches, and no more specific rule explains why.
+//! Steps wait for batches, and no more specific rule explains why.
+//!
 //! ## Why it is slow
 //! While the training process waits for the next batch, the device has nothing to do.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(SlowDataset(files), num_workers=2)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(SlowDataset(files), num_workers=8, prefetch_factor=4)
+//! ```
+//!
 //! ## Evidence
-//! Time waiting for the batch, of the steady window.
+//! The share of the steady part spent waiting for batches.
+//!
 //! ## Fix
-//! Look at what a batch costs: a line of `__getitem__` in the stacks, the storage, the collating.
+//! Find out what makes a batch slow: a line of `__getitem__` in the stack samples, the storage, or the collate function.
+//!
 //! ## When it is wrong
-//! A loop that deliberately waits (a simulator, a stream of live data).
+//! The loop waits on purpose, for example for a simulator or live data.
+//!
 //! ## References
-//! TraceML warns from 10% and calls 20% critical; gpuprof 15% and 30%.
+//! TraceML warns from 10% and reports 20% as critical; gpuprof uses 15% and 30%.
+//! <https://docs.pytorch.org/docs/stable/data.html>
 //!
 //! ---
 //! ## 检测什么
@@ -26,6 +42,7 @@
 //! 循环本来就要等待（模拟器、实时数据流）。
 //! ## 参考
 //! TraceML 从 10% 起警告、20% 为严重；gpuprof 为 15% 和 30%。
+//! <https://docs.pytorch.org/docs/stable/data.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -53,14 +70,14 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let place = loader.and_then(|loader| loader.place.as_ref());
     let how = if loader.is_some() {
         message!(
-            en: "Find what a batch costs: time the data set's __getitem__ and collate_fn on their own",
+            en: "Time the dataset's __getitem__ and collate_fn separately to find what makes a batch slow",
             zh: "找出一个 batch 的成本：单独测量数据集的 __getitem__ 和 collate_fn 的耗时"
         )
     } else {
         // Not PyTorch's loader: what makes the batches is not known.
         message!(
-            en: "Find what a batch costs where it is made, and prepare the next ones while a step runs",
-            zh: "找出生成一个 batch 的成本，并在每步计算的同时提前准备后面的 batch"
+            en: "Make batches cheaper at this line, and prepare the next batches while a step runs",
+            zh: "降低此处生成 batch 的成本，并在计算当前一步的同时准备后面的 batch"
         )
     };
     Some(
@@ -72,7 +89,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 severity_of(share)
             },
             message!(
-                en: "The steps wait for batches {shown} of the time, {wait} a step",
+                en: "Steps spend {shown} of their time waiting for batches, {wait} per step",
                 zh: "训练有 {shown} 的时间在等待 batch，每步 {wait}"
             ),
         )

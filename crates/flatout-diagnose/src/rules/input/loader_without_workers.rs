@@ -1,20 +1,38 @@
 //! # loader-without-workers
 //!
 //! ## What it detects
-//! The training loader has `num_workers=0`, and the steps wait for its batches.
+//! The training DataLoader has `num_workers=0`, and steps wait for its batches.
+//!
 //! ## Why it is slow
-//! The training process reads, transforms and collates every batch itself; the device has nothing to do meanwhile.
-//! With workers the next batches are prepared while the current one is computed.
+//! The training process reads, transforms and collates every batch itself, and the device has nothing to do in the meantime. With
+//! workers, the next batches are prepared while the current one is computed.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, batch_size=256, shuffle=True)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, batch_size=256, shuffle=True, num_workers=4, persistent_workers=True)
+//! ```
+//!
 //! ## Evidence
-//! Time waiting for the batch, of the steady window; `num_workers` as it was really set; the CPUs this process may use.
+//! The share of the steady part spent waiting for batches, the actual value of `num_workers`, and the CPUs this process can use.
+//!
 //! ## Fix
-//! As many workers as the steps need, at most what the usable CPUs carry; with one usable CPU none, and the cost of an
-//! item has to go down instead. `persistent_workers=True` so that they are not restarted each epoch.
+//! Use as many workers as the steps need, at most as many as the usable CPUs support. With a single usable CPU use none, and make
+//! samples cheaper instead. Set `persistent_workers=True` so that workers are not restarted each epoch.
+//!
 //! ## When it is wrong
-//! A data set that is already on the device, or a `__getitem__` that must run in the main process (an open CUDA context,
-//! a lock, a database handle). Very cheap batches can cost more to pass between processes than to make.
+//! The dataset is already on the GPU, or `__getitem__` must run in the main process (an open CUDA context, a lock, a database
+//! handle). Very cheap batches can cost more to transfer between processes than to prepare.
+//!
 //! ## References
-//! Share limits: TraceML warns from 10%, the PyTorch TensorBoard plugin from 5%. PyTorch issue 23048 on choosing workers.
+//! TraceML warns from 10% of the time, the PyTorch TensorBoard plugin from 5%. PyTorch issue 23048 discusses how many workers to
+//! choose.
+//! <https://docs.pytorch.org/docs/stable/data.html>
+//! <https://github.com/pytorch/pytorch/issues/23048>
 //!
 //! ---
 //! ## 检测什么
@@ -29,6 +47,8 @@
 //! 数据集已经在设备上，或 `__getitem__` 必须在主进程中运行（已打开的 CUDA 上下文、锁、数据库连接）。非常便宜的 batch，跨进程传递可能比制作更贵。
 //! ## 参考
 //! 占比阈值：TraceML 从 10% 起警告，PyTorch TensorBoard 插件从 5% 起。关于 worker 数的选择见 PyTorch issue 23048。
+//! <https://docs.pytorch.org/docs/stable/data.html>
+//! <https://github.com/pytorch/pytorch/issues/23048>
 
 use crate::advice;
 use crate::analysis::{Analysis, Device};
@@ -81,16 +101,21 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         severity_of(share),
         message!(
-            en: "No loader workers: {shown} of the time the steps wait for a batch made in the training process",
-            zh: "DataLoader 没有 worker：训练进程自己准备 batch，{shown} 的时间在等待"
+            en: "DataLoader has no workers: {shown} of the time goes to waiting for batches",
+            zh: "DataLoader 没有 worker：{shown} 的时间在等待 batch"
         ),
     )
     .detail(message!(
-        en: "With num_workers=0 the batch is read, transformed and collated between two steps; nothing overlaps.",
+        en: "With num_workers=0 the training process reads, transforms and collates each batch between two \
+        steps; nothing overlaps.",
         zh: "num_workers=0 时，batch 的读取、变换和拼接都在两步之间进行，没有任何重叠。"
     ))
     .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
-    .evidence(Evidence::new(message!(en: "loader workers", zh: "DataLoader worker 数"), 0.0, ""))
+    .evidence(Evidence::new(
+        message!(en: "DataLoader workers", zh: "DataLoader worker 数"),
+        0.0,
+        "",
+    ))
     .place(loader.place.as_ref())
     .claims(Stretch::Data, Reach::Specific, certain_s, possible_s)
     .explains(data_s);
@@ -112,7 +137,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 Some("0".into()),
                 workers,
                 message!(
-                    en: "num_workers={workers}, persistent_workers=True: batches are made while the step computes",
+                    en: "num_workers={workers}, persistent_workers=True: batches are prepared while the step \
+                    computes",
                     zh: "num_workers={workers}，persistent_workers=True：计算当前一步的同时准备后面的 batch"
                 ),
             )
@@ -149,8 +175,9 @@ fn fewer_threads(candidate: Candidate, crowded: Option<(u64, u64)>) -> Candidate
         Some(threads.to_string()),
         left,
         message!(
-            en: "torch.set_num_threads({left}): threads that wait for each other stand still where a worker takes the CPU of one",
-            zh: "torch.set_num_threads({left})：互相等待的线程中，有一个的 CPU 被 worker 占用，就全部停住"
+            en: "torch.set_num_threads({left}): leaves a CPU for the workers, so that PyTorch's threads do \
+            not stall each other",
+            zh: "torch.set_num_threads({left})：为 worker 留出 CPU，避免 PyTorch 的线程互相拖住"
         ),
     )
 }
@@ -158,18 +185,19 @@ fn fewer_threads(candidate: Candidate, crowded: Option<(u64, u64)>) -> Candidate
 fn refuse(candidate: Candidate, usable: Option<usize>) -> Candidate {
     let say = match usable {
         Some(usable) => message!(
-            en: "num_workers 0 → 1: no; this process may use only {usable} CPU, a worker would take it from the training",
+            en: "num_workers 0 → 1 will not help: with only {usable} usable CPU, a worker would slow down \
+            training",
             zh: "num_workers 0 → 1：不行；本进程只能使用 {usable} 个 CPU，worker 会与训练抢占"
         ),
         None => message!(
-            en: "num_workers: not suggested; the usable CPUs are unknown",
+            en: "num_workers: no suggestion, because the number of usable CPUs is unknown",
             zh: "num_workers：不作建议；可用 CPU 数未知"
         ),
     };
     candidate.refused("loader.num_workers", say).code(
         None,
         message!(
-            en: "Make an item cheaper: prepare the data once before the training and keep it as one tensor",
+            en: "Make samples cheaper: prepare the data once before training and keep it as one tensor",
             zh: "降低单个样本的成本：训练前一次性处理好数据，保存为一个 tensor"
         ),
     )

@@ -1,19 +1,39 @@
 //! # pageable-copies
 //!
 //! ## What it detects
-//! Batches are copied to the GPU out of ordinary, pageable memory, and the copies take a visible share of the time.
+//! Batches are copied to the GPU from ordinary (pageable) memory, and the copies take a noticeable share of the time.
+//!
 //! ## Why it is slow
-//! The driver first copies pageable memory into a pinned buffer of its own; the copy is slower and the host waits for it,
-//! so it cannot overlap with the step before.
+//! The driver first copies pageable memory into a pinned buffer of its own. The copy is slower, and the CPU waits for it, so it
+//! cannot overlap with the previous step.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, num_workers=8)
+//! for x, y in loader:
+//!     x = x.to("cuda")
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, num_workers=8, pin_memory=True)
+//! for x, y in loader:
+//!     x = x.to("cuda", non_blocking=True)
+//! ```
+//!
 //! ## Evidence
-//! Time copying to the device; `pin_memory` as really set; bytes in a batch.
+//! Time copying to the GPU, the actual value of `pin_memory`, and the bytes per batch.
+//!
 //! ## Fix
-//! `pin_memory=True` in the loader and `.to(device, non_blocking=True)`.
+//! Set `pin_memory=True` on the DataLoader and copy with `.to(device, non_blocking=True)`.
+//!
 //! ## When it is wrong
-//! Little memory to pin, or a custom batch type without `pin_memory()`. Where the device is busy all the time a copy waits for it, and
-//! nothing is lost: only what would go if copies overlapped with the steps is counted.
+//! Little memory can be pinned, or a custom batch type has no `pin_memory()`. If the GPU is always busy, nothing is lost: flatout
+//! counts only the time that would be saved if copies overlapped with steps.
+//!
 //! ## References
-//! TraceML: H2D 10% and 20% of a step. PyTorch's guide on pinned memory and `non_blocking`.
+//! TraceML warns when copies take 10% of a step, and reports 20% as critical. PyTorch's tutorial on pinned memory and `non_blocking`.
+//! <https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html>
 //!
 //! ---
 //! ## 检测什么
@@ -28,6 +48,7 @@
 //! 可锁页的内存很少，或自定义的 batch 类型没有 `pin_memory()`。设备一直繁忙时，拷贝只是在等待设备，没有损失：只统计拷贝与计算重叠后可省去的时间。
 //! ## 参考
 //! TraceML：主机到设备的拷贝占一步的 10% 和 20%。PyTorch 关于锁页内存和 `non_blocking` 的指南。
+//! <https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
@@ -113,13 +134,13 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .code(
         place,
         message!(
-            en: "Copy with .to(device, non_blocking=True), so that it overlaps with the step before",
+            en: "Copy with .to(device, non_blocking=True), so that the copy overlaps with the previous step",
             zh: "用 .to(device, non_blocking=True) 拷贝，使其与上一步重叠"
         ),
     );
     if let Some(bytes) = bytes {
         let rate = bytes / seconds.max(1e-9) / 1e9;
-        let what = message!(en: "speed of the copies", zh: "拷贝速度");
+        let what = message!(en: "copy bandwidth", zh: "拷贝速度");
         candidate = candidate.evidence(analysis.in_window(Evidence::new(what, rate, "GB/s")));
     }
     Some(candidate)

@@ -1,20 +1,39 @@
 //! # rows-fetched-one-by-one
 //!
 //! ## What it detects
-//! A DataLoader without workers that takes a batch out of tensors or arrays in memory row by row, and stacks the rows again.
+//! A DataLoader without workers takes each batch out of in-memory tensors or arrays row by row, and stacks the rows again.
+//!
 //! ## Why it is slow
-//! `TensorDataset` and data sets that return `self.x[i]` are called once per sample, and the default collate function stacks the
-//! results. That is a few Python calls per row, for data that one indexing operation could take out at once.
+//! `TensorDataset` and datasets that return `self.x[i]` are called once per sample, and the default collate function stacks the
+//! results. These are several Python calls per row for data that a single indexing operation could fetch.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(TensorDataset(X, Y), batch_size=512, shuffle=True)
+//! for x, y in loader:
+//!     train_step(x, y)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for rows in torch.randperm(len(X)).split(512):
+//!     train_step(X[rows], Y[rows])
+//! ```
+//!
 //! ## Evidence
-//! Time waiting for the batch; the share of that time in the loader's own code and in lines that only index.
+//! Time waiting for batches, and the share of it in the DataLoader's own code and in lines that only index.
+//!
 //! ## Fix
-//! Index whole batches: `for rows in torch.randperm(n).split(batch_size): x, y = X[rows], Y[rows]`, or give the data set a
-//! `__getitems__` that takes the list of indices. `--apply loader.batched=on` does this without an edit and checks that the batches
-//! are equal.
+//! Index whole batches: `for rows in torch.randperm(n).split(batch_size): x, y = X[rows], Y[rows]`, or give the dataset a
+//! `__getitems__` method that takes the list of indices. `--apply loader.batched=on` does this without editing the program, and
+//! checks that the batches are equal.
+//!
 //! ## When it is wrong
-//! Rows that are large (images): then copying them is the work, and the number of calls matters little.
+//! The rows are large (images): copying them is the work, and the number of calls matters little.
+//!
 //! ## References
-//! PyTorch issues 4959, 10260 and 106704 (up to 100 times slower than indexing).
+//! PyTorch issues 4959, 10260 and 106704 report up to 100 times slower than indexing.
+//! <https://github.com/pytorch/pytorch/issues/106704>
 //!
 //! ---
 //! ## 检测什么
@@ -30,6 +49,7 @@
 //! 每行数据很大（图像）：此时拷贝本身才是工作量，调用次数影响不大。
 //! ## 参考
 //! PyTorch issue 4959、10260、106704（比直接索引慢可达 100 倍）。
+//! <https://github.com/pytorch/pytorch/issues/106704>
 
 use crate::account::Span;
 use crate::account::activity::Activity;
@@ -79,21 +99,22 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             zh: "{name} 逐行读取，每个 batch {batch} 行：占 {shown} 的时间"
         ),
         None => message!(
-            en: "The data set is read row by row, {batch} rows per batch: {shown} of the time",
+            en: "The dataset is read row by row, {batch} rows per batch: {shown} of the time",
             zh: "数据集逐行读取，每个 batch {batch} 行：占 {shown} 的时间"
         ),
     };
     Some(
         Candidate::new(ID, severity_of(share), title)
             .detail(message!(
-                en: "The loader calls the data set once per row and stacks the rows again. One indexing operation per batch gives the same batch.",
+                en: "The DataLoader calls the dataset once per row and stacks the rows again. One indexing \
+                operation returns the same batch.",
                 zh: "DataLoader 对每一行调用一次数据集，再重新拼接；对整个 batch 索引一次即可得到相同的结果。"
             ))
             .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
             .evidence(
                 analysis.in_window(
                     Evidence::new(
-                        message!(en: "fetching and stacking rows, of that", zh: "其中逐行取样与拼接"),
+                        message!(en: "share spent fetching and stacking rows", zh: "其中逐行取样与拼接"),
                         rows / all * 100.0,
                         "%",
                     )
@@ -108,14 +129,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 None,
                 "on",
                 message!(
-                    en: "whole batches by one indexing operation; flatout checks that they are equal",
+                    en: "fetch whole batches with one indexing operation; flatout checks that the results \
+                    are equal",
                     zh: "一次索引取出整个 batch；flatout 会核对结果是否相同"
                 ),
             )
             .code(
                 loader.place.as_ref(),
                 message!(
-                    en: "Index whole batches: for rows in torch.randperm(n).split(batch_size): x, y = X[rows], Y[rows]; or give the data set a __getitems__",
+                    en: "Index whole batches: for rows in torch.randperm(n).split(batch_size): x, y = \
+                    X[rows], Y[rows]; or give the dataset a __getitems__ method",
                     zh: "按整个 batch 索引：for rows in torch.randperm(n).split(batch_size): x, y = X[rows], Y[rows]；或给数据集加上 __getitems__"
                 ),
             ),

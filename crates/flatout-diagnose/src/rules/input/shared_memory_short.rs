@@ -1,17 +1,33 @@
 //! # shared-memory-short
 //!
 //! ## What it detects
-//! `/dev/shm`, through which workers hand over their batches, is nearly full.
+//! `/dev/shm`, through which workers pass their batches, is almost full.
+//!
 //! ## Why it is slow
-//! A full `/dev/shm` ends a worker with a bus error; near the limit fewer batches can be under way.
+//! When `/dev/shm` is full, a worker dies with a bus error. Close to the limit, fewer batches can be in flight.
+//!
+//! ## Example
+//! ```sh
+//! docker run image python train.py
+//! ```
+//!
+//! ## Use instead
+//! ```sh
+//! docker run --shm-size=8g image python train.py
+//! ```
+//!
 //! ## Evidence
-//! The largest share of `/dev/shm` that was used in the steady window, and its size.
+//! The highest usage of `/dev/shm` in the steady part, and its size.
+//!
 //! ## Fix
-//! A larger one (`docker run --shm-size=8g`), fewer workers, or a smaller `prefetch_factor`.
+//! Enlarge it (`docker run --shm-size=8g`), use fewer workers, or lower `prefetch_factor`.
+//!
 //! ## When it is wrong
-//! Another program's files are there.
+//! Files of another program fill it.
+//!
 //! ## References
-//! PyTorch's README on `--shm-size`. 90%: the usual limit for memory that cannot be exceeded.
+//! PyTorch's README on `--shm-size`. The threshold is 90%, as usual for memory that must not run out.
+//! <https://github.com/pytorch/pytorch#docker-image>
 //!
 //! ---
 //! ## 检测什么
@@ -26,6 +42,7 @@
 //! 其他程序的文件放在那里。
 //! ## 参考
 //! PyTorch README 中关于 `--shm-size` 的说明。90%：对不可超出的内存的常用界限。
+//! <https://github.com/pytorch/pytorch#docker-image>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;
@@ -48,13 +65,13 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             message!(en: "/dev/shm ({size}) is {shown} full", zh: "/dev/shm（{size}）已用 {shown}"),
         )
         .detail(message!(
-            en: "Workers hand over batches through it; when it is full, a worker dies with a bus error.",
-            zh: "worker 通过它传递 batch；用满时 worker 会因 bus error 退出。"
+            en: "Workers pass batches through /dev/shm; when it is full, a worker dies with a bus error.",
+            zh: "worker 通过 /dev/shm 传递 batch；用满时 worker 会因 bus error 退出。"
         ))
         .evidence(
             analysis.in_window(
                 Evidence::new(
-                    message!(en: "used of /dev/shm", zh: "/dev/shm 使用率"),
+                    message!(en: "/dev/shm in use", zh: "/dev/shm 使用率"),
                     used * 100.0,
                     "%",
                 )

@@ -1,20 +1,43 @@
 //! # slow-collate
 //!
 //! ## What it detects
-//! The steps wait for workers that spend more time in `collate_fn` than on the items themselves.
+//! Steps wait for workers that spend more time in `collate_fn` than on the samples themselves.
+//!
 //! ## Why it is slow
-//! Collating puts the items of a batch together. Done in Python (padding, lists, per-item conversion), it costs each worker
+//! `collate_fn` combines the samples of a batch. If it does so in Python (padding, lists, per-item conversion), it costs each worker
 //! more than fetching.
+//!
+//! ## Example
+//! ```python
+//! def collate(samples):
+//!     out = torch.zeros(len(samples), longest(samples))
+//!     for i, sample in enumerate(samples):
+//!         for j, token in enumerate(sample):
+//!             out[i, j] = token
+//!     return out
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! def collate(samples):
+//!     return pad_sequence([torch.as_tensor(sample) for sample in samples], batch_first=True)
+//! ```
+//!
 //! ## Evidence
-//! Time waiting for the batch; the workers' time in `collate_fn` against `__getitem__`; that this work, spread over the
-//! workers, does not fit into the time the steps leave.
+//! Time waiting for batches; the workers' time in `collate_fn` compared with `__getitem__`; and whether this work, spread over the
+//! workers, fits into the time that the steps leave.
+//!
 //! ## Fix
-//! Collate with one call on whole arrays (`torch.stack`, `pad_sequence`), or return whole batches from the data set
-//! (`__getitems__`, `batch_size=None`).
+//! Collate with one call on whole arrays (`torch.stack`, `pad_sequence`), or return whole batches from the dataset (`__getitems__`,
+//! `batch_size=None`).
+//!
 //! ## When it is wrong
-//! A data set whose `__getitem__` does nothing and whose `collate_fn` does the fetching.
+//! The dataset's `__getitem__` does nothing, and `collate_fn` fetches the data.
+//!
 //! ## References
-//! Wait shares: TraceML 10%, gpuprof 15%. PyTorch issue 106704: 0.44 million rows per second in memory with the default collate.
+//! TraceML warns from 10% of the time, gpuprof from 15%. PyTorch issue 106704: 0.44 million rows per second in memory with the
+//! default collate function.
+//! <https://github.com/pytorch/pytorch/issues/106704>
 //!
 //! ---
 //! ## 检测什么
@@ -29,6 +52,7 @@
 //! 数据集的 `__getitem__` 什么都不做，真正的取样在 `collate_fn` 里。
 //! ## 参考
 //! 等待占比：TraceML 10%，gpuprof 15%。PyTorch issue 106704：默认 collate 在内存中每秒 44 万行。
+//! <https://github.com/pytorch/pytorch/issues/106704>
 
 use crate::analysis::{Analysis, OVERLOAD};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -64,17 +88,17 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(starved.share * share),
             message!(
-                en: "collate_fn takes {shown} of the workers' time, {each} a batch, and the steps wait for it",
+                en: "Steps wait for collate_fn: {shown} of the workers' time, {each} per batch",
                 zh: "collate_fn 占 worker 时间的 {shown}，每个 batch {each}，训练在等它"
             ),
         )
         .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
         .evidence(analysis.in_window(
-            Evidence::new(message!(en: "collating, of the workers' time", zh: "collate 占 worker 时间"), share * 100.0, "%")
+            Evidence::new(message!(en: "collating, share of the workers' time", zh: "collate 占 worker 时间"), share * 100.0, "%")
                 .against(COLLATE_SHARE * 100.0),
         ))
         .evidence(analysis.in_window(
-            Evidence::new(message!(en: "the workers' work, of the time the steps leave", zh: "worker 的工作量占步骤留出时间"), load * 100.0, "%")
+            Evidence::new(message!(en: "the workers' work, relative to the time the steps leave", zh: "worker 的工作量占步骤留出时间"), load * 100.0, "%")
                 .against(OVERLOAD * 100.0),
         ))
         .place(loader.place.as_ref())
@@ -83,7 +107,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .code(
             loader.place.as_ref(),
             message!(
-                en: "Collate whole arrays at once (torch.stack, pad_sequence), not item by item in Python",
+                en: "Collate whole arrays at once (torch.stack, pad_sequence) instead of item by item in \
+                Python",
                 zh: "一次性拼接整个数组（torch.stack、pad_sequence），不要在 Python 中逐个处理"
             ),
         ),

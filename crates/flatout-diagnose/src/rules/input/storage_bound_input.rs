@@ -1,18 +1,35 @@
 //! # storage-bound-input
 //!
 //! ## What it detects
-//! The steps wait for workers, and the workers wait too: for a disk, a network share or a remote service.
+//! Steps wait for workers, and the workers wait for storage: a disk, a network share or a remote service.
+//!
 //! ## Why it is slow
-//! Each item is fetched with a latency that no CPU can shorten; few requests are under way at once.
+//! Fetching each sample has a latency that no CPU can shorten, and only a few requests are in flight at once.
+//!
+//! ## Example
+//! ```python
+//! dataset = ImageFolder("/mnt/nfs/images")  # a million small files
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! dataset = ImageFolder("/local/images")  # copied once: cp -r /mnt/nfs/images /local/
+//! ```
+//!
 //! ## Evidence
-//! Time waiting for the batch; the workers' time in `__getitem__` compared with the little CPU they use; I/O pressure.
+//! Time waiting for batches, the workers' time in `__getitem__` compared with the little CPU time they use, and I/O pressure.
+//!
 //! ## Fix
-//! Copy the data to a local disk or into memory; pack small files into large ones; and, because waiting workers need no
-//! CPU, more of them than one a CPU.
+//! Copy the data to a local disk or into memory, and pack small files into large ones. Waiting workers use no CPU, so more workers
+//! than CPUs can help here.
+//!
 //! ## When it is wrong
-//! Workers that sleep on purpose, or wait for a lock of the main process.
+//! Workers sleep on purpose, or wait for a lock of the main process.
+//!
 //! ## References
-//! SageMaker: I/O bottleneck when I/O wait is above 50%. gpuprof: disk above 500 MB/s while the CPU is below 80%.
+//! SageMaker reports an I/O bottleneck when I/O wait is above 50%; gpuprof when the disk is above 500 MB/s while the CPU is below
+//! 80%.
+//! <https://docs.pytorch.org/docs/stable/data.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +44,7 @@
 //! worker 有意休眠，或在等主进程的锁。
 //! ## 参考
 //! SageMaker：I/O 等待超过 50% 即为 I/O 瓶颈。gpuprof：磁盘超过 500 MB/s 而 CPU 低于 80%。
+//! <https://docs.pytorch.org/docs/stable/data.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -72,27 +90,38 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         severity_of(starved.share),
         message!(
-            en: "The workers wait for storage: a batch takes {fetch} to fetch while a worker uses {busy} of a CPU",
+            en: "Workers wait for storage: {fetch} per batch, using {busy} of a CPU each",
             zh: "worker 在等待存储：取一个 batch 需要 {fetch}，而每个 worker 只用了 {busy} 的 CPU"
         ),
     )
-    .confidence(if confirmed { Confidence::High } else { Confidence::Medium })
+    .confidence(if confirmed {
+        Confidence::High
+    } else {
+        Confidence::Medium
+    })
     .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
-    .evidence(analysis.in_window(
-        Evidence::new(message!(en: "CPU use of a worker", zh: "每个 worker 的 CPU 使用率"), each * 100.0, "%")
+    .evidence(
+        analysis.in_window(
+            Evidence::new(
+                message!(en: "CPU utilization of a worker", zh: "每个 worker 的 CPU 使用率"),
+                each * 100.0,
+                "%",
+            )
             .against(WORKER_CPU * 100.0),
-    ))
+        ),
+    )
     .place(loader.place.as_ref())
     .claims(Stretch::Data, Reach::Likely, possible_s * 0.3, possible_s)
     .code(
         loader.place.as_ref(),
         message!(
-            en: "Bring the data nearer: a local disk, memory, or a few large files instead of many small ones",
+            en: "Move the data closer: to a local disk, into memory, or into a few large files instead of \
+            many small ones",
             zh: "让数据更近：本地磁盘、内存，或用少量大文件代替大量小文件"
         ),
     );
     if let Some(pressure) = host.psi_io {
-        let what = message!(en: "time some process waited for I/O", zh: "有进程在等待 I/O 的时间");
+        let what = message!(en: "time with a process waiting for I/O", zh: "有进程在等待 I/O 的时间");
         candidate = candidate.evidence(analysis.in_window(Evidence::new(what, pressure * 100.0, "%")));
     }
     if suggested <= workers {
@@ -103,7 +132,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         Some(workers.to_string()),
         suggested,
         message!(
-            en: "num_workers={suggested}: waiting workers need no CPU, and more requests are then under way",
+            en: "num_workers={suggested}: waiting workers use no CPU, and more of them keep more requests in \
+            flight",
             zh: "num_workers={suggested}：等待中的 worker 不占 CPU，可同时发出更多请求"
         ),
     ))

@@ -1,17 +1,33 @@
 //! # too-few-workers
 //!
 //! ## What it detects
-//! The steps wait for loader workers that work all the time, while usable CPUs are idle.
+//! Steps wait for DataLoader workers that are always busy, while usable CPUs are idle.
+//!
 //! ## Why it is slow
-//! A batch costs more CPU time than the few workers can deliver in a step's time.
+//! A batch costs more CPU time than these few workers can deliver in the time of a step.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, num_workers=2)  # on 16 CPUs
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, num_workers=12)
+//! ```
+//!
 //! ## Evidence
-//! Time waiting for the batch; how busy each worker is; how full the usable CPUs are.
+//! Time waiting for batches, how busy each worker is, and the utilization of the usable CPUs.
+//!
 //! ## Fix
-//! More workers: the work of a batch divided by the time a step leaves, at most the usable CPUs less one.
+//! Use more workers: the work per batch divided by the time that a step leaves, at most the usable CPUs minus one.
+//!
 //! ## When it is wrong
-//! Workers that hold a lock in turn, or share one disk: more of them then wait for each other.
+//! The workers take turns on a lock or share one disk: more of them would then wait for each other.
+//!
 //! ## References
-//! Wait shares: TraceML 10%, gpuprof 15%. "Tune it for me": PyTorch issue 23048.
+//! TraceML warns from 10% of the time, gpuprof from 15%. PyTorch issue 23048 asks for automatic tuning of workers.
+//! <https://github.com/pytorch/pytorch/issues/23048>
 //!
 //! ---
 //! ## 检测什么
@@ -26,6 +42,7 @@
 //! worker 轮流持有同一把锁，或共用一块磁盘：更多 worker 只会互相等待。
 //! ## 参考
 //! 等待占比：TraceML 10%，gpuprof 15%。“请替我调好”：PyTorch issue 23048。
+//! <https://github.com/pytorch/pytorch/issues/23048>
 
 use crate::advice;
 use crate::analysis::Analysis;
@@ -57,17 +74,17 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(starved.share),
             message!(
-                en: "Too few workers: {workers}, each {busy} busy, while {free} of {usable} usable CPUs is idle",
+                en: "Too few workers: {workers}, each {busy} busy; {free} of the {usable} usable CPUs is idle",
                 zh: "worker 太少：{workers} 个，各 {busy} 忙碌，而 {usable} 个可用 CPU 有 {free} 空闲"
             ),
         )
         .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
         .evidence(analysis.in_window(
-            Evidence::new(message!(en: "CPU use of a worker", zh: "每个 worker 的 CPU 使用率"), each * 100.0, "%")
+            Evidence::new(message!(en: "CPU utilization of a worker", zh: "每个 worker 的 CPU 使用率"), each * 100.0, "%")
                 .against(WORKER_BUSY * 100.0),
         ))
         .evidence(analysis.in_window(
-            Evidence::new(message!(en: "use of the usable CPUs", zh: "可用 CPU 的使用率"), util * 100.0, "%").against(90.0),
+            Evidence::new(message!(en: "utilization of the usable CPUs", zh: "可用 CPU 的使用率"), util * 100.0, "%").against(90.0),
         ))
         .place(loader.place.as_ref())
         .claims(Stretch::Data, Reach::Likely, possible_s * 0.5, possible_s)

@@ -1,18 +1,35 @@
 //! # workers-beyond-usable-cpus
 //!
 //! ## What it detects
-//! Far more loader workers than CPUs this process may use, while the steps wait for batches or the CPUs are full.
+//! There are far more DataLoader workers than CPUs this process can use, while steps wait for batches or the CPUs are fully busy.
+//!
 //! ## Why it is slow
-//! The workers take turns on the same CPUs: each switch costs time and cold caches, the training process itself has to
-//! queue, and each worker's memory and start-up is paid for nothing.
+//! The workers take turns on the same CPUs. Each switch costs time and cold caches, the training process itself has to queue, and the
+//! memory and startup of the extra workers are wasted.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, num_workers=os.cpu_count())  # 64, but the job has 4 CPUs
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, num_workers=len(os.sched_getaffinity(0)) - 1)
+//! ```
+//!
 //! ## Evidence
-//! Workers against usable CPUs (affinity ∩ cgroup quota, not the machine's cores), time waiting for the batch, CPU use.
+//! The number of workers compared with the usable CPUs (affinity and cgroup quota, not the machine's cores), time waiting for
+//! batches, and CPU utilization.
+//!
 //! ## Fix
-//! As many workers as the steps need, at most the usable CPUs less the one of the training process.
+//! Use as many workers as the steps need, at most the usable CPUs minus one for the training process.
+//!
 //! ## When it is wrong
-//! Workers that mostly wait for a network or a slow disk: then many of them hide the latency.
+//! The workers mostly wait for a network or a slow disk: many of them then hide the latency.
+//!
 //! ## References
-//! 446 samples/s at 4 workers, 92 at 32 (spdl issue 303); Lightning issues 15572 and 18723 on core counts blind to cgroups.
+//! 446 samples/s with 4 workers, 92 with 32 (spdl issue 303). Lightning issues 15572 and 18723 on core counts that ignore cgroups.
+//! <https://github.com/Lightning-AI/pytorch-lightning/issues/15572>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +44,7 @@
 //! worker 大部分时间在等网络或慢速磁盘：此时多一些可以掩盖延迟。
 //! ## 参考
 //! 4 个 worker 时 446 样本/秒，32 个时 92（spdl issue 303）；Lightning issue 15572 和 18723：核数没有考虑 cgroup。
+//! <https://github.com/Lightning-AI/pytorch-lightning/issues/15572>
 
 use crate::advice;
 use crate::analysis::Analysis;
@@ -70,29 +88,29 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         severity_of(share.max(WARNING_SHARE)),
         if ranks > 1 {
             message!(
-                en: "{ranks} ranks start {each} loader workers each for {usable} usable CPUs",
+                en: "{ranks} ranks with {each} DataLoader workers each share {usable} usable CPUs",
                 zh: "{ranks} 个 rank 各启动 {each} 个 DataLoader worker，争抢 {usable} 个可用 CPU"
             )
         } else {
             message!(
-                en: "{workers} loader workers share {usable} usable CPUs",
+                en: "{workers} DataLoader workers share {usable} usable CPUs",
                 zh: "{workers} 个 DataLoader worker 争抢 {usable} 个可用 CPU"
             )
         },
     )
     .detail(message!(
-        en: "This process may use {usable} CPUs (affinity and cgroup quota); more workers only queue for them, and hold back \
-             the training process too.",
+        en: "This process can use only {usable} CPUs (affinity and cgroup quota); more workers queue for \
+        them and slow down the training process too.",
         zh: "本进程只能使用 {usable} 个 CPU（亲和性与 cgroup 配额）；更多 worker 只会排队，还会拖慢训练进程本身。"
     ))
     .evidence(
-        Evidence::new(message!(en: "loader workers", zh: "DataLoader worker 数"), workers as f64, "")
+        Evidence::new(message!(en: "DataLoader workers", zh: "DataLoader worker 数"), workers as f64, "")
             .against(usable as f64 * PER_CPU),
     )
     .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
     .place(loader.place.as_ref());
     if let Some(util) = analysis.host.cpu_util {
-        let what = message!(en: "use of the usable CPUs", zh: "可用 CPU 的使用率");
+        let what = message!(en: "utilization of the usable CPUs", zh: "可用 CPU 的使用率");
         candidate = candidate
             .evidence(analysis.in_window(Evidence::new(what, util * 100.0, "%").against(CPU_FULL * 100.0)));
     }
@@ -102,12 +120,12 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     }
     let say = if ranks > 1 {
         message!(
-            en: "num_workers={suggested} per rank: what {usable} usable CPUs can carry for {ranks} ranks",
+            en: "num_workers={suggested} per rank: what {usable} usable CPUs can support for {ranks} ranks",
             zh: "每个 rank 用 num_workers={suggested}：{usable} 个可用 CPU 能为 {ranks} 个 rank 承载的数量"
         )
     } else {
         message!(
-            en: "num_workers={suggested}: what {usable} usable CPUs can carry",
+            en: "num_workers={suggested}: what {usable} usable CPUs can support",
             zh: "num_workers={suggested}：{usable} 个可用 CPU 能承载的数量"
         )
     };
@@ -117,7 +135,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             .code(
                 loader.place.as_ref(),
                 message!(
-                    en: "Ask for the usable CPUs, len(os.sched_getaffinity(0)), not for the machine's",
+                    en: "Size it by the usable CPUs, len(os.sched_getaffinity(0)), not by the CPUs of the \
+                    machine",
                     zh: "按可用 CPU 数 len(os.sched_getaffinity(0)) 设置，而不是机器的核数"
                 ),
             ),

@@ -1,19 +1,39 @@
 //! # workers-collecting-garbage
 //!
 //! ## What it detects
-//! The steps wait for forked workers that spend a visible part of their time in Python's garbage collector.
+//! Steps wait for forked workers that spend a noticeable part of their time in Python's garbage collector.
+//!
 //! ## Why it is slow
-//! A forked worker has every object that the program had: the data set, all modules. A batch makes thousands of objects, so a full
-//! collection comes round again and again, walks all of the others too, and copies each page that it writes to.
+//! A forked worker inherits every object of the program: the dataset and all modules. Preparing a batch creates thousands of objects,
+//! so full collections occur often; each one traverses all inherited objects too, and copies every page it writes to.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, num_workers=8)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! def freeze(worker):
+//!     gc.freeze()
+//!
+//! loader = DataLoader(dataset, num_workers=8, worker_init_fn=freeze)
+//! ```
+//!
 //! ## Evidence
-//! The workers' time in collections against their time in `__getitem__` and `collate_fn`, and the time the steps wait for batches.
+//! The workers' time in garbage collection compared with their time in `__getitem__` and `collate_fn`, and the time steps wait for
+//! batches.
+//!
 //! ## Fix
-//! `gc.freeze()` when a worker begins: what it has by then is not walked again. `gc.set_threshold(100_000)` there as well, where a batch
-//! is made of very many objects.
+//! Call `gc.freeze()` when a worker starts, so that inherited objects are no longer traversed. If a batch consists of very many
+//! objects, also call `gc.set_threshold(100_000)` there.
+//!
 //! ## When it is wrong
-//! Data sets that drop many objects in cycles: with a higher threshold they stay longer.
+//! The dataset drops many objects in reference cycles: with a higher threshold they stay in memory longer.
+//!
 //! ## References
 //! Python's documentation of `gc.freeze`.
+//! <https://docs.python.org/3/library/gc.html#gc.freeze>
 //!
 //! ---
 //! ## 检测什么
@@ -28,6 +48,7 @@
 //! 数据集产生大量循环引用的垃圾：阈值提高后它们会停留更久。
 //! ## 参考
 //! Python 文档中的 `gc.freeze`。
+//! <https://docs.python.org/3/library/gc.html#gc.freeze>
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
@@ -62,16 +83,17 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(share),
             message!(
-                en: "The workers spend {shown} of their time collecting garbage",
+                en: "The workers spend {shown} of their time in garbage collection",
                 zh: "worker 有 {shown} 的时间花在垃圾回收上"
             ),
         )
         .detail(message!(
-            en: "A forked worker walks every object that it has from the program at each full collection, and copies the pages it touches.",
+            en: "A forked worker traverses every object inherited from the program at each full collection, \
+            and copies the pages it touches.",
             zh: "fork 出来的 worker 在每次完整回收时都会遍历从程序带来的全部对象，并复制碰到的内存页。"
         ))
         .evidence(analysis.in_window(
-            Evidence::new(message!(en: "workers' time in collections", zh: "worker 的垃圾回收时间"), part * 100.0, "%")
+            Evidence::new(message!(en: "worker time in garbage collection", zh: "worker 的垃圾回收时间"), part * 100.0, "%")
                 .against(SHARE * 100.0),
         ))
         .evidence(analysis.phase_evidence(Phase::Data, SHARE))
@@ -82,14 +104,15 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             frozen.then(|| "on".to_owned()),
             "on",
             message!(
-                en: "gc.freeze() in every worker: what it has from the program is not walked again",
+                en: "gc.freeze() in every worker: objects inherited from the program are no longer traversed",
                 zh: "在每个 worker 中调用 gc.freeze()：从程序带来的对象不再被遍历"
             ),
         )
         .code(
             loader.place.as_ref(),
             message!(
-                en: "DataLoader(…, worker_init_fn=freeze), with a function freeze(worker) that calls gc.freeze() and gc.set_threshold(100_000)",
+                en: "Use DataLoader(…, worker_init_fn=freeze), where freeze(worker) calls gc.freeze() and \
+                gc.set_threshold(100_000)",
                 zh: "DataLoader(…, worker_init_fn=freeze)，其中函数 freeze(worker) 调用 gc.freeze() 和 gc.set_threshold(100_000)"
             ),
         ),

@@ -1,19 +1,38 @@
 //! # workers-read-everything
 //!
 //! ## What it detects
-//! Every worker of a `DataLoader` iterates over the whole `IterableDataset`: each sample comes once per worker.
+//! Every worker of a `DataLoader` iterates over the whole `IterableDataset`, so each sample appears once per worker.
+//!
 //! ## Why it is slow
-//! An epoch has as many times the steps as there are workers, on the same data. The work per step does not change, but most of it
-//! teaches the model nothing new.
+//! With N workers, an epoch has N times as many steps over the same data. Each step costs the same, but most of them teach the model
+//! nothing new.
+//!
+//! ## Example
+//! ```python
+//! def __iter__(self):
+//!     return iter(read_lines(self.path))
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! def __iter__(self):
+//!     info = torch.utils.data.get_worker_info()
+//!     return itertools.islice(read_lines(self.path), info.id, None, info.num_workers)
+//! ```
+//!
 //! ## Evidence
-//! Samples of the first batches that an earlier batch already had, compared byte by byte.
+//! Samples in the first batches that already appeared in an earlier batch, compared byte by byte.
+//!
 //! ## Fix
-//! In `__iter__`, ask `torch.utils.data.get_worker_info()` and take every N-th sample or file of N workers
-//! (`itertools.islice(source, info.id, None, info.num_workers)`); Hugging Face's `IterableDataset` and WebDataset's `split_by_worker` do it.
+//! In `__iter__`, call `torch.utils.data.get_worker_info()` and take every N-th sample or file (`itertools.islice(source, info.id,
+//! None, info.num_workers)`). Hugging Face's `IterableDataset` and WebDataset's `split_by_worker` do this.
+//!
 //! ## When it is wrong
-//! Data that repeats itself by design.
+//! The data repeats itself by design.
+//!
 //! ## References
-//! PyTorch's page on `IterableDataset`: "each worker will have a replica of the dataset object".
+//! PyTorch's documentation of `IterableDataset`: each worker has its own replica of the dataset.
+//! <https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset>
 //!
 //! ---
 //! ## 检测什么
@@ -28,6 +47,7 @@
 //! 数据本来就会重复。
 //! ## 参考
 //! PyTorch 的 `IterableDataset` 页面：每个 worker 都有数据集对象的一份副本。
+//! <https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;
@@ -56,7 +76,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             Severity::Critical,
             message!(
-                en: "Each of {workers} workers reads the whole data set: {shown} of the samples are repeated",
+                en: "Each of {workers} workers reads the whole dataset: {shown} of the samples are repeats",
                 zh: "{workers} 个 worker 各自读取整个数据集：{shown} 的样本是重复的"
             ),
         )
@@ -64,7 +84,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .evidence(
             analysis.in_run(
                 Evidence::new(
-                    message!(en: "samples that an earlier batch had", zh: "之前的 batch 已出现过的样本"),
+                    message!(en: "samples already seen in an earlier batch", zh: "之前的 batch 已出现过的样本"),
                     repeated * 100.0,
                     "%",
                 )
@@ -75,7 +95,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .code(
             place.as_ref(),
             message!(
-                en: "In __iter__: info = get_worker_info(), then islice(source, info.id, None, info.num_workers); an epoch has {workers} times fewer steps",
+                en: "Shard it in __iter__: info = get_worker_info(), then islice(source, info.id, None, \
+                info.num_workers); an epoch then has {workers} times fewer steps",
                 zh: "在 __iter__ 中：info = get_worker_info()，然后 islice(source, info.id, None, info.num_workers)；一个 epoch 的步数减为 1/{workers}"
             ),
         ),

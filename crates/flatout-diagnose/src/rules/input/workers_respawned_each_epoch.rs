@@ -1,19 +1,35 @@
 //! # workers-respawned-each-epoch
 //!
 //! ## What it detects
-//! The loader's workers are restarted each epoch, and that start-up takes a visible share of the time.
+//! The DataLoader workers are restarted at each epoch, and their startup takes a noticeable share of the time.
+//!
 //! ## Why it is slow
-//! With `persistent_workers=False` every `for batch in loader` forks or spawns all workers, copies the data set to them
-//! and waits for the first batch with an empty queue.
+//! With `persistent_workers=False`, every `for batch in loader` forks or spawns all workers, sends the dataset to them, and waits for
+//! the first batch with an empty queue.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, num_workers=8)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, num_workers=8, persistent_workers=True)
+//! ```
+//!
 //! ## Evidence
-//! How often the loader's iterator was made in the steady window, the time until each first batch, and the time in which
-//! workers were started and ended.
+//! How often the DataLoader's iterator was created in the steady part, the time until each first batch, and the time spent starting
+//! and stopping workers.
+//!
 //! ## Fix
-//! `persistent_workers=True`.
+//! Set `persistent_workers=True`.
+//!
 //! ## When it is wrong
-//! A data set that is changed in the main process between epochs relies on the restart to pass the change on.
+//! The dataset is changed in the main process between epochs: the restart passes the change on to the workers.
+//!
 //! ## References
 //! PyTorch's `DataLoader` documentation on `persistent_workers`.
+//! <https://docs.pytorch.org/docs/stable/data.html>
 //!
 //! ---
 //! ## 检测什么
@@ -28,6 +44,7 @@
 //! 两个 epoch 之间在主进程中修改数据集，并依靠重启把修改传给 worker。
 //! ## 参考
 //! PyTorch `DataLoader` 文档中的 `persistent_workers`。
+//! <https://docs.pytorch.org/docs/stable/data.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
@@ -63,20 +80,21 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(share),
             message!(
-                en: "{workers} workers were restarted {starts} times, {each} each",
+                en: "{workers} workers were restarted {starts} times, taking {each} each time",
                 zh: "{workers} 个 worker 重新启动了 {starts} 次，每次 {each}"
             ),
         )
         .detail(message!(
-            en: "Each epoch ends the workers and begins with an empty queue; the steps wait until new ones deliver.",
+            en: "Each epoch stops the workers, and the next one starts with an empty queue; steps wait until \
+            the new workers deliver.",
             zh: "每个 epoch 结束时 worker 被销毁，下一个 epoch 从空队列开始，训练要等新的 worker 送来数据。"
         ))
         .evidence(analysis.in_window(
-            Evidence::new(message!(en: "time starting and ending workers", zh: "启动和结束 worker 的时间"), share * 100.0, "%")
+            Evidence::new(message!(en: "time starting and stopping workers", zh: "启动和结束 worker 的时间"), share * 100.0, "%")
                 .against(SHARE * 100.0),
         ))
         .evidence(analysis.in_window(
-            Evidence::new(message!(en: "starts of the workers", zh: "worker 启动次数"), starts as f64, "")
+            Evidence::new(message!(en: "worker starts", zh: "worker 启动次数"), starts as f64, "")
                 .against(STARTS as f64),
         ))
         .place(loader.place.as_ref())

@@ -2,17 +2,37 @@
 //!
 //! ## What it detects
 //! Saving checkpoints takes a large share of the time.
+//!
 //! ## Why it is slow
-//! `torch.save` copies every tensor to the host and writes the file in the training process; the device waits.
+//! `torch.save` copies every tensor to the CPU and writes the file in the training process, while the GPU waits.
+//!
+//! ## Example
+//! ```python
+//! for epoch in range(epochs):
+//!     train_epoch(model, loader)
+//!     torch.save(model.state_dict(), f"epoch{epoch}.pt")
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for epoch in range(epochs):
+//!     train_epoch(model, loader)
+//!     if epoch % 5 == 0 or epoch == epochs - 1:
+//!         torch.save(model.state_dict(), f"epoch{epoch}.pt")
+//! ```
+//!
 //! ## Evidence
-//! Time in saving of the steady window, how often, how long each, how many bytes.
+//! The share of the steady part spent saving, how often, how long each save takes, and how many bytes it writes.
+//!
 //! ## Fix
-//! Save less often: so rarely that it costs a twentieth of the time; or copy the state to the host and write it in a
-//! thread.
+//! Save so rarely that it takes at most 5% of the time, or copy the state to the CPU and write it in a background thread.
+//!
 //! ## When it is wrong
-//! A machine that may be taken away at any moment: what a crash would cost decides the interval, not the share alone.
+//! The machine may be preempted at any moment: the cost of a crash then decides the interval, not the share alone.
+//!
 //! ## References
-//! The users' own cure: a checkpoint interval of five epochs. A twentieth: the noise gate of a comparison (nsys-ai, 5%).
+//! Typical configurations save every 5 epochs. nsys-ai treats differences below 5% as noise.
+//! <https://docs.pytorch.org/tutorials/recipes/distributed_async_checkpoint_recipe.html>
 //!
 //! ---
 //! ## 检测什么
@@ -26,7 +46,8 @@
 //! ## 何时不成立
 //! 机器随时可能被收回：间隔由崩溃的损失决定，而不只看占比。
 //! ## 参考
-//! 用户自己的做法：每五个 epoch 保存一次。二十分之一：对比时的噪声界限（nsys-ai，5%）。
+//! 常见配置每 5 个 epoch 保存一次。nsys-ai 把 5% 以下的差异视为噪声。
+//! <https://docs.pytorch.org/tutorials/recipes/distributed_async_checkpoint_recipe.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -59,17 +80,29 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         severity_of(share),
         message!(
-            en: "Saving checkpoints takes {shown} of the time: {times} times, {each} each, about every {every} steps",
+            en: "Checkpoints take {shown} of the time: {times} × {each}, about every {every} steps",
             zh: "保存 checkpoint 占 {shown} 的时间：共 {times} 次，每次 {each}，约每 {every} 步一次"
         ),
     )
     .evidence(analysis.phase_evidence(Phase::Checkpoint, WARNING_SHARE))
-    .evidence(analysis.in_window(
-        Evidence::new(message!(en: "checkpoints", zh: "checkpoint 次数"), times as f64, "").against(TIMES as f64),
-    ))
+    .evidence(
+        analysis.in_window(
+            Evidence::new(
+                message!(en: "checkpoints", zh: "checkpoint 次数"),
+                times as f64,
+                "",
+            )
+            .against(TIMES as f64),
+        ),
+    )
     .place(set_at(analysis).as_ref())
     .place(spans.place.as_ref())
-    .claims(Stretch::Checkpoint, Reach::Measured, seconds * (1.0 - 1.0 / rarer), seconds)
+    .claims(
+        Stretch::Checkpoint,
+        Reach::Measured,
+        seconds * (1.0 - 1.0 / rarer),
+        seconds,
+    )
     .up_to(saving_s(analysis));
     // Our own trainer has a setting for it.
     candidate = if let Some(now) = analysis.facts.number("checkpoint.interval") {
@@ -80,14 +113,15 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         candidate.code(
             spans.place.as_ref(),
             message!(
-                en: "Save {rarer} times less often (about every {} steps), or write the file in a thread",
+                en: "Save {rarer} times less often (about every {} steps), or write the file in a background \
+                thread",
                 zh: "把保存频率降到原来的 1/{rarer}（约每 {} 步一次），或在线程中写文件",
                 every * rarer as u64
             ),
         )
     };
     if spans.bytes > 0 {
-        let what = message!(en: "written each time", zh: "每次写入");
+        let what = message!(en: "written per checkpoint", zh: "每次写入");
         let megabytes = spans.bytes as f64 / times as f64 / 1e6;
         candidate = candidate.evidence(Evidence::new(what, megabytes, "MB"));
     }

@@ -1,18 +1,39 @@
 //! # evaluation-too-often
 //!
 //! ## What it detects
-//! Evaluation takes a large share of the time, run after run, between the training steps.
+//! Evaluation between training steps takes a large share of the time.
+//!
 //! ## Why it is slow
-//! Nothing is learnt while evaluating. An evaluation after every short epoch, or every few steps, can cost more than the
-//! training it measures.
+//! Nothing is learned during evaluation. Evaluating after every short epoch, or every few steps, can cost more than the training it
+//! measures.
+//!
+//! ## Example
+//! ```python
+//! for epoch in range(epochs):
+//!     train_epoch(model, loader)
+//!     validate(model, validation_loader)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for epoch in range(epochs):
+//!     train_epoch(model, loader)
+//!     if epoch % 5 == 0 or epoch == epochs - 1:
+//!         validate(model, validation_loader)
+//! ```
+//!
 //! ## Evidence
-//! Time in evaluation (`eval()` … `train()`, or loops under `no_grad`) of the steady window, how often, how long each.
+//! The share of the steady part spent in evaluation (between `eval()` and `train()`, or in loops under `no_grad`), how often, and how
+//! long each evaluation takes.
+//!
 //! ## Fix
-//! Evaluate less often: so rarely that it costs a twentieth of the time. Or on a part of the validation data.
+//! Evaluate so rarely that it takes at most 5% of the time, or evaluate on part of the validation data.
+//!
 //! ## When it is wrong
-//! A run whose purpose is evaluation, or early stopping that needs every epoch.
+//! The purpose of the run is evaluation, or early stopping needs a score after every epoch.
+//!
 //! ## References
-//! The users' own cure: an evaluation interval of five epochs. A twentieth: the noise gate of a comparison (nsys-ai, 5%).
+//! Typical configurations evaluate every 5 epochs. nsys-ai treats differences below 5% as noise.
 //!
 //! ---
 //! ## 检测什么
@@ -26,7 +47,7 @@
 //! ## 何时不成立
 //! 本来就以评估为目的的运行，或需要每个 epoch 评估的早停。
 //! ## 参考
-//! 用户自己的做法：每五个 epoch 评估一次。二十分之一：对比时的噪声界限（nsys-ai，5%）。
+//! 常见配置每 5 个 epoch 评估一次。nsys-ai 把 5% 以下的差异视为噪声。
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -57,7 +78,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         severity_of(share),
         message!(
-            en: "Evaluation takes {shown} of the time: {times} times, {each} each, about every {every} steps",
+            en: "Evaluation takes {shown} of the time: {times} × {each}, about every {every} steps",
             zh: "评估占 {shown} 的时间：共 {times} 次，每次 {each}，约每 {every} 步一次"
         ),
     )

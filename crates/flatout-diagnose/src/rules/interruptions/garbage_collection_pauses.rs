@@ -1,19 +1,39 @@
 //! # garbage-collection-pauses
 //!
 //! ## What it detects
-//! Python's garbage collector takes a visible share of the training process's time.
+//! Python's garbage collector takes a noticeable share of the training process's time.
+//!
 //! ## Why it is slow
-//! A full collection walks every object of the process; with a data set of Python objects that takes long, and nothing else
-//! runs meanwhile.
+//! A full collection traverses every object of the process. With a dataset of Python objects this takes long, and nothing else runs
+//! in the meantime.
+//!
+//! ## Example
+//! ```python
+//! for x, y in loader:
+//!     train_step(x, y)
+//!     gc.collect()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! gc.freeze()
+//! for x, y in loader:
+//!     train_step(x, y)
+//! ```
+//!
 //! ## Evidence
-//! Collections in the steady window and the time in them.
+//! The number of collections in the steady part, and their time.
+//!
 //! ## Fix
-//! Take `gc.collect()` out of the loop; `gc.freeze()` once the program has been set up, so that long-lived objects are
-//! not walked again.
+//! Remove `gc.collect()` from the loop. Call `gc.freeze()` once the program is set up, so that long-lived objects are no longer
+//! traversed.
+//!
 //! ## When it is wrong
-//! Collections that free device memory which would otherwise run out.
+//! The collections free GPU memory that would otherwise run out.
+//!
 //! ## References
-//! Python's documentation of `gc.freeze`. Instagram's account of the collector's cost in long-lived processes.
+//! Python's documentation of `gc.freeze`. Instagram Engineering on the cost of the collector in long-lived processes.
+//! <https://docs.python.org/3/library/gc.html#gc.freeze>
 //!
 //! ---
 //! ## 检测什么
@@ -28,6 +48,7 @@
 //! 回收释放了否则会耗尽的显存。
 //! ## 参考
 //! Python 文档中的 `gc.freeze`。Instagram 关于长时间运行的进程中回收代价的说明。
+//! <https://docs.python.org/3/library/gc.html#gc.freeze>
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
@@ -53,14 +74,14 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(share),
             message!(
-                en: "Python's garbage collector takes {shown} of the time ({times} collections)",
+                en: "Garbage collection takes {shown} of the time ({times} collections)",
                 zh: "Python 垃圾回收占 {shown} 的时间（{times} 次）"
             ),
         )
         .evidence(
             analysis.in_window(
                 Evidence::new(
-                    message!(en: "time in collections", zh: "垃圾回收的时间"),
+                    message!(en: "time in garbage collection", zh: "垃圾回收的时间"),
                     share * 100.0,
                     "%",
                 )
@@ -80,14 +101,14 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             frozen.then(|| "on".to_owned()),
             "on",
             message!(
-                en: "gc.freeze() before the first step: what the program has by then is not walked again",
+                en: "gc.freeze() before the first step: objects created until then are no longer traversed",
                 zh: "在第一步之前调用 gc.freeze()：此前已有的对象不再被遍历"
             ),
         )
         .code(
             analysis.loop_place().as_ref(),
             message!(
-                en: "Call gc.freeze() once before the loop; if gc.collect() is called in it, take it out",
+                en: "Call gc.freeze() once before the loop; remove any gc.collect() inside it",
                 zh: "在循环前调用一次 gc.freeze()；循环内若有 gc.collect() 则移出"
             ),
         ),

@@ -1,19 +1,36 @@
 //! # periodic-dips
 //!
 //! ## What it detects
-//! The steps stall at a regular period, and no evaluation, checkpoint, epoch or collection explains it.
+//! Steps stall at regular intervals, and no evaluation, checkpoint, epoch or garbage collection explains it.
+//!
 //! ## Why it is slow
-//! Something happens every few seconds or steps during which nothing is trained: writing a log, a metric over everything, a
-//! file that is opened again.
+//! Something happens every few seconds or steps during which the program does not train: writing a log, computing a metric over all
+//! data, reopening a file.
+//!
+//! ## Example
+//! ```python
+//! if step % 50 == 0:
+//!     validate(model, validation_loader)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! if step % 5000 == 0:
+//!     validate(model, validation_loader)
+//! ```
+//!
 //! ## Evidence
-//! The dips' number, period and regularity, the time lost in them, and the phase that grows in them.
+//! The number, period and regularity of the stalls, the time they cost, and the phase that grows during them.
+//!
 //! ## Fix
-//! Find what the program does at that period (the line of the main thread is shown where stacks were recorded), and do it less
-//! often or in a thread.
+//! Find what the program does at that interval (with stack samples, flatout shows the line), and do it less often or in another
+//! thread.
+//!
 //! ## When it is wrong
-//! Another job of the same machine with a rhythm of its own.
+//! Another job on the same machine runs at this interval.
+//!
 //! ## References
-//! SageMaker: a step beyond three deviations is an outlier; gpuprof: p99/p50 above 2.
+//! SageMaker treats a step beyond three standard deviations as an outlier; gpuprof reports p99/p50 above 2.
 //!
 //! ---
 //! ## 检测什么
@@ -132,15 +149,15 @@ fn rhythm(analysis: &Analysis, ticks: &[&StepTick], dips: Vec<&StepTick>, usual:
         Candidate::new(
             ID,
             severity_of(share).min(WORST),
-            message!(en: "The steps stall every {period}, {times} times", zh: "训练每隔 {period} 停顿一次，共 {times} 次"),
+            message!(en: "Steps stall every {period} ({times} times)", zh: "训练每隔 {period} 停顿一次，共 {times} 次"),
         )
         .detail(flatout_core::Message {
-            en: format!("What grows in the stalls: {en}."),
+            en: format!("What increases during the stalls: {en}."),
             zh: format!("停顿时增加的是：{zh}。"),
         })
         .confidence(confidence)
         .evidence(analysis.in_window(
-            Evidence::new(message!(en: "time lost in the stalls", zh: "停顿损失的时间"), share * 100.0, "%")
+            Evidence::new(message!(en: "time lost to the stalls", zh: "停顿损失的时间"), share * 100.0, "%")
                 .against(SHARE * 100.0),
         ))
         .evidence(analysis.in_window(Evidence::new(message!(en: "period", zh: "周期"), mean(&gaps), "s")))
@@ -148,7 +165,7 @@ fn rhythm(analysis: &Analysis, ticks: &[&StepTick], dips: Vec<&StepTick>, usual:
         .code(
             analysis.loop_place().as_ref(),
             message!(
-                en: "Find what the program does every {period}, and do it less often or in a thread",
+                en: "Find what the program does every {period}, and do it less often or in another thread",
                 zh: "找出程序每隔 {period} 做的事，降低频率或放到线程中"
             ),
         ),
@@ -249,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_programs_end_is_no_dip() {
+    fn ignores_a_dip_at_the_programs_end() {
         let mut data = dipping();
         let last = data.steps.last_mut().unwrap();
         last.steps = 4;
@@ -297,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn three_are_said_early_with_less_confidence_unless_they_stopped() {
+    fn reports_three_dips_early_with_low_confidence() {
         let mut early = dipping();
         early.steps.truncate(17);
         let said = check(&Analysis::new(&early));

@@ -1,24 +1,41 @@
 //! # batch-too-small
 //!
 //! ## What it detects
-//! Steps so small that their fixed cost is most of the time: the arithmetic of the batch would take a fraction of it.
+//! Most of each step is fixed cost: computing the batch itself would take only a fraction of the time.
+//!
 //! ## Why it is slow
-//! A step pays once for starting each operation and for the optimizer, and in a Python program for Python, whatever the batch.
-//! With few samples in it, the device (or the CPU's vector units) waits for that most of the time.
+//! Each step pays a fixed price for Python, kernel launches and the optimizer, whatever the batch size. With few samples per step,
+//! the GPU (or the CPU's vector units) mostly waits.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, batch_size=16)
+//! optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, batch_size=256)
+//! optimizer = torch.optim.AdamW(model.parameters(), lr=4e-4)
+//! ```
+//!
 //! ## Evidence
-//! On a GPU: its busy share, or how many of its processors work while it reads busy (where the GPU reports it), next to the samples
-//! in a step. On the CPU: the time that the step's
-//! arithmetic needs at a modest speed (at the speed this machine was measured to have, where the record knows it), against
-//! the time it took.
+//! On a GPU: its busy share, or how many SMs work while it reads busy (if the GPU reports it), and the samples per step. On a CPU:
+//! the time that the step's arithmetic would need at a moderate speed (or at the speed measured on this machine), compared with the
+//! time it took.
+//!
 //! ## Fix
-//! A larger batch, as long as samples per second grow; scale the learning rate with it. When the batch must stay: compile the
-//! model, or use CUDA graphs.
+//! Use a larger batch as long as samples/s rise, and scale the learning rate with it. If the batch size must stay, compile the model
+//! or use CUDA graphs.
+//!
 //! ## When it is wrong
-//! A small batch chosen for the result, not the speed; a model whose arithmetic is not in its parameters (attention over
-//! long sequences): there the estimate is too low, which is why the input's shape counts.
+//! The batch size was chosen for model quality, not speed. For models whose arithmetic is not in their parameters (attention over
+//! long sequences) the estimate is too low, which is why flatout also considers the input shape.
+//!
 //! ## References
-//! One LSTM on an H200: 4.9k samples/s at batch 64, 37.7k at 512, 268k at 4096. SageMaker considers a batch small when CPU, GPU
-//! and memory all stay below 70%.
+//! One LSTM on an H200: 4.9k samples/s at batch size 64, 37.7k at 512, 268k at 4096. SageMaker considers a batch small if CPU, GPU
+//! and memory utilization all stay below 70%.
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 //!
 //! ---
 //! ## 检测什么
@@ -33,6 +50,7 @@
 //! 小 batch 是为了效果而不是速度；计算量不体现在参数上的模型（长序列的注意力）：估算会偏低，因此也看输入的形状。
 //! ## 参考
 //! 一个 LSTM 在 H200 上：batch 64 时每秒 4.9k 样本，512 时 37.7k，4096 时 268k。SageMaker：CPU、GPU 和内存都低于 70% 即为 batch 太小。
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 
 use crate::analysis::{Analysis, Device, FEW_PROCESSORS};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -90,37 +108,44 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let place = loader.or_else(|| analysis.loop_place());
     let larger = (samples.max(1.0) * GROWTH).log2().ceil().exp2();
     let own = analysis.data.info.kind == "train";
-    let candidate =
-        Candidate::new(
-            ID,
-            severity_of(share),
-            message!(
-                en: "A batch of {batch} is too small: most of each {step} step is its fixed cost",
-                zh: "batch 为 {batch} 太小：每步 {step} 中大部分是固定开销"
-            ),
+    let candidate = Candidate::new(
+        ID,
+        severity_of(share),
+        message!(
+            en: "Batch size {batch} is too small: most of each {step} step is fixed cost",
+            zh: "batch 为 {batch} 太小：每步 {step} 中大部分是固定开销"
+        ),
+    )
+    .detail(if own {
+        message!(
+            en: "Launching each operation and running the optimizer cost the same for a larger batch; \
+            with more samples per step, each sample costs less.",
+            zh: "启动每个算子和优化器的开销与 batch 大小无关；每步样本越多，摊薄得越多。"
         )
-        .detail(if own {
-            message!(
-                en: "Starting each operation and the optimizer cost the same for a larger batch; more samples per step share it.",
-                zh: "启动每个算子和优化器的开销与 batch 大小无关；每步样本越多，摊薄得越多。"
-            )
-        } else {
-            message!(
-                en: "Python, operator launches and the optimizer cost the same for a larger batch; more samples per step share it.",
-                zh: "Python、算子下发和优化器的开销与 batch 大小无关；每步样本越多，摊薄得越多。"
-            )
-        })
-        .confidence(confidence)
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "samples in a step", zh: "每步样本数"), samples, "").against(SMALL),
-        ))
-        .evidence(evidence)
-        .place(place.as_ref())
-        // With GROWTH × the samples a step, all but 1/GROWTH of the fixed cost goes.
-        .claims(stretch, Reach::Specific, wasted_s * 0.3, wasted_s * (1.0 - 1.0 / GROWTH));
+    } else {
+        message!(
+            en: "Python, operator launches and the optimizer cost the same for a larger batch; with more \
+            samples per step, each sample costs less.",
+            zh: "Python、算子下发和优化器的开销与 batch 大小无关；每步样本越多，摊薄得越多。"
+        )
+    })
+    .confidence(confidence)
+    .evidence(analysis.in_window(
+        Evidence::new(message!(en: "samples per step", zh: "每步样本数"), samples, "").against(SMALL),
+    ))
+    .evidence(evidence)
+    .place(place.as_ref())
+    // With GROWTH × the samples a step, all but 1/GROWTH of the fixed cost goes.
+    .claims(
+        stretch,
+        Reach::Specific,
+        wasted_s * 0.3,
+        wasted_s * (1.0 - 1.0 / GROWTH),
+    );
     if own {
         let say = message!(
-            en: "--batch-size auto measures and takes the smallest that is nearly the fastest; the learning rate goes with it",
+            en: "--batch-size auto measures and picks the smallest batch that is nearly the fastest; it \
+            scales the learning rate too",
             zh: "--batch-size auto 会实测并选用接近最快的最小值；学习率随之缩放"
         );
         return Some(candidate.setting("loader.batch_size", Some(format!("{batch}")), "auto", say));
@@ -133,20 +158,19 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             Some(format!("{batch}")),
             larger,
             message!(
-                en: "batch_size={larger}, learning rate scaled with it; grow on while samples/s grow",
+                en: "batch_size={larger} with a scaled learning rate; keep increasing it while samples/s rise",
                 zh: "batch_size={larger}，学习率随之缩放；只要 samples/s 还在上升就继续增大"
             ),
         ),
     };
-    Some(candidate
-        .code(
-            place.as_ref(),
-            message!(
-                en: "A larger batch here; where it must stay, compile the model or capture the step in a CUDA graph",
-                zh: "在这里增大 batch；若 batch 不能改，则编译模型或用 CUDA graph 捕获整个步骤"
-            ),
+    Some(candidate.code(
+        place.as_ref(),
+        message!(
+            en: "Use a larger batch here; if the batch size must stay, compile the model or capture the \
+            step in a CUDA graph",
+            zh: "在这里增大 batch；若 batch 不能改，则编译模型或用 CUDA graph 捕获整个步骤"
         ),
-    )
+    ))
 }
 
 /// As the loader tells; in a loop that takes its batches out of tensors, the fewest rows that a layer of the model sees.
@@ -191,7 +215,7 @@ fn narrow_gpu(analysis: &Analysis) -> Option<Waste> {
     let working = analysis
         .processors_at_work()
         .filter(|working| *working < FEW_PROCESSORS)?;
-    let what = message!(en: "processors at work while the GPU reads busy", zh: "GPU 显示忙碌时实际工作的 SM");
+    let what = message!(en: "SMs at work while the GPU reads busy", zh: "GPU 显示忙碌时实际工作的 SM");
     Some(Waste {
         seconds: busy * window.wall_s() * (1.0 - working),
         stretch: Stretch::Device,
@@ -218,7 +242,8 @@ fn on_cpu(analysis: &Analysis, compute_s: f64) -> Option<Waste> {
     if needed_ms > took_ms * ARITHMETIC_SHARE || took_ms > tensors * TENSOR_MS {
         return None;
     }
-    let what = message!(en: "the step's arithmetic, of its compute time", zh: "一步的算术量占其计算时间");
+    let what =
+        message!(en: "arithmetic, share of the step's compute time", zh: "算术运算占每步计算时间的比例");
     let evidence = Evidence::new(what, needed_ms / took_ms * 100.0, "%").against(ARITHMETIC_SHARE * 100.0);
     Some(Waste {
         seconds: compute_s * (1.0 - needed_ms / took_ms),

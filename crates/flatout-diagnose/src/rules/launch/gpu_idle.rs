@@ -1,19 +1,37 @@
 //! # gpu-idle
 //!
 //! ## What it detects
-//! The GPU has nothing to do for a large part of the time, and no more specific rule explains why.
+//! The GPU is idle for a large part of the time, and no more specific rule explains why.
+//!
 //! ## Why it is slow
-//! The host launches too little work, too late: it is in Python, in operators that are small, or somewhere else altogether.
+//! The CPU launches too little work, too late: it runs Python code or small operators, or does something else entirely.
+//!
+//! ## Example
+//! ```python
+//! for x, y in loader:
+//!     loss = train_step(x, y)
+//!     history.append(summarize(x.tolist()))
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for x, y in loader:
+//!     loss = train_step(x, y)
+//! ```
+//!
 //! ## Evidence
-//! CUPTI records of short windows, or the driver's utilization where there are none; samples of the training thread at the instants
-//! in which the GPU was idle, and the line that holds most of them.
+//! CUPTI records of short windows, or the driver's utilization without them; stack samples of the training thread at the moments when
+//! the GPU was idle, and the line that accounts for most of them.
+//!
 //! ## Fix
-//! Look at that line: do it less often, on whole tensors, or in another thread; larger batches and CUDA graphs give the GPU more
-//! work per launch.
+//! Check that line: do it less often, on whole tensors, or in another thread. Larger batches and CUDA graphs give the GPU more work
+//! per launch.
+//!
 //! ## When it is wrong
-//! The work is too small for a GPU at all, or another process paces the training.
+//! The workload is too small for any GPU, or another process sets the pace of training.
+//!
 //! ## References
-//! The account of the steady steps: `account.rs`.
+//! The guide "Why was the GPU idle?" explains how time is assigned to lines.
 //!
 //! ---
 //! ## 检测什么
@@ -27,7 +45,7 @@
 //! ## 何时不成立
 //! 工作量对 GPU 来说太小，或训练由另一个进程控制节奏。
 //! ## 参考
-//! 稳定步骤的时间账：`account.rs`。
+//! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。
 
 use crate::account::center::{Center, centers};
 use crate::analysis::{Analysis, Device};
@@ -53,8 +71,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         Some(center) => {
             let at = center.described();
             message!(
-                en: "The GPU is idle {shown} of the time, mostly while the host is at {at}",
-                zh: "GPU 有 {shown} 的时间空闲，其间主机大多停在 {at}"
+                en: "The GPU is idle {shown} of the time, mostly while the CPU runs {at}",
+                zh: "GPU 有 {shown} 的时间空闲，其间 CPU 大多在执行 {at}"
             )
         }
         None => message!(en: "The GPU is idle {shown} of the time", zh: "GPU 有 {shown} 的时间空闲"),
@@ -78,7 +96,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .code(
             place.as_ref(),
             message!(
-                en: "Give the GPU more work per launch here (a larger batch, torch.compile, whole tensors), or move this work out of the loop",
+                en: "Give the GPU more work per launch here (a larger batch, torch.compile, whole tensors), \
+                or move this code out of the loop",
                 zh: "让此处每次下发的工作更多（更大的 batch、torch.compile、整个 tensor），或把这项工作移出循环"
             ),
         );

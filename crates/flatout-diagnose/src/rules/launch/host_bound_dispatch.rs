@@ -1,20 +1,37 @@
 //! # host-bound-dispatch
 //!
 //! ## What it detects
-//! The GPU is idle while the training process is busy launching work: Python and the launches are slower than the kernels.
+//! The GPU is idle while the training process is busy launching work: Python and kernel launches take longer than the kernels.
+//!
 //! ## Why it is slow
-//! Every operation costs some microseconds of Python and launching, whatever its size. Many small operations (a loop over
+//! Every operation costs several microseconds of Python and launch overhead, whatever its size. Many small operations (a loop over
 //! time steps, an unfused optimizer, per-layer bookkeeping) leave gaps between kernels.
+//!
+//! ## Example
+//! ```python
+//! model = Model().cuda()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! model = torch.compile(Model().cuda(), mode="reduce-overhead")
+//! ```
+//!
 //! ## Evidence
-//! The GPU's busy share next to the time the host spends computing or launching; data, copies and syncs do not explain it.
+//! The GPU's busy share compared with the time the CPU spends computing or launching work. Data loading, copies and synchronization
+//! do not explain the difference.
+//!
 //! ## Fix
-//! Fewer, larger operations: a larger batch, `torch.compile(mode="reduce-overhead")` or CUDA graphs, a fused optimizer. Not
-//! more workers: nothing waits for data.
+//! Use fewer, larger operations: a larger batch, `torch.compile(mode="reduce-overhead")` or CUDA graphs, a fused optimizer. More
+//! workers do not help, because nothing waits for data.
+//!
 //! ## When it is wrong
-//! Real CPU work inside the step (NumPy, tokenising) is charged to the same phase.
+//! Real CPU work inside the step (NumPy, tokenization) counts to the same phase.
+//!
 //! ## References
-//! LSTM 3×256, batch 512, on an H200: 13.6 ms per step with the data on the GPU, 3.0 ms with CUDA graphs. HTA calls a launch
+//! LSTM 3×256 with batch size 512 on an H200: 13.6 ms per step with the data on the GPU, 3.0 ms with CUDA graphs. HTA calls a launch
 //! issued after the previous kernel ended "host wait".
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs>
 //!
 //! ---
 //! ## 检测什么
@@ -29,6 +46,7 @@
 //! 步骤中真正的 CPU 工作（NumPy、分词）也计入同一阶段。
 //! ## 参考
 //! LSTM 3×256、batch 512、H200：数据在 GPU 上时每步 13.6 ms，用 CUDA graph 为 3.0 ms。HTA 把前一个 kernel 结束后才发出的下发称为 “host wait”。
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -67,14 +85,20 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         severity_of(share),
         message!(
-            en: "The GPU waits for Python: it is busy {shown} of the time, while the host launches work {launching}",
-            zh: "GPU 在等 Python：GPU 忙碌 {shown}，而主机有 {launching} 的时间在下发计算"
+            en: "The GPU is busy only {shown} of the time: the CPU spends {launching} launching work",
+            zh: "GPU 只有 {shown} 的时间忙碌：CPU 有 {launching} 的时间在下发计算"
         ),
     )
-    .evidence(analysis.in_window(
-        Evidence::new(message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间"), busy * 100.0, "%")
+    .evidence(
+        analysis.in_window(
+            Evidence::new(
+                message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间"),
+                busy * 100.0,
+                "%",
+            )
             .against(GPU_BUSY * 100.0),
-    ))
+        ),
+    )
     .evidence(analysis.phase_evidence(Phase::Compute, COMPUTE_SHARE))
     .claims(Stretch::Dispatch, Reach::Likely, idle_s * 0.2, idle_s);
     Some(with_fixes(candidate, analysis))
@@ -90,7 +114,8 @@ fn with_fixes(candidate: Candidate, analysis: &Analysis) -> Candidate {
             None,
             "reduce-overhead",
             message!(
-                en: "torch.compile(model, mode=\"reduce-overhead\"): the launches of a step become one CUDA graph",
+                en: "torch.compile(model, mode=\"reduce-overhead\"): turns all launches of a step into one \
+                CUDA graph",
                 zh: "torch.compile(model, mode=\"reduce-overhead\")：一步的下发合并成一个 CUDA graph"
             ),
         );
@@ -104,7 +129,7 @@ fn with_fixes(candidate: Candidate, analysis: &Analysis) -> Candidate {
         candidate = candidate.code(
             analysis.loop_place().as_ref(),
             message!(
-                en: "Enlarge the batch while samples/s grow: the launches of a step cost the same",
+                en: "Increase the batch size while samples/s rise: the launches of a step cost the same",
                 zh: "只要 samples/s 还在上升就增大 batch：一步的下发开销不变"
             ),
         );
@@ -117,7 +142,7 @@ pub(super) fn refuse_workers(candidate: Candidate, analysis: &Analysis) -> Candi
     candidate.refused(
         "loader.num_workers",
         message!(
-            en: "more workers: no; the steps wait for batches only {} of the time",
+            en: "more workers will not help: steps wait for batches only {} of the time",
             zh: "更多 worker：不行；训练只有 {} 的时间在等 batch",
             units::percent(analysis.share(Phase::Data))
         ),

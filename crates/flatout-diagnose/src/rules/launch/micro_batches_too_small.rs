@@ -1,19 +1,37 @@
 //! # micro-batches-too-small
 //!
 //! ## What it detects
-//! A step accumulates gradients over many micro-batches of a few samples each, and their fixed cost is most of the time.
+//! A step accumulates gradients over many micro-batches of a few samples each, and most of the time is their fixed cost.
+//!
 //! ## Why it is slow
-//! Forward and backward pay for starting each operator, and Python pays for each line, once per micro-batch. With few samples in each, that
-//! is most of the step; the arithmetic would take a fraction of it.
+//! Each micro-batch pays the launch cost of every operator and the Python cost of every line again. With few samples per micro-batch,
+//! this is most of the step.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, batch_size=1)
+//! accumulation = 64
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, batch_size=64)
+//! accumulation = 1
+//! ```
+//!
 //! ## Evidence
-//! Calls of `backward()` per step, operators in each and the rows that the model's layers see, from the graph of a few steps; on the CPU
-//! the time per operator, or the arithmetic compared with the time it took; on a GPU its busy share.
+//! Calls of `backward()` per step, operators per call, and the rows that the model's layers receive, from the autograd graph of a few
+//! steps. On a CPU: the time per operator, or the arithmetic relative to the time it took. On a GPU: its busy share.
+//!
 //! ## Fix
-//! Larger micro-batches, fewer of them: the gradient is the same. As large as the memory allows, one per step at best.
+//! Use fewer, larger micro-batches, as large as memory allows, ideally one per step. The accumulated gradient is the same.
+//!
 //! ## When it is wrong
-//! Samples of different shapes that cannot be put into one batch; batch norm, whose result depends on the micro-batch.
+//! The samples differ in shape and cannot be batched. The model uses batch norm, whose result depends on the micro-batch.
+//!
 //! ## References
 //! Gradient accumulation exists to save memory: PyTorch's and Hugging Face's guides recommend the largest micro-batch that fits.
+//! <https://huggingface.co/docs/transformers/perf_train_gpu_one>
 //!
 //! ---
 //! ## 检测什么
@@ -28,6 +46,7 @@
 //! 形状不同、无法放进一个 batch 的样本；batch norm 的结果取决于 micro-batch。
 //! ## 参考
 //! 梯度累积是为了节省显存：PyTorch 与 Hugging Face 的指南都建议用能放下的最大 micro-batch。
+//! <https://huggingface.co/docs/transformers/perf_train_gpu_one>
 
 use super::batch_too_small::CORE_FLOPS;
 use crate::account::center::in_optimizer;
@@ -83,12 +102,12 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let (calls, shown) = (backwards.round(), units::count(rows));
     let title = if rows <= 1.0 {
         message!(
-            en: "{calls} micro-batches of one row per step: their fixed cost is most of the time",
+            en: "{calls} micro-batches of one row per step: most of the time is fixed cost",
             zh: "每步 {calls} 个只有一行的 micro-batch：大部分时间是固定开销"
         )
     } else {
         message!(
-            en: "{calls} micro-batches of {shown} rows per step: their fixed cost is most of the time",
+            en: "{calls} micro-batches of {shown} rows per step: most of the time is fixed cost",
             zh: "每步 {calls} 个只有 {shown} 行的 micro-batch：大部分时间是固定开销"
         )
     };
@@ -155,7 +174,8 @@ fn on_cpu(analysis: &Analysis) -> Option<(f64, Evidence)> {
     if !needed.is_finite() || needed > ARITHMETIC_SHARE {
         return None;
     }
-    let what = message!(en: "the step's arithmetic, of its compute time", zh: "一步的算术量占其计算时间");
+    let what =
+        message!(en: "arithmetic, share of the step's compute time", zh: "算术运算占每步计算时间的比例");
     let evidence = Evidence::new(what, needed * 100.0, "%").against(ARITHMETIC_SHARE * 100.0);
     Some((took_s - needed_s, analysis.in_window(evidence)))
 }

@@ -1,21 +1,39 @@
 //! # tiny-kernels
 //!
 //! ## What it detects
-//! The GPU's kernels are so short that starting them takes longer than running them.
+//! The GPU's kernels are so short that launching them takes longer than running them.
+//!
 //! ## Why it is slow
-//! A kernel costs its launch, some microseconds on the host and on the device, whatever it computes. When it then runs for less than
-//! that, the GPU waits for most of the time, and no faster GPU helps.
+//! Launching a kernel costs several microseconds on the CPU and on the GPU, whatever it computes. If the kernel runs for less than
+//! that, the GPU mostly waits, and a faster GPU would not help.
+//!
+//! ## Example
+//! ```python
+//! for t in range(x.size(1)):
+//!     h = cell(x[:, t], h)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! out, h = torch.nn.LSTM(64, 256, batch_first=True).cuda()(x)
+//! ```
+//!
 //! ## Evidence
-//! From traces of the GPU, or a profile (`flatout run --profile`): the kernels' mean length and how many a step has. Without either, an
-//! upper bound: the time the GPU is busy in a step, over the kernels that its parameters need at the least.
+//! From GPU traces or a profile (`flatout run --profile`): the mean duration of a kernel and the kernels per step. Without either, an
+//! upper bound: the GPU's busy time per step, divided by the kernels that its parameters require at least.
+//!
 //! ## Fix
-//! Fewer, larger kernels: `torch.compile` fuses element-wise chains and, with `mode="reduce-overhead"`, launches a step as one CUDA
-//! graph; loops over time steps, heads or layers become one operation on the whole tensor; a fused optimizer.
+//! Use fewer, larger kernels: `torch.compile` fuses chains of elementwise operations, and with `mode="reduce-overhead"` it launches
+//! the step as one CUDA graph. Replace loops over time steps, heads or layers with one operation on the whole tensor. Use a fused
+//! optimizer.
+//!
 //! ## When it is wrong
-//! A step that is captured in a CUDA graph has tiny kernels too, but no launches: then the GPU is busy and this rule is quiet.
+//! A step captured in a CUDA graph also has tiny kernels, but no launches. The GPU is then busy, and this rule does not fire.
+//!
 //! ## References
-//! NVIDIA, "Getting Started with CUDA Graphs": a kernel of 2.9 µs takes 9.6 µs when each is waited for, 3.8 µs when launched ahead. An
-//! LSTM of batch 64 under PyTorch 2.11 on an H200: 863 kernels a step of 2.8 µs each, and the GPU works 13% of the time.
+//! NVIDIA, "Getting Started with CUDA Graphs": a kernel of 2.9 µs takes 9.6 µs if each is waited for, 3.8 µs if launched ahead. An
+//! LSTM with batch size 64 in PyTorch 2.11 on an H200: 863 kernels of 2.8 µs per step, and the GPU works 13% of the time.
+//! <https://developer.nvidia.com/blog/cuda-graphs/>
 //!
 //! ---
 //! ## 检测什么
@@ -30,6 +48,7 @@
 //! 用 CUDA graph 捕获的步骤同样有很短的 kernel，但没有逐个下发：此时 GPU 是忙碌的，本规则不会报告。
 //! ## 参考
 //! NVIDIA《Getting Started with CUDA Graphs》：2.9 µs 的 kernel 逐个等待时每个需 9.6 µs，提前下发时 3.8 µs。PyTorch 2.11 在 H200 上 batch 64 的 LSTM：每步 863 个 kernel，每个 2.8 µs，GPU 只有 13% 的时间在工作。
+//! <https://developer.nvidia.com/blog/cuda-graphs/>
 
 use super::host_bound_dispatch::refuse_workers;
 use crate::analysis::{Analysis, Device};
@@ -122,17 +141,17 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let (shown, each) = (count.round(), units::duration(mean_us / 1e6));
     let title = if profiled {
         message!(
-            en: "{shown} kernels a step of {each} each: launching them takes longer than running them",
+            en: "{shown} kernels per step, {each} each: launching them takes longer than running them",
             zh: "每步 {shown} 个 kernel，平均只有 {each}：下发比执行更耗时"
         )
     } else {
         message!(
-            en: "At least {shown} kernels a step of at most {each} each: launching them takes longer than running them",
+            en: "At least {shown} kernels per step, at most {each} each: launching takes longer than running",
             zh: "每步至少 {shown} 个 kernel，平均至多 {each}：下发比执行更耗时"
         )
     };
     let length = Evidence::new(
-        message!(en: "mean length of a kernel", zh: "kernel 平均时长"),
+        message!(en: "mean kernel duration", zh: "kernel 平均时长"),
         mean_us,
         "µs",
     );
@@ -144,7 +163,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         })
         .evidence(analysis.in_window(length.against(KERNEL_US)))
         .evidence(analysis.in_window(
-            Evidence::new(message!(en: "kernels a step", zh: "每步 kernel 数"), count, "").against(KERNELS),
+            Evidence::new(message!(en: "kernels per step", zh: "每步 kernel 数"), count, "").against(KERNELS),
         ))
         .evidence(
             analysis.in_window(
@@ -170,7 +189,8 @@ fn with_fixes(mut candidate: Candidate, analysis: &Analysis) -> Candidate {
             None,
             "reduce-overhead",
             message!(
-                en: "torch.compile(model, mode=\"reduce-overhead\"): chains of operations become one kernel, a whole step becomes one launch",
+                en: "torch.compile(model, mode=\"reduce-overhead\"): fuses chains of operations and launches \
+                the step as one CUDA graph",
                 zh: "torch.compile(model, mode=\"reduce-overhead\")：连续的小算子融合成一个 kernel，一步只需一次下发"
             ),
         );
@@ -178,7 +198,8 @@ fn with_fixes(mut candidate: Candidate, analysis: &Analysis) -> Candidate {
     let candidate = candidate.code(
         analysis.loop_place().as_ref(),
         message!(
-            en: "Replace loops over time steps, heads or layers by one operation on the whole tensor; use a fused optimizer",
+            en: "Replace loops over time steps, heads or layers with one operation on the whole tensor; use \
+            a fused optimizer",
             zh: "把按时间步、注意力头或层的循环改成对整个张量的一次运算；优化器用 fused 版本"
         ),
     );

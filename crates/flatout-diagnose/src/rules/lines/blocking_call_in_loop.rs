@@ -1,17 +1,40 @@
 //! # blocking-call-in-loop
 //!
 //! ## What it detects
-//! The training thread sleeps, reads or writes files, or waits for a lock, a thread or another process inside the loop.
+//! The training loop sleeps, reads or writes files, or waits for a lock, another thread or another process.
+//!
 //! ## Why it is slow
-//! Nothing is launched meanwhile, so the device runs out of work.
+//! No work is launched in the meantime, so the GPU runs out of work.
+//!
+//! ## Example
+//! ```python
+//! for x, y in loader:
+//!     loss = train_step(x, y)
+//!     with open("status.json", "w") as file:
+//!         json.dump({"step": step}, file)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for step, (x, y) in enumerate(loader):
+//!     loss = train_step(x, y)
+//!     if step % 500 == 0:
+//!         with open("status.json", "w") as file:
+//!             json.dump({"step": step}, file)
+//! ```
+//!
 //! ## Evidence
-//! Samples of the training thread (or of a loader worker) at this line and below it, and the source of the line.
+//! Stack samples of the training thread (or of a DataLoader worker) in this line and the functions it calls, and the source of the
+//! line.
+//!
 //! ## Fix
-//! Take the call out of the loop, do it every N steps, or do it in another thread.
+//! Move the call out of the loop, make it every N steps, or do it in another thread.
+//!
 //! ## When it is wrong
-//! The wait is what the program is for, such as a rate limit that must be kept.
+//! The wait is intended, such as a rate limit.
+//!
 //! ## References
-//! The account of the steady steps: `account.rs`. Shares from 10% as TraceML's first level.
+//! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +48,7 @@
 //! ## 何时不成立
 //! 等待正是程序的目的，例如必须遵守的速率限制。
 //! ## 参考
-//! 稳定步骤的时间账：`account.rs`。占比从 10% 起，与 TraceML 的第一级相同。
+//! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

@@ -1,17 +1,34 @@
 //! # costly-operator
 //!
 //! ## What it detects
-//! One line that calls operators of PyTorch directly, outside of a module, holds a large share of the step: a one-hot matmul, a constant that is computed again, a check of every tensor.
+//! One line that calls PyTorch operators directly, outside a module, takes a large share of the step: a one-hot matmul, a constant
+//! that is recomputed, a check of every tensor.
+//!
 //! ## Why it is slow
-//! The operator does work that the model does not need in every step, or does it in a costly way.
+//! The operator does work that the model does not need at every step, or does it in an expensive way.
+//!
+//! ## Example
+//! ```python
+//! features = F.one_hot(ids, 50_000).float() @ table
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! features = F.embedding(ids, table)
+//! ```
+//!
 //! ## Evidence
-//! Samples of the training thread (or of a loader worker) at this line and below it, and the source of the line.
+//! Stack samples of the training thread (or of a DataLoader worker) in this line and the functions it calls, and the source of the
+//! line.
+//!
 //! ## Fix
-//! Compute it once before the loop if it does not change, use a cheaper operator, or do it every N steps.
+//! If the result does not change, compute it once before the loop. Otherwise use a cheaper operator, or run it every N steps.
+//!
 //! ## When it is wrong
 //! The line is the model's own arithmetic, written by hand.
+//!
 //! ## References
-//! The account of the steady steps: `account.rs`. Shares from 10% as TraceML's first level.
+//! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +42,7 @@
 //! ## 何时不成立
 //! 该行是手写的模型计算本身。
 //! ## 参考
-//! 稳定步骤的时间账：`account.rs`。占比从 10% 起，与 TraceML 的第一级相同。
+//! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

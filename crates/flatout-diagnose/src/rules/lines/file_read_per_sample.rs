@@ -1,17 +1,38 @@
 //! # file-read-per-sample
 //!
 //! ## What it detects
-//! The data set reads, opens or parses a file for every sample: `torch.load`, `np.load`, JSON, CSV, an archive, a database.
+//! The dataset reads, opens or parses a file for every sample: `torch.load`, `np.load`, JSON, CSV, an archive, a database.
+//!
 //! ## Why it is slow
-//! The same bytes are read and parsed again and again; one read at the start would serve every sample.
+//! The same bytes are read and parsed again and again, although reading them once at the start would serve every sample.
+//!
+//! ## Example
+//! ```python
+//! def __getitem__(self, index):
+//!     return torch.load(self.path)[index]
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! def __init__(self, path):
+//!     self.data = torch.load(path)
+//!
+//! def __getitem__(self, index):
+//!     return self.data[index]
+//! ```
+//!
 //! ## Evidence
-//! Samples of the training thread (or of a loader worker) at this line and below it, and the source of the line.
+//! Stack samples of the training thread (or of a DataLoader worker) in this line and the functions it calls, and the source of the
+//! line.
+//!
 //! ## Fix
-//! Read it once in `__init__` or on the first access and keep it. Open archives and databases once per worker.
+//! Read the file once, in `__init__` or on first access, and keep it. Open archives and databases once per worker.
+//!
 //! ## When it is wrong
-//! Every sample has a file of its own and the files do not fit into memory: then more workers are the fix.
+//! Every sample has its own file, and the files do not fit in memory: use more workers instead.
+//!
 //! ## References
-//! The account of the steady steps: `account.rs`. Shares from 10% as TraceML's first level.
+//! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +46,7 @@
 //! ## 何时不成立
 //! 每个样本各有一个文件且内存放不下时：应增加 worker。
 //! ## 参考
-//! 稳定步骤的时间账：`account.rs`。占比从 10% 起，与 TraceML 的第一级相同。
+//! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

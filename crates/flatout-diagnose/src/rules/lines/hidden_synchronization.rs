@@ -1,17 +1,35 @@
 //! # hidden-synchronization
 //!
 //! ## What it detects
-//! A line of the step needs a value from the GPU to go on: a tensor in `if`, `nonzero`, a boolean mask, `.any()`, `.item()`, and the GPU's trace shows several such waits per step.
+//! A line in the step needs a value from the GPU to continue: a tensor in `if`, `nonzero`, a boolean mask, `.any()` or `.item()`. GPU
+//! traces show several such waits per step.
+//!
 //! ## Why it is slow
-//! The host stops until the GPU has finished everything, and the GPU idles until the host launches again.
+//! The CPU waits until the GPU has finished all queued work, and then the GPU idles until the CPU launches the next work.
+//!
+//! ## Example
+//! ```python
+//! loss = losses[mask].mean()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loss = (losses * mask).sum() / mask.sum()
+//! ```
+//!
 //! ## Evidence
-//! Samples of the training thread (or of a loader worker) at this line and below it, and the source of the line.
+//! Stack samples of the training thread (or of a DataLoader worker) in this line and the functions it calls, and the source of the
+//! line.
+//!
 //! ## Fix
-//! Keep the decision on the device (`torch.where`, `clamp`, masks by multiplication), or check every N steps.
+//! Keep the decision on the GPU (`torch.where`, `clamp`, multiplying by a mask), or check every N steps.
+//!
 //! ## When it is wrong
 //! The value decides which computation comes next.
+//!
 //! ## References
-//! The account of the steady steps: `account.rs`. Shares from 10% as TraceML's first level.
+//! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +43,8 @@
 //! ## 何时不成立
 //! 该值决定接下来做哪种计算。
 //! ## 参考
-//! 稳定步骤的时间账：`account.rs`。占比从 10% 起，与 TraceML 的第一级相同。
+//! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 
 use crate::account::Span;
 use crate::account::center::{in_backward, in_optimizer};
@@ -96,11 +115,13 @@ fn many_waits(analysis: &Analysis) -> Option<Candidate> {
             ),
         )
         .detail(message!(
-            en: "An operator there needs a result from the GPU before it can go on (a boolean mask, nonzero, a shape that depends on values). After each wait the GPU has nothing to do until the next launch.",
+            en: "An operator at this line needs a result from the GPU before it can continue (a boolean \
+            mask, nonzero, a data-dependent shape). After each wait the GPU has nothing to do until the \
+            next launch.",
             zh: "该处的算子要等 GPU 返回结果才能继续（布尔掩码、nonzero、依赖数值的形状）。每次等待之后，GPU 在下一次下发前无事可做。"
         ))
         .evidence(analysis.in_window(
-            Evidence::new(message!(en: "waits for a stream per step", zh: "每步等待 stream 的次数"), waits, "").against(WAITS),
+            Evidence::new(message!(en: "stream synchronizations per step", zh: "每步等待 stream 的次数"), waits, "").against(WAITS),
         ))
         .evidence(analysis.in_window(
             Evidence::new(message!(en: "GPU idle", zh: "GPU 空闲"), idle * 100.0, "%").against(IDLE * 100.0),
@@ -118,7 +139,8 @@ fn many_waits(analysis: &Analysis) -> Option<Candidate> {
         .code(
             Some(&place),
             message!(
-                en: "Keep shapes fixed: multiply by the mask or use torch.where instead of indexing with it, and compute counts on the GPU",
+                en: "Keep shapes fixed: multiply by the mask or use torch.where instead of boolean indexing, \
+                and keep counts on the GPU",
                 zh: "保持形状固定：用乘以掩码或 torch.where 代替布尔索引，计数留在 GPU 上"
             ),
         ),

@@ -2,16 +2,34 @@
 //!
 //! ## What it detects
 //! The loop calls `next(iter(loader))` for every batch.
+//!
 //! ## Why it is slow
-//! Each call starts the epoch again: it shuffles all indices, starts the workers and throws their other batches away.
+//! Each call starts a new epoch: it shuffles all indices, starts the workers, and discards their other batches.
+//!
+//! ## Example
+//! ```python
+//! for step in range(steps):
+//!     x, y = next(iter(loader))
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for step, (x, y) in enumerate(loader):
+//!     ...
+//! ```
+//!
 //! ## Evidence
-//! Samples of the training thread (or of a loader worker) at this line and below it, and the source of the line.
+//! Stack samples of the training thread (or of a DataLoader worker) in this line and the functions it calls, and the source of the
+//! line.
+//!
 //! ## Fix
-//! Build the iterator once and call `next()` on it; start a new one when it is exhausted.
+//! Create the iterator once and call `next()` on it. Create a new one only when it is exhausted.
+//!
 //! ## When it is wrong
-//! Never harmful, except that batches then differ from each other, as they should.
+//! Never. Note that batches then differ from each other, as they should.
+//!
 //! ## References
-//! The account of the steady steps: `account.rs`. Shares from 10% as TraceML's first level.
+//! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +43,7 @@
 //! ## 何时不成立
 //! 没有坏处，只是各 batch 从此互不相同，本该如此。
 //! ## 参考
-//! 稳定步骤的时间账：`account.rs`。占比从 10% 起，与 TraceML 的第一级相同。
+//! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

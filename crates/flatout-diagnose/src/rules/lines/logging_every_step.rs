@@ -2,16 +2,37 @@
 //!
 //! ## What it detects
 //! Printing, logging or writing events takes a large share of every step.
+//!
 //! ## Why it is slow
-//! Formatting, writing and flushing run in the training thread; values of device tensors also wait for the device.
+//! Formatting, writing and flushing run in the training thread. Reading values of GPU tensors also waits for the GPU.
+//!
+//! ## Example
+//! ```python
+//! for step, (x, y) in enumerate(loader):
+//!     loss = train_step(x, y)
+//!     print(step, loss.item(), flush=True)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for step, (x, y) in enumerate(loader):
+//!     loss = train_step(x, y)
+//!     if step % 100 == 0:
+//!         print(step, loss.item())
+//! ```
+//!
 //! ## Evidence
-//! Samples of the training thread (or of a loader worker) at this line and below it, and the source of the line.
+//! Stack samples of the training thread (or of a DataLoader worker) in this line and the functions it calls, and the source of the
+//! line.
+//!
 //! ## Fix
 //! Log every N steps, keep files open, and do not flush after each line.
+//!
 //! ## When it is wrong
-//! The output of every step is needed: then hand it to another thread.
+//! The output of every step is needed: write it from another thread.
+//!
 //! ## References
-//! The account of the steady steps: `account.rs`. Shares from 10% as TraceML's first level.
+//! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +46,7 @@
 //! ## 何时不成立
 //! 每一步的输出都不可少：可交给另一个线程。
 //! ## 参考
-//! 稳定步骤的时间账：`account.rs`。占比从 10% 起，与 TraceML 的第一级相同。
+//! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

@@ -1,17 +1,38 @@
 //! # memory-released-every-step
 //!
 //! ## What it detects
-//! `gc.collect()` or `torch.cuda.empty_cache()` runs in every step.
+//! `gc.collect()` or `torch.cuda.empty_cache()` is called at every step.
+//!
 //! ## Why it is slow
-//! A collection walks every object of the program; an emptied cache must be allocated again by the driver, which waits for the device.
+//! A collection traverses every object of the program. After emptying the cache, memory must be allocated from the driver again,
+//! which waits for the GPU.
+//!
+//! ## Example
+//! ```python
+//! for x, y in loader:
+//!     train_step(x, y)
+//!     torch.cuda.empty_cache()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for x, y in loader:
+//!     train_step(x, y)
+//! ```
+//!
 //! ## Evidence
-//! Samples of the training thread (or of a loader worker) at this line and below it, and the source of the line.
+//! Stack samples of the training thread (or of a DataLoader worker) in this line and the functions it calls, and the source of the
+//! line.
+//!
 //! ## Fix
-//! Remove the call. Python and the caching allocator release memory by themselves.
+//! Remove the call: Python and the caching allocator release memory on their own.
+//!
 //! ## When it is wrong
-//! Cycles that hold device memory must go at once: then call it every N steps.
+//! Reference cycles that hold GPU memory must be freed at once: call it every N steps then.
+//!
 //! ## References
-//! The account of the steady steps: `account.rs`. Shares from 10% as TraceML's first level.
+//! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management>
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +46,8 @@
 //! ## 何时不成立
 //! 占有显存的循环引用必须立即释放时：每 N 步调用一次。
 //! ## 参考
-//! 稳定步骤的时间账：`account.rs`。占比从 10% 起，与 TraceML 的第一级相同。
+//! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

@@ -1,17 +1,35 @@
 //! # metrics-every-step
 //!
 //! ## What it detects
-//! scikit-learn, SciPy or another library computes metrics on the CPU in every step.
+//! scikit-learn, SciPy or another library computes metrics on the CPU at every step.
+//!
 //! ## Why it is slow
-//! The predictions are copied to the CPU and the loop waits for the library; the device idles.
+//! The predictions are copied to the CPU, and the loop waits for the library while the GPU idles.
+//!
+//! ## Example
+//! ```python
+//! auc = roc_auc_score(y.cpu(), logits.detach().cpu())
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! metric = torchmetrics.AUROC(task="binary").cuda()
+//! metric.update(logits.detach(), y)
+//! ```
+//!
 //! ## Evidence
-//! Samples of the training thread (or of a loader worker) at this line and below it, and the source of the line.
+//! Stack samples of the training thread (or of a DataLoader worker) in this line and the functions it calls, and the source of the
+//! line.
+//!
 //! ## Fix
-//! Compute the metric every N steps or once per epoch, or on tensors where the predictions already are.
+//! Compute the metric every N steps or once per epoch, or compute it on the GPU, where the predictions already are.
+//!
 //! ## When it is wrong
 //! The metric decides what the next step does.
+//!
 //! ## References
-//! The account of the steady steps: `account.rs`. Shares from 10% as TraceML's first level.
+//! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
+//! <https://lightning.ai/docs/torchmetrics/stable/>
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +43,8 @@
 //! ## 何时不成立
 //! 下一步的行为取决于该指标。
 //! ## 参考
-//! 稳定步骤的时间账：`account.rs`。占比从 10% 起，与 TraceML 的第一级相同。
+//! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
+//! <https://lightning.ai/docs/torchmetrics/stable/>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

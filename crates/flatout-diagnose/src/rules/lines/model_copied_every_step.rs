@@ -1,17 +1,39 @@
 //! # model-copied-every-step
 //!
 //! ## What it detects
-//! The model or its `state_dict` is copied in the loop: `copy.deepcopy`, an average of weights, a snapshot.
+//! The model or its `state_dict` is copied inside the loop: `copy.deepcopy`, a weight average, a snapshot.
+//!
 //! ## Why it is slow
-//! Every parameter is allocated and copied, one by one, from Python.
+//! Every parameter is allocated and copied individually from Python.
+//!
+//! ## Example
+//! ```python
+//! for x, y in loader:
+//!     train_step(x, y)
+//!     average = copy.deepcopy(model)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.999))
+//! for x, y in loader:
+//!     train_step(x, y)
+//!     average.update_parameters(model)
+//! ```
+//!
 //! ## Evidence
-//! Samples of the training thread (or of a loader worker) at this line and below it, and the source of the line.
+//! Stack samples of the training thread (or of a DataLoader worker) in this line and the functions it calls, and the source of the
+//! line.
+//!
 //! ## Fix
 //! Copy every N steps, or update the copy in place with `torch._foreach_lerp_` or `torch.optim.swa_utils`.
+//!
 //! ## When it is wrong
-//! Never harmful, as long as the copy is still current enough.
+//! Never, as long as the copy is recent enough for its purpose.
+//!
 //! ## References
-//! The account of the steady steps: `account.rs`. Shares from 10% as TraceML's first level.
+//! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
+//! <https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema>
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +47,8 @@
 //! ## 何时不成立
 //! 只要副本仍足够新，就没有坏处。
 //! ## 参考
-//! 稳定步骤的时间账：`account.rs`。占比从 10% 起，与 TraceML 的第一级相同。
+//! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
+//! <https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

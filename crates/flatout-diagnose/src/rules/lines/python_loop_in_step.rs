@@ -1,17 +1,33 @@
 //! # python-loop-in-step
 //!
 //! ## What it detects
-//! A Python loop in forward, in the loss or elsewhere in the step runs over samples, time steps, classes or parameters.
+//! A Python loop in forward, in the loss or elsewhere in the step iterates over samples, time steps, classes or parameters.
+//!
 //! ## Why it is slow
-//! Each round launches operators of its own; the interpreter and the launches take longer than the arithmetic.
+//! Each iteration launches its own operators. The interpreter and the launches take longer than the arithmetic.
+//!
+//! ## Example
+//! ```python
+//! loss = sum(criterion(out[i], y[i]) for i in range(len(y))) / len(y)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loss = criterion(out, y)
+//! ```
+//!
 //! ## Evidence
-//! Samples of the training thread (or of a loader worker) at this line and below it, and the source of the line.
+//! Stack samples of the training thread (or of a DataLoader worker) in this line and the functions it calls, and the source of the
+//! line.
+//!
 //! ## Fix
-//! Replace the loop by one operation over the whole dimension: batched matmul, cumsum, gather, `nn.LSTM`, `torch.vmap`.
+//! Replace the loop with one operation over the whole dimension: batched matmul, cumsum, gather, `nn.LSTM`, `torch.vmap`.
+//!
 //! ## When it is wrong
-//! The loop runs over a few large layers, and its time is the model's own work.
+//! The loop iterates over a few large layers, and its time is the model's own work.
+//!
 //! ## References
-//! The account of the steady steps: `account.rs`. Shares from 10% as TraceML's first level.
+//! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +41,7 @@
 //! ## 何时不成立
 //! 循环只经过几个大的层，其时间就是模型本身的计算。
 //! ## 参考
-//! 稳定步骤的时间账：`account.rs`。占比从 10% 起，与 TraceML 的第一级相同。
+//! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

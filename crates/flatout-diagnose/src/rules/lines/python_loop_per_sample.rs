@@ -1,17 +1,33 @@
 //! # python-loop-per-sample
 //!
 //! ## What it detects
-//! A Python loop prepares the samples: characters, tokens, pixels or points one by one.
+//! A Python loop prepares the samples: characters, tokens, pixels or points, one by one.
+//!
 //! ## Why it is slow
-//! The interpreter needs about 0.1 µs for the simplest operation; an array operation does thousands in that time.
+//! The interpreter needs about 0.1 µs for the simplest operation; an array operation processes thousands of values in that time.
+//!
+//! ## Example
+//! ```python
+//! tokens = [self.vocabulary[character] for character in text]
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! tokens = self.table[np.frombuffer(text.encode(), dtype=np.uint8)]
+//! ```
+//!
 //! ## Evidence
-//! Samples of the training thread (or of a loader worker) at this line and below it, and the source of the line.
+//! Stack samples of the training thread (or of a DataLoader worker) in this line and the functions it calls, and the source of the
+//! line.
+//!
 //! ## Fix
-//! Replace the loop by operations on whole arrays, or prepare the result once before the training.
+//! Replace the loop with operations on whole arrays, or prepare the result once before training.
+//!
 //! ## When it is wrong
-//! The loop is short and the work is inside the functions that it calls.
+//! The loop is short, and the work is in the functions that it calls.
+//!
 //! ## References
-//! The account of the steady steps: `account.rs`. Shares from 10% as TraceML's first level.
+//! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +41,7 @@
 //! ## 何时不成立
 //! 循环很短，而工作在它调用的函数里。
 //! ## 参考
-//! 稳定步骤的时间账：`account.rs`。占比从 10% 起，与 TraceML 的第一级相同。
+//! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

@@ -1,17 +1,39 @@
 //! # slow-batch-code
 //!
 //! ## What it detects
-//! One line of the data set, its transforms or the collate function holds much of the time that the steps wait for batches.
+//! One line of the dataset, its transforms or the collate function takes much of the time that steps wait for batches.
+//!
 //! ## Why it is slow
-//! The training thread or its workers spend that time at this line for every sample or batch.
+//! The training thread or its workers spend that time on this line for every sample or batch.
+//!
+//! ## Example
+//! ```python
+//! def __getitem__(self, index):
+//!     x = self.x[index]
+//!     return (x - self.x.mean(0)) / self.x.std(0)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! def __init__(self, x):
+//!     self.x = (x - x.mean(0)) / x.std(0)
+//!
+//! def __getitem__(self, index):
+//!     return self.x[index]
+//! ```
+//!
 //! ## Evidence
-//! Samples of the training thread (or of a loader worker) at this line and below it, and the source of the line.
+//! Stack samples of the training thread (or of a DataLoader worker) in this line and the functions it calls, and the source of the
+//! line.
+//!
 //! ## Fix
-//! Do it once before the training, make it cheaper, or use more workers where CPUs are free.
+//! Do it once before training, make it cheaper, or use more workers if CPUs are free.
+//!
 //! ## When it is wrong
-//! The work is needed and cannot be cheaper: then only workers or a faster CPU help.
+//! The work is necessary and cannot be made cheaper: only workers or a faster CPU help.
+//!
 //! ## References
-//! The account of the steady steps: `account.rs`. Shares from 10% as TraceML's first level.
+//! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +47,7 @@
 //! ## 何时不成立
 //! 这项工作必不可少且无法更便宜：只有 worker 或更快的 CPU 有用。
 //! ## 参考
-//! 稳定步骤的时间账：`account.rs`。占比从 10% 起，与 TraceML 的第一级相同。
+//! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

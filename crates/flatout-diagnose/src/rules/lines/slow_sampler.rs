@@ -2,16 +2,35 @@
 //!
 //! ## What it detects
 //! Choosing the indices of the next batch takes a large share of the time.
+//!
 //! ## Why it is slow
-//! The sampler runs in the training process, also with workers, and works through the whole data set for each index.
+//! The sampler runs in the training process, even with workers, and processes the whole dataset for each index.
+//!
+//! ## Example
+//! ```python
+//! def __iter__(self):
+//!     for _ in range(len(self.weights)):
+//!         yield random.choices(range(len(self.weights)), self.weights)[0]
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! def __iter__(self):
+//!     yield from torch.multinomial(self.weights, len(self.weights), replacement=True).tolist()
+//! ```
+//!
 //! ## Evidence
-//! Samples of the training thread (or of a loader worker) at this line and below it, and the source of the line.
+//! Stack samples of the training thread (or of a DataLoader worker) in this line and the functions it calls, and the source of the
+//! line.
+//!
 //! ## Fix
 //! Draw the indices of a whole epoch at once with `torch.randperm`, `torch.multinomial` or NumPy.
+//!
 //! ## When it is wrong
-//! The indices depend on the last step's result: then make one draw cheaper.
+//! The indices depend on the result of the last step: make a single draw cheaper instead.
+//!
 //! ## References
-//! The account of the steady steps: `account.rs`. Shares from 10% as TraceML's first level.
+//! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +44,7 @@
 //! ## 何时不成立
 //! 索引取决于上一步的结果时：应降低单次抽取的成本。
 //! ## 参考
-//! 稳定步骤的时间账：`account.rs`。占比从 10% 起，与 TraceML 的第一级相同。
+//! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

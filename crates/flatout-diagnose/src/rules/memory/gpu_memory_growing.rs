@@ -1,18 +1,34 @@
 //! # gpu-memory-growing
 //!
 //! ## What it detects
-//! Device memory grows steadily while the steps stay the same.
+//! GPU memory grows steadily while the steps stay the same.
+//!
 //! ## Why it is slow
-//! Something keeps tensors alive: losses added up with their graphs (`total += loss`), outputs in a list. The run ends out of
-//! memory, hours later.
+//! Something keeps tensors alive: losses summed with their graphs (`total += loss`), or outputs collected in a list. The run ends out
+//! of memory, hours later.
+//!
+//! ## Example
+//! ```python
+//! total += loss
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! total += loss.detach()
+//! ```
+//!
 //! ## Evidence
-//! Memory at the beginning and end of the steady window, how steadily it grew, and when it will be full.
+//! GPU memory at the start and end of the steady part, how steadily it grew, and when it will be full.
+//!
 //! ## Fix
-//! Keep numbers, not graphs: `loss.detach()`, `.item()` now and then; clear lists of outputs.
+//! Keep numbers, not graphs: `loss.detach()`, or an occasional `.item()`. Clear lists of outputs.
+//!
 //! ## When it is wrong
-//! A cache that is meant to fill, inputs that get longer.
+//! A cache fills by design, or the inputs get longer.
+//!
 //! ## References
-//! TraceML: a growth of 1 GiB, confirmed.
+//! TraceML reports a confirmed growth of 1 GiB.
+//! <https://docs.pytorch.org/docs/stable/notes/faq.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +43,7 @@
 //! 本来就要填满的缓存，越来越长的输入。
 //! ## 参考
 //! TraceML：确认增长 1 GiB。
+//! <https://docs.pytorch.org/docs/stable/notes/faq.html>
 
 use crate::analysis::gpus::Gpu;
 use crate::analysis::{Analysis, Device};
@@ -60,14 +77,14 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         Severity::Warning,
         message!(
-            en: "GPU {index}'s memory grew by {shown} while the steps stayed the same ({a_minute} a minute)",
+            en: "Memory of GPU {index} grew by {shown} during equal steps ({a_minute} per minute)",
             zh: "步骤不变，GPU {index} 的显存却增长了 {shown}（每分钟 {a_minute}）"
         ),
     )
     .evidence(
         analysis.in_window(
             Evidence::new(
-                message!(en: "growth of device memory", zh: "显存增长"),
+                message!(en: "growth of GPU memory", zh: "显存增长"),
                 growth / 1048576.0,
                 "MiB",
             )
@@ -83,7 +100,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     );
     if let (Some(total), Some((_, used))) = (gpu.mem_total_bytes, gpu.mem_used.last()) {
         let left_s = (total - used) / (growth / seconds);
-        let what = message!(en: "until the memory is full", zh: "距离显存耗尽");
+        let what = message!(en: "time until the memory is full", zh: "距离显存耗尽");
         candidate = candidate.evidence(Evidence::new(what, left_s / 60.0, "min"));
     }
     Some(candidate)

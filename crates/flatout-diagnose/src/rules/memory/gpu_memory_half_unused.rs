@@ -1,17 +1,32 @@
 //! # gpu-memory-half-unused
 //!
 //! ## What it detects
-//! Most of the device memory is never used while the GPU waits: there is room for a larger batch.
+//! Most of the GPU memory is never used while the GPU waits: there is room for a larger batch.
+//!
 //! ## Why it is slow
-//! It is not by itself. But a GPU that waits for its host, with room for more samples per step, could be given them.
+//! Unused memory alone is not slow. But a GPU that waits for the CPU could process more samples per step.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, batch_size=64)  # 0.7 of 22.5 GB in use
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, batch_size=1024)
+//! ```
+//!
 //! ## Evidence
-//! The largest memory in use in the steady window against the device's, and the busy share.
+//! Peak memory in the steady part relative to the GPU's memory, and the GPU's busy share.
+//!
 //! ## Fix
-//! A larger batch, as long as samples per second grow. For information only, never a cause.
+//! Use a larger batch as long as samples/s rise. This is a note only, never a cause.
+//!
 //! ## When it is wrong
-//! A batch chosen for the result; a device far too large for the model.
+//! The batch size was chosen for model quality, or the GPU is far too large for the model.
+//!
 //! ## References
-//! alloc: memory below 50%. The users' first document: 0.7 of 22.5 GB used.
+//! The threshold is 50% of the memory, as in the tool alloc.
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +40,7 @@
 //! ## 何时不成立
 //! batch 是为效果选择的；设备对模型来说太大。
 //! ## 参考
-//! alloc：显存低于 50%。用户的第一份文档：22.5 GB 只用了 0.7。
+//! 阈值为显存的 50%，与工具 alloc 相同。
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
@@ -52,18 +67,31 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             Severity::Information,
             message!(
-                en: "Only {shown} of the device memory is used, and the GPU is not full: room for a larger batch",
+                en: "Only {shown} of GPU memory is used: a larger batch would fit",
                 zh: "显存只用了 {shown}，GPU 也没有满载：可以增大 batch"
             ),
         )
         .kind(Kind::Symptom)
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "device memory in use", zh: "显存使用率"), used * 100.0, "%").against(USED * 100.0),
-        ))
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间"), busy * 100.0, "%")
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "GPU memory in use", zh: "显存使用率"),
+                    used * 100.0,
+                    "%",
+                )
+                .against(USED * 100.0),
+            ),
+        )
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "time the GPU was busy", zh: "GPU 忙碌的时间"),
+                    busy * 100.0,
+                    "%",
+                )
                 .against(GPU_BUSY * 100.0),
-        )),
+            ),
+        ),
     )
 }
 

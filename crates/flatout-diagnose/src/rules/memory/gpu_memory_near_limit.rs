@@ -1,18 +1,34 @@
 //! # gpu-memory-near-limit
 //!
 //! ## What it detects
-//! The device memory is nearly full.
+//! GPU memory is almost full.
+//!
 //! ## Why it is slow
-//! PyTorch's allocator then frees and allocates again instead of reusing, each time with a wait for the device; a little more
-//! (a longer sequence, the last batch, an evaluation) ends the run.
+//! PyTorch's allocator then frees and reallocates memory instead of reusing it, and waits for the GPU each time. A slightly longer
+//! sequence, the last batch or an evaluation can end the run.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, batch_size=512)  # 23.6 of 24 GB in use
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, batch_size=256)  # and optimizer.step() every 2 batches
+//! ```
+//!
 //! ## Evidence
-//! The largest memory in use in the steady window against the device's.
+//! Peak memory in the steady part relative to the GPU's memory.
+//!
 //! ## Fix
-//! A smaller batch with gradient accumulation, mixed precision, `expandable_segments:True`.
+//! Use a smaller batch with gradient accumulation, mixed precision, or `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`.
+//!
 //! ## When it is wrong
-//! PyTorch keeps freed memory for itself: a device can read full while half of it is free inside the process.
+//! PyTorch caches freed memory: the GPU can read full while half of its memory is free inside the process.
+//!
 //! ## References
-//! TraceML: 92% and 97%; several tools: 90%.
+//! TraceML warns from 92% and reports 97% as critical; several tools use 90%.
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +43,7 @@
 //! PyTorch 会自己保留已释放的显存：设备看起来已满，进程内可能有一半空闲。
 //! ## 参考
 //! TraceML：92% 和 97%；多个工具：90%。
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
@@ -60,18 +77,26 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             Severity::Warning,
             message!(
-                en: "GPU {index}'s memory is {shown} full (of {total}): the next larger batch ends the run",
-                zh: "GPU {index} 显存已用 {shown}（共 {total}）：再大一点就会 OOM"
+                en: "Memory of GPU {index} is {shown} full (of {total}): no room for a larger batch",
+                zh: "GPU {index} 显存已用 {shown}（共 {total}）：batch 再大就会 OOM"
             ),
         )
         .confidence(Confidence::Medium)
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "device memory in use", zh: "显存使用率"), used * 100.0, "%").against(USED * 100.0),
-        ))
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "GPU memory in use", zh: "显存使用率"),
+                    used * 100.0,
+                    "%",
+                )
+                .against(USED * 100.0),
+            ),
+        )
         .code(
             None,
             message!(
-                en: "A smaller batch with gradient accumulation, or PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+                en: "Use a smaller batch with gradient accumulation, or set \
+                PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
                 zh: "减小 batch 并用梯度累积，或设置 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
             ),
         ),

@@ -1,18 +1,43 @@
 //! # out-of-memory
 //!
 //! ## What it detects
-//! The program ran out of memory, the device's or the machine's.
+//! The program ran out of GPU memory or host memory.
+//!
 //! ## Why it is slow
-//! The run ends, or the program catches it and pays for the freed cache and the repeated step.
+//! The run ends, or the program catches the error and pays for the emptied cache and the repeated step.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, batch_size=512)
+//! for x, y in loader:
+//!     criterion(model(x), y).backward()
+//!     optimizer.step()
+//!     optimizer.zero_grad()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, batch_size=256)
+//! for step, (x, y) in enumerate(loader):
+//!     (criterion(model(x), y) / 2).backward()
+//!     if step % 2 == 1:
+//!         optimizer.step()
+//!         optimizer.zero_grad()
+//! ```
+//!
 //! ## Evidence
-//! The error, when, and the line.
+//! The error, when it occurred, and the line.
+//!
 //! ## Fix
-//! Halve the batch and double gradient accumulation: the same step in two parts. Mixed precision halves activations. Where steps
-//! fitted for a while, something is kept from each: `total += loss` keeps every graph.
+//! Halve the batch size and double gradient accumulation: the same step in two parts. Mixed precision halves the memory of
+//! activations. If steps fitted at first, something is kept from each step: `total += loss` keeps every graph.
+//!
 //! ## When it is wrong
-//! A batch finder that tries until it fails.
+//! A batch size finder increases the batch until it fails.
+//!
 //! ## References
-//! Lightning issues 8028 and 9625: out of memory after tuning the batch.
+//! Lightning issues 8028 and 9625: out of memory after tuning the batch size.
+//! <https://docs.pytorch.org/docs/stable/notes/faq.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +52,7 @@
 //! 有意试到失败为止的 batch 搜索。
 //! ## 参考
 //! Lightning issue 8028 和 9625：自动调整 batch 后显存不足。
+//! <https://docs.pytorch.org/docs/stable/notes/faq.html>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
@@ -60,11 +86,11 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         Severity::Critical,
         match on_host {
             true => message!(
-                en: "Out of the machine's memory {times} time(s), last at {second} s",
+                en: "Ran out of host memory {times} time(s), last at {second} s",
                 zh: "内存不足 {times} 次，最后一次在第 {second} 秒"
             ),
             false => message!(
-                en: "Out of device memory {times} time(s), last at {second} s",
+                en: "Ran out of GPU memory {times} time(s), last at {second} s",
                 zh: "显存不足 {times} 次，最后一次在第 {second} 秒"
             ),
         },
@@ -73,7 +99,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .evidence(
         analysis.in_run(
             Evidence::new(
-                message!(en: "times out of memory", zh: "内存或显存不足次数"),
+                message!(en: "out-of-memory errors", zh: "内存或显存不足的次数"),
                 times as f64,
                 "",
             )
@@ -85,7 +111,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         Some(steps) => candidate.code(
             place.as_ref(),
             message!(
-                en: "{steps} steps fitted before: look for what is kept from step to step (`total += loss` keeps every graph, `loss.detach()` does not)",
+                en: "{steps} steps ran before: look for tensors kept from step to step (`total += loss` \
+                keeps every graph, `loss.detach()` does not)",
                 zh: "之前已有 {steps} 步正常运行：检查每一步留下了什么（`total += loss` 会保留全部计算图，`loss.detach()` 不会）"
             ),
         ),
@@ -107,7 +134,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         None => candidate.code(
             place.as_ref(),
             message!(
-                en: "Halve the batch and double gradient accumulation",
+                en: "Halve the batch size and double gradient accumulation",
                 zh: "把 batch 减半，并把梯度累积加倍"
             ),
         ),

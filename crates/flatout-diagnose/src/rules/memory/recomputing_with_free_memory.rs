@@ -2,18 +2,35 @@
 //!
 //! ## What it detects
 //! Gradient checkpointing is on while most of the GPU's memory is free.
+//!
 //! ## Why it is slow
-//! Checkpointing keeps few activations and computes the others again during backward: memory for time. Where the memory is there anyway, the
-//! time is lost; the forward pass of what is checkpointed runs twice.
+//! Checkpointing keeps few activations and recomputes the others during backward: it trades time for memory. If the memory is free
+//! anyway, the time is lost, because the forward pass of the checkpointed layers runs twice.
+//!
+//! ## Example
+//! ```python
+//! model.gradient_checkpointing_enable()  # 11 of 80 GB in use
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! model.gradient_checkpointing_disable()
+//! ```
+//!
 //! ## Evidence
-//! A call of `torch.utils.checkpoint`, and the largest part of the GPU's memory that was in use.
+//! A call of `torch.utils.checkpoint`, and the peak memory of the GPU.
+//!
 //! ## Fix
-//! Switch it off (`gradient_checkpointing=False`, no `checkpoint(…)` around the layers), or checkpoint fewer layers; or keep it and use the
-//! free memory for a larger batch.
+//! Turn it off (`gradient_checkpointing=False`, no `checkpoint(…)` around the layers) or checkpoint fewer layers. Or keep it and use
+//! the free memory for a larger batch.
+//!
 //! ## When it is wrong
-//! Without it the step would not fit: the memory that activations need is not known from here. A batch or sequence length that grows later.
+//! Without checkpointing the step would not fit; flatout does not know how much memory the activations need. The batch size or
+//! sequence length grows later.
+//!
 //! ## References
 //! Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016): one more forward pass, about 30% more time.
+//! <https://docs.pytorch.org/docs/stable/checkpoint.html>
 //!
 //! ---
 //! ## 检测什么
@@ -28,6 +45,7 @@
 //! 不用它就放不下：激活需要多少显存从这里无法得知。之后 batch 或序列长度会变大。
 //! ## 参考
 //! Chen 等《Training Deep Nets with Sublinear Memory Cost》（2016）：多一次前向，约多 30% 时间。
+//! <https://docs.pytorch.org/docs/stable/checkpoint.html>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -74,7 +92,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(share),
             message!(
-                en: "Gradient checkpointing computes forward twice while {free} of the memory is free",
+                en: "Gradient checkpointing runs forward twice while {free} of the memory is free",
                 zh: "梯度检查点让前向计算两次，而内存有 {free} 空闲"
             ),
         )
@@ -95,7 +113,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .code(
             place.as_ref(),
             message!(
-                en: "Switch checkpointing off (gradient_checkpointing=False), or for some layers; if memory runs out, keep it and use a larger batch",
+                en: "Turn checkpointing off (gradient_checkpointing=False), or use it for some layers only; \
+                if memory runs out, keep it and use a larger batch",
                 zh: "关闭检查点（gradient_checkpointing=False），或只对部分层使用；若显存不够，保留它并增大 batch"
             ),
         ),

@@ -1,17 +1,32 @@
 //! # cpu-stolen
 //!
 //! ## What it detects
-//! CPUs that the run may use are taken by others: other processes on the machine, or the hypervisor.
+//! Other processes on the machine, or the hypervisor, use CPUs that the run counts on.
+//!
 //! ## Why it is slow
-//! The training process and its workers queue for CPUs that the settings count on.
+//! The training process and its workers queue for CPUs.
+//!
+//! ## Example
+//! ```sh
+//! sbatch --wrap "python train.py"
+//! ```
+//!
+//! ## Use instead
+//! ```sh
+//! sbatch --cpus-per-task=8 --wrap "python train.py"
+//! ```
+//!
 //! ## Evidence
-//! Use of the usable CPUs against what the run's own processes use; steal time.
+//! Utilization of the usable CPUs compared with what the run's own processes use, and steal time.
+//!
 //! ## Fix
-//! Reserve CPUs for the job (cgroup, Slurm `--cpus-per-task`, `taskset`), or end the other jobs.
+//! Reserve CPUs for the job (a cgroup, Slurm's `--cpus-per-task`, `taskset`), or end the other jobs.
+//!
 //! ## When it is wrong
-//! Work that the run itself started outside its process tree.
+//! The run itself started the work outside its process tree.
+//!
 //! ## References
-//! Steal time from 10% is what cloud vendors call noisy. gpuprof watches the same.
+//! Cloud vendors call steal time above 10% noisy. gpuprof watches the same.
 //!
 //! ---
 //! ## 检测什么
@@ -61,19 +76,26 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             Severity::Warning,
             message!(
-                en: "Others take {shown} of the {usable} CPUs this run may use",
+                en: "Other programs use {shown} of the {usable} CPUs available to this run",
                 zh: "本次运行可用的 {usable} 个 CPU 有 {shown} 被其他程序占用"
             ),
         )
         .confidence(Confidence::Medium)
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "CPU time taken by others", zh: "被其他程序占用的 CPU 时间"), share * 100.0, "%")
+        .evidence(
+            analysis.in_window(
+                Evidence::new(
+                    message!(en: "CPU time used by other programs", zh: "被其他程序占用的 CPU 时间"),
+                    share * 100.0,
+                    "%",
+                )
                 .against(limit * 100.0),
-        ))
+            ),
+        )
         .code(
             None,
             message!(
-                en: "Reserve CPUs for the job (a cgroup, Slurm's --cpus-per-task, taskset), or move the other jobs",
+                en: "Reserve CPUs for the job (a cgroup, Slurm's --cpus-per-task, taskset), or move the \
+                other programs",
                 zh: "为任务预留 CPU（cgroup、Slurm 的 --cpus-per-task、taskset），或迁走其他程序"
             ),
         ),

@@ -1,18 +1,33 @@
 //! # gpu-shared
 //!
 //! ## What it detects
-//! A process that is not part of the run uses the same GPU.
+//! A process that does not belong to the run uses the same GPU.
+//!
 //! ## Why it is slow
 //! Two programs take turns on one GPU and share its memory.
+//!
+//! ## Example
+//! ```sh
+//! python train.py   # GPU 0, as another job
+//! ```
+//!
+//! ## Use instead
+//! ```sh
+//! CUDA_VISIBLE_DEVICES=1 python train.py
+//! ```
+//!
 //! ## Evidence
-//! The other processes on the GPU, by number, and the memory they hold.
+//! The number of other processes on the GPU, and the memory they hold.
+//!
 //! ## Fix
-//! Move one of them, or end what was left behind by an earlier run.
+//! Move one of them, or end processes left over from an earlier run.
+//!
 //! ## When it is wrong
-//! In a container the driver may name processes by the host's numbers; when none of the run's own is among them, the rule
-//! stays quiet. A display server holds a little memory and does no harm.
+//! In a container, the driver may report process ids of the host. If none of them belongs to the run, the rule does not fire. A
+//! display server holds a little memory and does no harm.
+//!
 //! ## References
-//! nvidia-smi's process list; jobstats.
+//! The process list of `nvidia-smi`; jobstats.
 //!
 //! ---
 //! ## 检测什么
@@ -57,7 +72,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             Severity::Warning,
             message!(
-                en: "GPU {index} is shared with {count} other process(es) ({pids}), which hold {memory}",
+                en: "GPU {index} is shared with {count} other process(es) ({pids}) that hold {memory}",
                 zh: "GPU {index} 上还有 {count} 个其他进程（{pids}），占用 {memory}"
             ),
         )
@@ -65,7 +80,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .evidence(
             analysis.in_window(
                 Evidence::new(
-                    message!(en: "memory of others on this GPU", zh: "其他进程占用的显存"),
+                    message!(en: "memory of other processes on this GPU", zh: "其他进程占用的显存"),
                     gpu.foreign_mem_bytes / 1048576.0,
                     "MiB",
                 )
@@ -74,7 +89,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         )
         .fix(Fix::Command {
             command: format!("ps -o pid,user,etime,cmd -p {pids}").replace(", ", ","),
-            say: message!(en: "see whose they are", zh: "查看它们属于谁"),
+            say: message!(en: "see who owns these processes", zh: "查看它们属于谁"),
         }),
     )
 }

@@ -2,16 +2,32 @@
 //!
 //! ## What it detects
 //! The machine reads memory back from swap while the steps run.
+//!
 //! ## Why it is slow
-//! Memory that was swapped out comes back thousands of times slower than memory is; every process waits for it.
+//! Reading swapped memory is thousands of times slower than reading memory, and every process waits for it.
+//!
+//! ## Example
+//! ```python
+//! data = [json.loads(line) for line in open("data.jsonl")]
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! data = np.load("data.npy", mmap_mode="r")
+//! ```
+//!
 //! ## Evidence
-//! Bytes per second read from swap in the steady window.
+//! Bytes per second read from swap in the steady part.
+//!
 //! ## Fix
-//! Less memory: fewer workers, a smaller `prefetch_factor`, data as arrays or memory-mapped files; or a machine with more.
+//! Use less memory: fewer workers, a smaller `prefetch_factor`, data in arrays or memory-mapped files. Or use a machine with more
+//! memory.
+//!
 //! ## When it is wrong
-//! A short burst when another program ends; compressed swap in memory is quicker.
+//! A short burst when another program ends. Compressed swap in memory is faster.
+//!
 //! ## References
-//! gpuprof: swap-in above 1 MB/s.
+//! gpuprof reports swap-in above 1 MB/s.
 //!
 //! ---
 //! ## 检测什么
@@ -52,7 +68,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         Severity::Warning,
         message!(
-            en: "The machine swaps: {shown} a second come back from disk",
+            en: "The machine is swapping: it reads {shown} per second back from disk",
             zh: "机器在使用交换空间：每秒从磁盘读回 {shown}"
         ),
     )
@@ -74,7 +90,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
                 Some(workers.to_string()),
                 fewer,
                 message!(
-                    en: "num_workers={fewer}: each worker holds memory of its own",
+                    en: "num_workers={fewer}: each worker needs memory of its own",
                     zh: "num_workers={fewer}：每个 worker 都占用自己的内存"
                 ),
             )
@@ -82,7 +98,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         None => candidate.code(
             None,
             message!(
-                en: "Hold less in memory: arrays or memory-mapped files instead of Python objects",
+                en: "Use less memory: arrays or memory-mapped files instead of Python objects",
                 zh: "减少内存占用：用数组或内存映射文件代替 Python 对象"
             ),
         ),

@@ -1,17 +1,33 @@
 //! # gradients-zeroed
 //!
 //! ## What it detects
-//! Gradients are filled with zeros (`set_to_none=False`) instead of dropped, in a model where that costs something.
+//! Gradients are filled with zeros (`set_to_none=False`) instead of being set to None, in a model where this costs time.
+//!
 //! ## Why it is slow
-//! Every gradient is written once for nothing and then read back to be added to.
+//! Every gradient is written once for nothing, and then read back to add to it.
+//!
+//! ## Example
+//! ```python
+//! optimizer.zero_grad(set_to_none=False)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! optimizer.zero_grad()
+//! ```
+//!
 //! ## Evidence
-//! The setting in force; the time that filling takes, measured on a dozen calls, and the steps' time.
+//! The setting in effect, the time to fill the gradients (measured on a dozen calls), and the time per step.
+//!
 //! ## Fix
-//! `optimizer.zero_grad(set_to_none=True)`, PyTorch's default since 2.0.
+//! Use `optimizer.zero_grad(set_to_none=True)`, the default since PyTorch 2.0.
+//!
 //! ## When it is wrong
-//! Code that reads `.grad` after zeroing and expects zeros.
+//! The program reads `.grad` after zeroing and expects zeros.
+//!
 //! ## References
-//! TorchTidy names it; the users' second document estimates 5 to 10%.
+//! PyTorch's documentation of `Optimizer.zero_grad`. TorchTidy reports the same.
+//! <https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html>
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +41,8 @@
 //! ## 何时不成立
 //! 代码在清零后读取 `.grad` 并期望为零。
 //! ## 参考
-//! TorchTidy 指出这一点；用户的第二份文档估计为 5% 到 10%。
+//! PyTorch 文档 `Optimizer.zero_grad`。TorchTidy 同样指出这一点。
+//! <https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
@@ -63,20 +80,20 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(share).min(WORST),
             message!(
-                en: "Gradients are filled with zeros each step instead of dropped",
+                en: "Gradients are filled with zeros at each step instead of being set to None",
                 zh: "每一步都把梯度填零，而不是直接丢弃"
             ),
         )
         .evidence(analysis.in_window(
             Evidence::new(
-                message!(en: "filling with zeros and adding to them, of the time", zh: "填零及随后累加占用的时间"),
+                message!(en: "time filling gradients with zeros and adding to them", zh: "填零及随后累加占用的时间"),
                 share * 100.0,
                 "%",
             )
             .against(SHARE * 100.0),
         ))
         .evidence(analysis.in_run(Evidence::new(
-            message!(en: "filling with zeros, a step", zh: "每步填零耗时"),
+            message!(en: "time filling with zeros, per step", zh: "每步填零耗时"),
             filling_ms,
             "ms",
         )))

@@ -1,18 +1,40 @@
 //! # optimizer-rebuilt
 //!
 //! ## What it detects
-//! A new optimizer is created again and again while the program trains, for every step or every few.
+//! A new optimizer is created repeatedly during training, at every step or every few steps.
+//!
 //! ## Why it is slow
-//! Creating one walks over all parameters, and the first step of each allocates its state again. It also forgets: momentum and the second
-//! moments of Adam start from zero each time, so the training needs more steps.
+//! Creating an optimizer iterates over all parameters, and its first step allocates its state. The state is also lost: momentum and
+//! Adam's second moments start from zero each time, so training needs more steps.
+//!
+//! ## Example
+//! ```python
+//! for x, y in loader:
+//!     optimizer = torch.optim.Adam(model.parameters(), lr=schedule(step))
+//!     train_step(x, y, optimizer)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! optimizer = torch.optim.Adam(model.parameters())
+//! for x, y in loader:
+//!     optimizer.param_groups[0]["lr"] = schedule(step)
+//!     train_step(x, y, optimizer)
+//! ```
+//!
 //! ## Evidence
-//! How many optimizers were created, compared with the steps, and the line that created the last one.
+//! The number of optimizers created, compared with the steps, and the line that created the last one.
+//!
 //! ## Fix
-//! Create it once, before the loop. For a new learning rate change `group["lr"]` or use a scheduler; for new parameters `add_param_group`.
+//! Create the optimizer once, before the loop. To change the learning rate, set `group["lr"]` or use a scheduler; to add parameters,
+//! call `add_param_group`.
+//!
 //! ## When it is wrong
-//! Many models trained one after the other (cross-validation, ensembles), a few steps each.
+//! Many models are trained one after the other (cross-validation, ensembles), for a few steps each.
+//!
 //! ## References
-//! PyTorch's page on `torch.optim`: the optimizer object holds the current state.
+//! PyTorch's documentation of `torch.optim`: the optimizer holds the current state.
+//! <https://docs.pytorch.org/docs/stable/optim.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +49,7 @@
 //! 依次训练许多模型（交叉验证、集成），每个只有几步。
 //! ## 参考
 //! PyTorch 的 `torch.optim` 页面：优化器对象保存当前状态。
+//! <https://docs.pytorch.org/docs/stable/optim.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
@@ -68,7 +91,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .code(
         place.as_ref(),
         message!(
-            en: "Create the optimizer once, before the loop; change group[\"lr\"] or use a scheduler for a new learning rate",
+            en: "Create the optimizer once, before the loop; to change the learning rate, set group[\"lr\"] \
+            or use a scheduler",
             zh: "在循环之前创建一次优化器；要换学习率就改 group[\"lr\"] 或用 scheduler"
         ),
     );

@@ -1,18 +1,35 @@
 //! # data-parallel
 //!
 //! ## What it detects
-//! `nn.DataParallel` spreads the batch over several GPUs.
+//! `nn.DataParallel` spreads each batch over several GPUs.
+//!
 //! ## Why it is slow
-//! One process and one Python thread a GPU copy the model to every GPU at each step and gather the outputs on the first: it
-//! is the bottleneck, and its memory fills first.
+//! A single process with one Python thread per GPU copies the model to every GPU at each step and gathers the outputs on the first
+//! GPU, which becomes the bottleneck and runs out of memory first.
+//!
+//! ## Example
+//! ```python
+//! model = torch.nn.DataParallel(model).cuda()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! torch.distributed.init_process_group("nccl")  # torchrun --nproc-per-node 4 train.py
+//! model = DistributedDataParallel(model.cuda(), device_ids=[local_rank])
+//! ```
+//!
 //! ## Evidence
 //! The class that wraps the model, and the GPUs in use.
+//!
 //! ## Fix
-//! `DistributedDataParallel` with one process per GPU, started by `torchrun`.
+//! Use `DistributedDataParallel` with one process per GPU, started with `torchrun`.
+//!
 //! ## When it is wrong
-//! Never faster; only simpler.
+//! `DataParallel` is never faster, only simpler.
+//!
 //! ## References
-//! PyTorch's documentation recommends DistributedDataParallel even on one machine.
+//! PyTorch's documentation recommends DistributedDataParallel even on a single machine.
+//! <https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +44,7 @@
 //! 它从不会更快，只是更简单。
 //! ## 参考
 //! PyTorch 文档：即使在单机上也推荐 DistributedDataParallel。
+//! <https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;
@@ -70,7 +88,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .fix(Fix::Command {
             command: "torchrun --nproc-per-node=gpu train.py".into(),
             say: message!(
-                en: "one process per GPU, with the model in DistributedDataParallel",
+                en: "run one process per GPU, with the model wrapped in DistributedDataParallel",
                 zh: "每个 GPU 一个进程，模型用 DistributedDataParallel 包装"
             ),
         }),

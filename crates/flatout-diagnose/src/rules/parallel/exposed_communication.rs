@@ -2,20 +2,36 @@
 //!
 //! ## What it detects
 //! The ranks transfer gradients while none of them computes.
+//!
 //! ## Why it is slow
-//! DistributedDataParallel reduces a bucket of gradients as soon as it is complete, while backward computes the next ones. What is left after
-//! backward has ended is not hidden: with one bucket everything is left, with slow links most of it.
+//! DistributedDataParallel reduces a bucket of gradients as soon as it is complete, while backward computes the next ones. Transfers
+//! that remain after backward has ended are not hidden: with one bucket that is all of them, with slow links most of them.
+//!
+//! ## Example
+//! ```python
+//! model = DistributedDataParallel(model, find_unused_parameters=True)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! model = DistributedDataParallel(model, gradient_as_bucket_view=True, static_graph=True)
+//! ```
+//!
 //! ## Evidence
-//! Time in collectives after the last rank has arrived, from the stamps of all ranks: waiting for a slow rank is not counted. On a GPU: time in
-//! which NCCL kernels run and nothing else does, which includes waiting.
+//! Time in collectives after the last rank has arrived, from the timestamps of all ranks (waiting for a slow rank does not count). On
+//! a GPU: time in which only NCCL kernels run, which includes waiting.
+//!
 //! ## Fix
-//! More and smaller buckets (`bucket_cap_mb`), `gradient_as_bucket_view=True`, `static_graph=True` where the graph does not change,
-//! `find_unused_parameters=False` where every parameter is used; fewer synchronizations (`no_sync()` while accumulating, larger batches); fewer
-//! bytes (`bf16_compress_hook`).
+//! More and smaller buckets (`bucket_cap_mb`), `gradient_as_bucket_view=True`, `static_graph=True` if the graph does not change,
+//! `find_unused_parameters=False` if every parameter is used. Fewer synchronizations (`no_sync()` while accumulating, larger
+//! batches). Fewer bytes (`bf16_compress_hook`).
+//!
 //! ## When it is wrong
 //! Models of a few kilobytes are bound by the latency of a collective: only fewer synchronizations help.
+//!
 //! ## References
 //! PyTorch's notes on DistributedDataParallel: buckets, overlap, `gradient_as_bucket_view`, communication hooks.
+//! <https://docs.pytorch.org/docs/stable/notes/ddp.html>
 //!
 //! ---
 //! ## 检测什么
@@ -32,6 +48,7 @@
 //! 只有几 KB 的模型受限于集合通信的延迟：只有减少同步次数才有用。
 //! ## 参考
 //! PyTorch 关于 DistributedDataParallel 的说明：bucket、重叠、`gradient_as_bucket_view`、通信 hook。
+//! <https://docs.pytorch.org/docs/stable/notes/ddp.html>
 
 use crate::account::activity::Activity;
 use crate::analysis::Analysis;
@@ -62,7 +79,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         severity_of(share),
         message!(
-            en: "Ranks exchange data while none computes: {shown} of each step, {time}",
+            en: "Ranks transfer data while none of them computes: {shown} of each step, {time}",
             zh: "各 rank 传输数据时没有计算：占每步的 {shown}，{time}"
         ),
     )
@@ -70,7 +87,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .evidence(
         analysis.in_window(
             Evidence::new(
-                message!(en: "transferring between ranks, not hidden", zh: "未被掩盖的 rank 间传输"),
+                message!(en: "transfer between ranks that nothing overlaps", zh: "未与计算重叠的 rank 间传输"),
                 share * 100.0,
                 "%",
             )
@@ -139,7 +156,7 @@ fn with_fixes(analysis: &Analysis, mut candidate: Candidate, place: Option<&Plac
         return candidate.code(
             place,
             message!(
-                en: "Call it less often, or with async_op=True and wait() after other work",
+                en: "Call it less often, or use async_op=True and call wait() after other work",
                 zh: "减少调用次数，或用 async_op=True，在其他工作之后再 wait()"
             ),
         );
@@ -148,7 +165,8 @@ fn with_fixes(analysis: &Analysis, mut candidate: Candidate, place: Option<&Plac
         candidate = candidate.code(
             at,
             message!(
-                en: "DistributedDataParallel(…, find_unused_parameters=False) where every parameter gets a gradient",
+                en: "DistributedDataParallel(…, find_unused_parameters=False) if every parameter gets a \
+                gradient",
                 zh: "如果每个参数都有梯度：DistributedDataParallel(…, find_unused_parameters=False)"
             ),
         );
@@ -163,7 +181,8 @@ fn with_fixes(analysis: &Analysis, mut candidate: Candidate, place: Option<&Plac
         candidate = candidate.code(
             at,
             message!(
-                en: "DistributedDataParallel(…, bucket_cap_mb={size}): the gradients fit in {count} bucket(s), which leaves nothing to overlap",
+                en: "DistributedDataParallel(…, bucket_cap_mb={size}): the gradients fit in {count} \
+                bucket(s), so nothing can overlap",
                 zh: "DistributedDataParallel(…, bucket_cap_mb={size})：梯度只有 {count} 个 bucket，无法与计算重叠"
             ),
         );
@@ -172,7 +191,8 @@ fn with_fixes(analysis: &Analysis, mut candidate: Candidate, place: Option<&Plac
         candidate = candidate.code(
             at,
             message!(
-                en: "DistributedDataParallel(…, gradient_as_bucket_view=True): no copy between gradients and buckets",
+                en: "DistributedDataParallel(…, gradient_as_bucket_view=True): avoids the copy between \
+                gradients and buckets",
                 zh: "DistributedDataParallel(…, gradient_as_bucket_view=True)：梯度与 bucket 之间不再拷贝"
             ),
         );
@@ -180,7 +200,7 @@ fn with_fixes(analysis: &Analysis, mut candidate: Candidate, place: Option<&Plac
     candidate.code(
         place,
         message!(
-            en: "Synchronize less often: larger batches, or no_sync() while accumulating",
+            en: "Synchronize less often: use a larger batch, or no_sync() while accumulating gradients",
             zh: "减少同步次数：增大 batch，或在累积梯度时用 no_sync()"
         ),
     )

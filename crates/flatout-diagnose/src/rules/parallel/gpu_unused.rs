@@ -1,17 +1,38 @@
 //! # gpu-unused
 //!
 //! ## What it detects
-//! A GPU is there, and the training runs on the CPU, or uses fewer GPUs than it was given.
+//! A GPU is available, but training runs on the CPU, or uses fewer GPUs than it was given.
+//!
 //! ## Why it is slow
 //! The fastest processor of the machine does nothing: the model was never moved to it, or PyTorch was built without CUDA.
+//!
+//! ## Example
+//! ```python
+//! model = Model()
+//! for x, y in loader:
+//!     loss = criterion(model(x), y)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! model = Model().to("cuda")
+//! for x, y in loader:
+//!     loss = criterion(model(x.to("cuda")), y.to("cuda"))
+//! ```
+//!
 //! ## Evidence
-//! The GPUs of the record, the device of the model, the utilization of each GPU.
+//! The GPUs in the record, the model's device, and the utilization of each GPU.
+//!
 //! ## Fix
-//! `model.to("cuda")` and the batches too; a PyTorch with CUDA; several GPUs with `torchrun` and `DistributedDataParallel`.
+//! Move the model (`model.to("cuda")`) and each batch to the GPU. Install a PyTorch build with CUDA. For several GPUs, use `torchrun`
+//! and `DistributedDataParallel`.
+//!
 //! ## When it is wrong
-//! GPUs that others use, or that this run must leave alone (`CUDA_VISIBLE_DEVICES`).
+//! The GPUs belong to other users, or this run must not use them (`CUDA_VISIBLE_DEVICES`).
+//!
 //! ## References
-//! jobstats names a GPU that was allocated and not used.
+//! jobstats reports GPUs that were allocated but not used.
+//! <https://docs.pytorch.org/get-started/locally/>
 //!
 //! ---
 //! ## 检测什么
@@ -26,6 +47,7 @@
 //! 被别人使用的 GPU，或本次运行不得使用的 GPU（`CUDA_VISIBLE_DEVICES`）。
 //! ## 参考
 //! jobstats 会指出已分配却没有使用的 GPU。
+//! <https://docs.pytorch.org/get-started/locally/>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
@@ -53,7 +75,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             Severity::Critical,
             message!(
-                en: "The training runs on the CPU although there is a GPU ({gpus} visible)",
+                en: "Training runs on the CPU although {gpus} GPU(s) are visible",
                 zh: "训练在 CPU 上运行，而机器上有 GPU（可见 {gpus} 个）"
             ),
         )
@@ -76,7 +98,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             Some("none" | "false") => candidate.code(
                 None,
                 message!(
-                    en: "This PyTorch was built without CUDA: install one with it",
+                    en: "This PyTorch build has no CUDA support: install one that does",
                     zh: "当前 PyTorch 不支持 CUDA：请安装带 CUDA 的版本"
                 ),
             ),
@@ -118,7 +140,7 @@ fn left_idle(analysis: &Analysis, gpus: usize) -> Option<Candidate> {
             ID,
             Severity::Warning,
             message!(
-                en: "{count} of {gpus} GPUs did nothing: {which}",
+                en: "{count} of {gpus} GPUs did no work: {which}",
                 zh: "{gpus} 个 GPU 中有 {count} 个没有工作：{which}"
             ),
         )
@@ -129,7 +151,7 @@ fn left_idle(analysis: &Analysis, gpus: usize) -> Option<Candidate> {
         .code(
             None,
             message!(
-                en: "Start with torchrun and wrap the model in DistributedDataParallel, or ask for fewer GPUs",
+                en: "Start with torchrun and wrap the model in DistributedDataParallel, or request fewer GPUs",
                 zh: "用 torchrun 启动并用 DistributedDataParallel 包装模型，或申请更少的 GPU"
             ),
         ),

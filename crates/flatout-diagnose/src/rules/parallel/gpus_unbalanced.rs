@@ -1,20 +1,35 @@
 //! # gpus-unbalanced
 //!
 //! ## What it detects
-//! The GPUs of one program are used unequally.
+//! The GPUs of one program are unevenly loaded.
+//!
 //! ## Why it is slow
-//! The others wait for one of them at every step. Which one depends on how the program uses them: a rank that waits inside an NCCL collective spins,
-//! and its GPU reads 100%, so with one process per GPU the slow rank is the one with **low** utilization. In one process (`DataParallel`, a
-//! model split by hand) a GPU that waits is idle, so the busiest one holds the others up.
+//! At every step, the other GPUs wait for one of them. Which one depends on the program. A rank that waits inside an NCCL collective
+//! busy-waits, and its GPU reads 100%, so with one process per GPU the slow rank is the one with **low** utilization. In a single
+//! process (`DataParallel`, a model split by hand) a waiting GPU is idle, so the busiest one holds the others up.
+//!
+//! ## Example
+//! ```python
+//! model = torch.nn.DataParallel(model)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! model = DistributedDataParallel(model, device_ids=[local_rank])
+//! ```
+//!
 //! ## Evidence
-//! Mean utilization of each GPU in the steady window, and power where it is known: a GPU that only spins draws little.
+//! Mean utilization of each GPU in the steady part, and power draw if known: a GPU that only busy-waits draws little power.
+//!
 //! ## Fix
-//! With ranks: look for what the slow rank's process waits for (its loader, its host code). In one process: DistributedDataParallel, or a more even
-//! split.
+//! With ranks: check what the slow rank's process waits for (its DataLoader, its Python code). In a single process: use
+//! DistributedDataParallel, or split the model more evenly.
+//!
 //! ## When it is wrong
-//! Pipelines whose stages differ on purpose. Not yet measured by us on a machine with several GPUs.
+//! Pipeline stages differ on purpose. This rule has not been tested on a machine with several GPUs yet.
+//!
 //! ## References
-//! A straggler of 10 and 20% (peers' levels). NCCL's kernels wait for their peers by spinning.
+//! Other tools report stragglers from 10 or 20%. NCCL kernels busy-wait for their peers.
 //!
 //! ---
 //! ## 检测什么
@@ -68,7 +83,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         )
     } else {
         message!(
-            en: "The GPUs work unequally: GPU {most} {up}, GPU {least} {down}",
+            en: "The GPUs are unevenly loaded: GPU {most} at {up}, GPU {least} at {down}",
             zh: "各 GPU 负载不均：GPU {most} {up}，GPU {least} {down}"
         )
     };
@@ -77,7 +92,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .evidence(
             analysis.in_window(
                 Evidence::new(
-                    message!(en: "spread of utilization", zh: "利用率差距"),
+                    message!(en: "utilization spread", zh: "利用率差距"),
                     (high - low) * 100.0,
                     "%",
                 )
@@ -87,9 +102,12 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     for (index, what) in [
         (
             least,
-            message!(en: "power of GPU {least}", zh: "GPU {least} 的功率"),
+            message!(en: "power draw of GPU {least}", zh: "GPU {least} 的功率"),
         ),
-        (most, message!(en: "power of GPU {most}", zh: "GPU {most} 的功率")),
+        (
+            most,
+            message!(en: "power draw of GPU {most}", zh: "GPU {most} 的功率"),
+        ),
     ] {
         let power = analysis.gpus.iter().find(|gpu| gpu.index == index);
         if let Some(watts) = power.and_then(|gpu| gpu.power_w) {
@@ -100,15 +118,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return Some(
             candidate
                 .detail(message!(
-                    en: "A rank that waits inside an NCCL collective spins, so its GPU reads busy. The GPU that is not busy belongs to the rank \
-                         that arrives last.",
+                    en: "A rank that waits inside an NCCL collective busy-waits, so its GPU reads busy. The \
+                    GPU that is not busy belongs to the rank that arrives last.",
                     zh: "在 NCCL 集合通信中等待的 rank 会空转，它的 GPU 看上去是忙的。不忙的那块 GPU 属于最后到达的 rank。"
                 ))
                 .code(
                     None,
                     message!(
-                        en: "Look at what the process on GPU {least} does between its kernels: its loader, its host code",
-                        zh: "查看 GPU {least} 上的进程在两个 kernel 之间做什么：DataLoader、主机代码"
+                        en: "Check what the process on GPU {least} does between its kernels: its DataLoader \
+                        and its Python code",
+                        zh: "查看 GPU {least} 上的进程在两个 kernel 之间做什么：DataLoader 和 Python 代码"
                     ),
                 ),
         );
@@ -157,7 +176,12 @@ mod tests {
     fn blames_the_idle_gpu_of_several_ranks_and_the_busy_one_of_one_process() {
         let mut data = pair(0.4);
         let one = check(&Analysis::new(&data)).unwrap();
-        assert!(one.finding.title.en.starts_with("The GPUs work unequally: GPU 0"));
+        assert!(
+            one.finding
+                .title
+                .en
+                .starts_with("The GPUs are unevenly loaded: GPU 0")
+        );
         for (key, value) in [
             ("parallel.world_size", serde_json::json!(2)),
             ("parallel.backend", serde_json::json!("nccl")),

@@ -1,21 +1,42 @@
 //! # slow-rank
 //!
 //! ## What it detects
-//! One rank of several takes longer for its own work than the others, which wait for it in every collective.
+//! One rank takes longer for its own work than the others, which wait for it in every collective.
+//!
 //! ## Why it is slow
-//! `all_reduce` and DistributedDataParallel's gradient synchronization end when the last rank arrives. All ranks go at the pace of the slowest.
+//! `all_reduce` and DistributedDataParallel's gradient synchronization finish when the last rank arrives, so all ranks run at the
+//! speed of the slowest.
+//!
+//! ## Example
+//! ```python
+//! for step, (x, y) in enumerate(loader):
+//!     train_step(x, y)
+//!     if rank == 0:
+//!         log_images(x)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for step, (x, y) in enumerate(loader):
+//!     train_step(x, y)
+//!     if rank == 0 and step % 1000 == 0:
+//!         log_images(x)
+//! ```
+//!
 //! ## Evidence
-//! The arrival of every rank at each collective, from the probe in each process: a rank waits from its own arrival to the last one. A
-//! rank's own work is its step without collectives. The part of the slow rank's account that exceeds the other ranks' most is named
-//! with its line.
+//! When each rank arrives at each collective, from the probe in each process: a rank waits from its own arrival until the last one. A
+//! rank's own work is its step without collectives. flatout reports the line on which the slow rank spends more time than the others.
+//!
 //! ## Fix
-//! Fix what the slow rank spends more time on. What only one rank has to do (saving, logging, evaluating) belongs outside the
-//! steps, in another thread, or is done more rarely.
+//! Fix what the slow rank spends more time on. Move work that only one rank does (saving, logging, evaluating) out of the steps or
+//! into another thread, or do it less often.
+//!
 //! ## When it is wrong
-//! Pipeline stages differ on purpose. Where collectives run on a GPU the host only launches them: then ranks are compared by when
-//! they launch, and a rank whose GPU alone is slow does not show.
+//! Pipeline stages differ on purpose. If collectives run on the GPU, the CPU only launches them: ranks are then compared by launch
+//! time, and a rank whose GPU alone is slow does not show.
+//!
 //! ## References
-//! TraceML reports stragglers from 10% on.
+//! TraceML reports stragglers from 10%.
 //!
 //! ---
 //! ## 检测什么
@@ -94,7 +115,7 @@ pub(super) fn with_evidence(analysis: &Analysis, candidate: Candidate, slow: &Sl
     let mut candidate = candidate.evidence(
         analysis.in_window(
             Evidence::new(
-                message!(en: "others wait for rank {rank}", zh: "其他 rank 等待 rank {rank}"),
+                message!(en: "time the others wait for rank {rank}", zh: "其他 rank 等待 rank {rank}"),
                 slow.late_share * 100.0,
                 "%",
             )
@@ -103,7 +124,7 @@ pub(super) fn with_evidence(analysis: &Analysis, candidate: Candidate, slow: &Sl
     );
     if let Some((own, others)) = slow.own_ms {
         let what = message!(en: "own work of rank {rank}, per step", zh: "rank {rank} 每步自身的工作");
-        let median = message!(en: "own work of the others, per step (median)", zh: "其他 rank 每步自身的工作（中位数）");
+        let median = message!(en: "own work of the other ranks, per step (median)", zh: "其他 rank 每步自身的工作（中位数）");
         candidate = candidate
             .evidence(analysis.in_window(Evidence::new(what, own, "ms")))
             .evidence(analysis.in_window(Evidence::new(median, others, "ms")));
@@ -127,12 +148,12 @@ fn detail(slow: &Slow) -> Message {
         .unwrap_or_default();
     if cause.others_ms < cause.ms * NONE {
         return Message {
-            en: format!("What only rank {rank} spends time on: {en}{at}, {own} per step."),
+            en: format!("Only rank {rank} spends time here: {en}{at}, {own} per step."),
             zh: format!("只有 rank {rank} 花时间在：{zh}{at}，每步 {own}。"),
         };
     }
     Message {
-        en: format!("What rank {rank} spends more time on: {en}{at}, {own} per step; the others {others}."),
+        en: format!("Rank {rank} spends more time here: {en}{at}, {own} per step; the others {others}."),
         zh: format!("rank {rank} 多花时间在：{zh}{at}，每步 {own}；其他 rank {others}。"),
     }
 }
@@ -164,7 +185,7 @@ pub fn adopt(analysis: &Analysis, findings: &mut [Finding]) {
         fixes.push(Fix::Code {
             place: slow.cause.as_ref().and_then(|cause| cause.place.clone()),
             say: message!(
-                en: "Make rank {rank} do what the other ranks do; move what only it does out of the steps",
+                en: "Make rank {rank} do the same work as the others; move its extra work out of the steps",
                 zh: "让 rank {rank} 和其他 rank 做同样的事；把只有它做的工作移到步骤之外"
             ),
         });

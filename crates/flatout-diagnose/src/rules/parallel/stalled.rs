@@ -1,21 +1,41 @@
 //! # stalled
 //!
 //! ## What it detects
-//! The program made no step, took no batch and completed no collective for as long as `--patience` allows (5 minutes), and did not go on.
+//! The program completed no step, fetched no batch and finished no collective for the time set with `--patience` (5 minutes by
+//! default).
+//!
 //! ## Why it is slow
-//! It hangs. With several ranks the usual reason is one rank that is not in the collective that the others wait in: it took another branch,
-//! has fewer batches, waits for something else, or has died.
+//! It hangs. With several ranks, the usual reason is one rank that is not in the collective that the others wait in: it took another
+//! branch, has fewer batches, waits for something else, or has died.
+//!
+//! ## Example
+//! ```python
+//! if rank == 0:
+//!     validate(model)
+//!     torch.distributed.all_reduce(score)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! validate(model)
+//! torch.distributed.all_reduce(score)
+//! ```
+//!
 //! ## Evidence
-//! How long nothing happened; the collective each rank is in, with its line and number; the stacks of all threads of every rank. They are in
-//! `events.jsonl` (`stalled`).
+//! How long nothing happened; the collective of each rank, with its line and number; and the stacks of all threads of every rank.
+//! They are stored in `events.jsonl` (`stalled`).
+//!
 //! ## Fix
-//! Look at the line of the rank that is behind. Every rank must call the same collectives in the same order. Unequal numbers of batches:
-//! `drop_last=True`, `DistributedSampler`, or DDP's `join()`.
+//! Check the line of the rank that is missing. Every rank must call the same collectives in the same order. If ranks have different
+//! numbers of batches: `drop_last=True`, `DistributedSampler`, or DDP's `join()`.
+//!
 //! ## When it is wrong
-//! A long evaluation, download or compilation without batches of its own makes no progress that can be seen. The program is left alone unless
-//! `--on-hang stop` was given; choose a longer `--patience`.
+//! A long evaluation, download or compilation without batches shows no progress. flatout lets the program continue unless `--on-hang
+//! stop` is given; use a longer `--patience`.
+//!
 //! ## References
-//! PyTorch's NCCL watchdog ends a program after 10 minutes in a collective, without naming the rank that is missing.
+//! PyTorch's NCCL watchdog ends a program after 10 minutes in a collective, without naming the missing rank.
+//! <https://docs.pytorch.org/docs/stable/distributed.html>
 //!
 //! ---
 //! ## 检测什么
@@ -30,6 +50,7 @@
 //! 没有 batch 的长时间评估、下载或编译看不出进展。除非给出 `--on-hang stop`，程序不会被打断；可以把 `--patience` 设长一些。
 //! ## 参考
 //! PyTorch 的 NCCL watchdog 在集合通信停留 10 分钟后结束程序，但不指出缺少哪个 rank。
+//! <https://docs.pytorch.org/docs/stable/distributed.html>
 
 use crate::analysis::Analysis;
 use crate::analysis::collectives::op_name;
@@ -81,12 +102,12 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     }
     let say = if late.is_empty() {
         message!(
-            en: "Look at the lines above: what does each rank wait for?",
+            en: "Check the lines above: what does each rank wait for?",
             zh: "查看上面的代码行：每个 rank 在等什么？"
         )
     } else {
         message!(
-            en: "Make every rank call the same collectives in the same order; look at this line first",
+            en: "Make every rank call the same collectives in the same order; start with this line",
             zh: "让每个 rank 按相同顺序调用相同的集合通信；先查看这一行"
         )
     };
@@ -118,7 +139,7 @@ fn details(ranks: &[StalledRank]) -> Message {
         } else {
             let place = at(place_of(rank).map(|place| place.to_string()));
             message!(
-                en: "Rank {number}: in no collective{place} after {done} collectives. ",
+                en: "Rank {number}: not in a collective{place} after {done} collectives. ",
                 zh: "rank {number}：不在集合通信中{place}，已完成 {done} 次集合通信。"
             )
         };

@@ -1,18 +1,43 @@
 //! # synchronized-accumulation
 //!
 //! ## What it detects
-//! Gradients are accumulated over several batches per optimizer step, and every `backward()` of them synchronizes the ranks.
+//! Gradients are accumulated over several batches per optimizer step, and each `backward()` call synchronizes the ranks.
+//!
 //! ## Why it is slow
-//! Only the sum is needed by the step. Each synchronization transfers all gradients once more, and makes every rank wait for the slowest.
+//! The optimizer step needs only the sum. Each synchronization transfers all gradients once more and makes every rank wait for the
+//! slowest.
+//!
+//! ## Example
+//! ```python
+//! for step, (x, y) in enumerate(loader):
+//!     criterion(model(x), y).backward()
+//!     if step % 4 == 3:
+//!         optimizer.step()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for step, (x, y) in enumerate(loader):
+//!     last = step % 4 == 3
+//!     with contextlib.nullcontext() if last else model.no_sync():
+//!         criterion(model(x), y).backward()
+//!     if last:
+//!         optimizer.step()
+//! ```
+//!
 //! ## Evidence
-//! Gradient synchronizations of DistributedDataParallel per optimizer step, and the time in them.
+//! DistributedDataParallel's gradient synchronizations per optimizer step, and their time.
+//!
 //! ## Fix
-//! `with model.no_sync():` around all but the last micro-batch of a step; in Accelerate `with accelerator.accumulate(model):`. Lightning and the
-//! transformers Trainer do it by themselves.
+//! Use `with model.no_sync():` around all but the last micro-batch of a step; in Accelerate, `with accelerator.accumulate(model):`.
+//! Lightning and the transformers Trainer do this automatically.
+//!
 //! ## When it is wrong
-//! Several losses that are reduced on purpose one after the other, as with alternating models.
+//! Several losses are reduced one after the other on purpose, as with alternating models.
+//!
 //! ## References
 //! PyTorch's documentation of `DistributedDataParallel.no_sync`.
+//! <https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +52,7 @@
 //! 有意依次归约的多个损失，例如交替训练的模型。
 //! ## 参考
 //! PyTorch 文档：`DistributedDataParallel.no_sync`。
+//! <https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html>
 
 use crate::analysis::Analysis;
 use crate::analysis::collectives::GRADIENTS;
@@ -84,7 +110,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ),
     )
     .evidence(analysis.in_window(Evidence::new(
-        message!(en: "time in those that are not needed", zh: "多余同步的时间"),
+        message!(en: "time in the redundant synchronizations", zh: "多余同步的时间"),
         share * 100.0,
         "%",
     )))
@@ -92,7 +118,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     .code(
         first.place.as_ref(),
         message!(
-            en: "with model.no_sync(): around all but the last micro-batch of a step",
+            en: "with model.no_sync(): around all but the last micro-batch of each step",
             zh: "除一步中的最后一个 micro-batch 外，都放在 with model.no_sync(): 中"
         ),
     );

@@ -2,17 +2,33 @@
 //!
 //! ## What it detects
 //! One rank gets larger batches than the others and holds them up.
+//!
 //! ## Why it is slow
-//! A step takes as long as its largest batch: the other ranks wait for the rank that has it, in every step.
+//! A step takes as long as its largest batch: the other ranks wait for that rank at every step.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(parts[rank], batch_size=128 if rank == 0 else 64)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, batch_size=64, sampler=DistributedSampler(dataset))
+//! ```
+//!
 //! ## Evidence
-//! Samples per step of each rank, and how long the other ranks wait for the one with most.
+//! Samples per step of each rank, and how long the other ranks wait for the one with the most.
+//!
 //! ## Fix
-//! Give every rank the same batch size and a `DistributedSampler`, so that all get equally many samples. Texts of unequal length: group
-//! them by length.
+//! Give every rank the same batch size and a `DistributedSampler`, so that all get the same number of samples. For texts of different
+//! lengths, group them by length.
+//!
 //! ## When it is wrong
-//! Ranks on unlike GPUs may have unequal batches on purpose: then the faster GPU has the larger one, and nobody waits for it.
+//! Ranks on different GPUs may have unequal batches on purpose: the faster GPU gets the larger batch, and nobody waits for it.
+//!
 //! ## References
-//! PyTorch's documentation of `DistributedSampler` and of `Join` for uneven inputs.
+//! PyTorch's documentation of `DistributedSampler`, and of `Join` for uneven inputs.
+//! <https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +43,7 @@
 //! GPU 型号不同时，可能有意让 batch 不同：此时更快的 GPU 用更大的 batch，没有 rank 会等它。
 //! ## 参考
 //! PyTorch 文档：`DistributedSampler`，以及处理不均匀输入的 `Join`。
+//! <https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler>
 
 use super::slow_rank::{claiming, with_evidence};
 use crate::analysis::Analysis;
@@ -53,18 +70,18 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         severity_of(slow.late_share),
         message!(
-            en: "Rank {rank} gets {more} samples per step, the others {less}: they wait {share} of it",
+            en: "Rank {rank} gets {more} samples per step, others {less} and wait {share} of it",
             zh: "rank {rank} 每步 {more} 个样本，其他 rank {less} 个：它们每步等待 {share}"
         ),
     )
     .place(place.as_ref())
     .evidence(analysis.in_window(Evidence::new(
-        message!(en: "samples per step of rank {rank}", zh: "rank {rank} 每步的样本数"),
+        message!(en: "samples per step on rank {rank}", zh: "rank {rank} 每步的样本数"),
         own,
         "",
     )))
     .evidence(analysis.in_window(Evidence::new(
-        message!(en: "samples per step of the others (median)", zh: "其他 rank 每步的样本数（中位数）"),
+        message!(en: "samples per step on the other ranks (median)", zh: "其他 rank 每步的样本数（中位数）"),
         others,
         "",
     )))

@@ -1,17 +1,35 @@
 //! # double-precision
 //!
 //! ## What it detects
-//! The model computes in float64, or a part of the step does.
+//! The model, or part of the step, computes in float64.
+//!
 //! ## Why it is slow
-//! A CPU does half as many float64 operations per second as float32 ones, a GPU between 1/2 and 1/64; every tensor takes twice the memory.
+//! A CPU computes float64 at half the speed of float32, a GPU at 1/2 to 1/64, and every tensor takes twice the memory.
+//!
+//! ## Example
+//! ```python
+//! x = torch.from_numpy(np.load("x.npy"))  # float64
+//! model = Model().double()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! x = torch.from_numpy(np.load("x.npy").astype(np.float32))
+//! model = Model()
+//! ```
+//!
 //! ## Evidence
-//! The dtype of the model's parameters; the time in FP64 matmul kernels, where the GPU was traced.
+//! The dtype of the model's parameters, and the time in FP64 matmul kernels if the GPU was traced.
+//!
 //! ## Fix
-//! `model.float()` and float32 inputs: NumPy arrays are float64 unless `dtype=np.float32` is given.
+//! Use `model.float()` and float32 inputs. NumPy arrays are float64 unless `dtype=np.float32` is given.
+//!
 //! ## When it is wrong
-//! The problem needs double precision (some physics and optimization does).
+//! The problem needs double precision, as some physics and optimization problems do.
+//!
 //! ## References
 //! NumPy and Python floats are float64 by default.
+//! <https://docs.pytorch.org/docs/stable/tensor_attributes.html>
 //!
 //! ---
 //! ## 检测什么
@@ -26,6 +44,7 @@
 //! 问题确实需要双精度（某些物理和优化问题）。
 //! ## 参考
 //! NumPy 和 Python 的浮点数默认是 float64。
+//! <https://docs.pytorch.org/docs/stable/tensor_attributes.html>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -63,7 +82,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(share),
             message!(
-                en: "The model computes in float64: twice the memory and at most half the speed of float32",
+                en: "The model computes in float64: twice the memory, half the speed of float32",
                 zh: "模型以 float64 计算：内存是 float32 的两倍，速度至多一半"
             ),
         )
@@ -105,7 +124,7 @@ fn traced(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(share),
             message!(
-                en: "A part of the step runs in float64: FP64 matmul takes {shown} of the time",
+                en: "Part of the step runs in float64: FP64 matmul takes {shown} of the time",
                 zh: "步骤的一部分以 float64 计算：FP64 矩阵乘法占 {shown} 的时间"
             ),
         )

@@ -1,17 +1,35 @@
 //! # mixed-precision-inactive
 //!
 //! ## What it detects
-//! Mixed precision was asked for (an `autocast` with `enabled=False`, a gradient scaler), but no step ran with it.
+//! Mixed precision was requested (an `autocast` with `enabled=False`, a gradient scaler), but no step ran with it.
+//!
 //! ## Why it is slow
-//! The program runs in FP32 while its owner believes otherwise: a configuration value that the code never matches.
+//! The program runs in FP32 while its author believes otherwise, often because of a configuration value that the code never matches.
+//!
+//! ## Example
+//! ```python
+//! with torch.autocast("cuda", enabled=config["amp"] == "bf16"):  # amp: true
+//!     loss = criterion(model(x), y)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! with torch.autocast("cuda", dtype=torch.bfloat16, enabled=config["amp"]):
+//!     loss = criterion(model(x), y)
+//! ```
+//!
 //! ## Evidence
-//! What was asked, where, and what the steps really ran with.
+//! What was requested, where, and what the steps actually ran with.
+//!
 //! ## Fix
-//! Enter `autocast` for real. Look at the condition at the line shown.
+//! Enter `autocast`. Check the condition on the reported line.
+//!
 //! ## When it is wrong
-//! Switched off on purpose for this run.
+//! It was turned off on purpose for this run.
+//!
 //! ## References
-//! The users' fifth document: `amp: true` in the configuration, `== 'bf16'` in the code, 20 to 40% lost.
+//! Seen in practice: `amp: true` in the configuration, `== 'bf16'` in the code, 20 to 40% of the speed lost.
+//! <https://docs.pytorch.org/docs/stable/amp.html>
 //!
 //! ---
 //! ## 检测什么
@@ -25,7 +43,8 @@
 //! ## 何时不成立
 //! 本次运行有意关闭。
 //! ## 参考
-//! 用户的第五份文档：配置里是 `amp: true`，代码里是 `== 'bf16'`，损失 20% 到 40%。
+//! 实际案例：配置里是 `amp: true`，代码里是 `== 'bf16'`，损失 20% 到 40%。
+//! <https://docs.pytorch.org/docs/stable/amp.html>
 
 use super::mixed_precision_off::traced;
 use crate::analysis::{Analysis, Device};
@@ -61,12 +80,13 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         Severity::Warning,
         message!(
-            en: "Mixed precision was asked for, but the steps run in FP32",
+            en: "Mixed precision was requested, but the steps run in FP32",
             zh: "程序要求了混合精度，但训练步骤实际运行在 FP32"
         ),
     )
     .detail(message!(
-        en: "An autocast with enabled=False or a gradient scaler exists; autocast was never entered in a step.",
+        en: "The program creates a gradient scaler or an autocast with enabled=False, but no step enters \
+        autocast.",
         zh: "存在 enabled=False 的 autocast 或 GradScaler；但没有任何一步真正进入 autocast。"
     ))
     .evidence(analysis.in_window(
@@ -78,12 +98,12 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         "amp",
         Some("off".into()),
         "bf16",
-        message!(en: "enter torch.autocast(\"cuda\", dtype=torch.bfloat16)", zh: "真正启用 torch.autocast(\"cuda\", dtype=torch.bfloat16)"),
+        message!(en: "Enter torch.autocast(\"cuda\", dtype=torch.bfloat16)", zh: "真正启用 torch.autocast(\"cuda\", dtype=torch.bfloat16)"),
     )
     .code(
         place.as_ref(),
         message!(
-            en: "Look at the condition that switches it: the value it compares with may never occur",
+            en: "Check the condition that enables it: the value it compares with may never occur",
             zh: "检查控制它的条件：与之比较的值可能永远不会出现"
         ),
     );

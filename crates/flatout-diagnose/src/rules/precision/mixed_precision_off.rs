@@ -1,19 +1,39 @@
 //! # mixed-precision-off
 //!
 //! ## What it detects
-//! A GPU with tensor cores computes in FP32, and the arithmetic is what takes the time.
+//! A GPU with tensor cores computes in FP32, and this arithmetic takes most of the time.
+//!
 //! ## Why it is slow
-//! Tensor cores do matrix multiplications in bf16 many times faster than the FP32 units, and half the bytes are moved.
+//! Tensor cores multiply matrices in bf16 many times faster than the FP32 units do, and half the bytes are moved.
+//!
+//! ## Example
+//! ```python
+//! loss = criterion(model(x), y)
+//! loss.backward()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! with torch.autocast("cuda", dtype=torch.bfloat16):
+//!     loss = criterion(model(x), y)
+//! loss.backward()
+//! ```
+//!
 //! ## Evidence
-//! `autocast` was never entered and the model is FP32; the time in matmul and memory-bound kernels, where the GPU was traced; the GPU's busy share and its compute capability.
+//! The program never enters `autocast` and the model is FP32; the time in matmul and memory-bound kernels if the GPU was traced; the
+//! GPU's busy share and compute capability.
+//!
 //! ## Fix
-//! `torch.autocast("cuda", dtype=torch.bfloat16)` around forward and loss (fp16 with a scaler before Ampere).
+//! Use `torch.autocast("cuda", dtype=torch.bfloat16)` around the forward pass and the loss (fp16 with a gradient scaler before
+//! Ampere).
+//!
 //! ## When it is wrong
-//! Models that need FP32 (some physics, some losses); models bound by memory or by launches gain little, which is why the
-//! rule stays quiet while the GPU is not busy.
+//! The model needs FP32 (some physics, some losses). Models bound by memory or by launches gain little, so the rule does not fire
+//! while the GPU is not busy.
+//!
 //! ## References
-//! alloc recommends AMP from capability 7. DLProf's users: AMP recommended where it is on; here only what steps really ran with
-//! counts. LSTM on an H200: 208k samples/s TF32, 302k autocast.
+//! LSTM on an H200: 208k samples/s with TF32, 302k with autocast. alloc recommends AMP from compute capability 7.
+//! <https://docs.pytorch.org/docs/stable/notes/amp_examples.html>
 //!
 //! ---
 //! ## 检测什么
@@ -28,6 +48,7 @@
 //! 需要 FP32 的模型（部分物理计算、部分损失）；受内存或下发限制的模型收益很小，所以 GPU 不忙时本规则不会报告。
 //! ## 参考
 //! alloc 从计算能力 7 起推荐 AMP。DLProf 的用户：已开启仍被推荐 AMP；这里只看各步真正使用的精度。H200 上的 LSTM：TF32 每秒 208k 样本，autocast 302k。
+//! <https://docs.pytorch.org/docs/stable/notes/amp_examples.html>
 
 use crate::analysis::kernels::{Kernels, MEMORY_BOUND};
 use crate::analysis::{Analysis, Device, FEW_PROCESSORS};
@@ -114,12 +135,12 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     });
     let title = match matmul.map(units::percent) {
         Some(shown) => message!(
-            en: "No mixed precision: the GPU spends {shown} of the time in FP32 or TF32 matmul",
-            zh: "没有启用混合精度：GPU 有 {shown} 的时间在做 FP32 或 TF32 矩阵乘法"
+            en: "No mixed precision: {shown} of the time goes to FP32 or TF32 matmul",
+            zh: "没有启用混合精度：{shown} 的时间用于 FP32 或 TF32 矩阵乘法"
         ),
         None => message!(
-            en: "The GPU is busy computing in FP32: no mixed precision",
-            zh: "GPU 一直在用 FP32 计算：没有启用混合精度"
+            en: "No mixed precision: the GPU is busy computing in FP32",
+            zh: "没有启用混合精度：GPU 一直在用 FP32 计算"
         ),
     };
     let possible_s = goes * window.wall_s();
@@ -155,14 +176,15 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             Some("off".into()),
             dtype,
             message!(
-                en: "torch.autocast(\"cuda\") in {dtype} around forward and loss",
+                en: "torch.autocast(\"cuda\") in {dtype} around the forward pass and the loss",
                 zh: "在前向和损失外加 torch.autocast(\"cuda\")，使用 {dtype}"
             ),
         )
         .code(
             place.as_ref(),
             message!(
-                en: "Put `with torch.autocast(\"cuda\", dtype=…):` around this loop's forward and loss",
+                en: "Put `with torch.autocast(\"cuda\", dtype=…):` around the forward pass and the loss of \
+                this loop",
                 zh: "在这个循环的前向和损失外加 `with torch.autocast(\"cuda\", dtype=…):`"
             ),
         ),

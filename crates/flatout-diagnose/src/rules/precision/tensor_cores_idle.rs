@@ -1,18 +1,39 @@
 //! # tensor-cores-idle
 //!
 //! ## What it detects
-//! The GPU reads busy, but its tensor cores do next to nothing.
+//! The GPU reads busy, but its tensor cores do almost nothing.
+//!
 //! ## Why it is slow
-//! Utilization only means that some kernel ran. Without tensor cores the GPU computes at a fraction of its speed, or the
+//! Utilization only means that some kernel was running. Without tensor cores the GPU computes at a fraction of its speed, or the
 //! kernels move memory and compute little.
+//!
+//! ## Example
+//! ```python
+//! layer = nn.Linear(509, 1001)
+//! out = layer(x)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! layer = nn.Linear(512, 1008)
+//! with torch.autocast("cuda", dtype=torch.bfloat16):
+//!     out = layer(x)
+//! ```
+//!
 //! ## Evidence
-//! Where the GPU was traced: the time in kernels that use tensor cores. Else tensor-core activity and utilization, both as the driver counts them (GPM, Hopper and newer).
+//! The time in kernels that use tensor cores if the GPU was traced; otherwise tensor core activity and utilization as the driver
+//! reports them (GPM, Hopper and newer).
+//!
 //! ## Fix
-//! Mixed precision; sizes in multiples of 8; larger matrices. A symptom: the cause is another rule's.
+//! Use mixed precision, sizes that are multiples of 8, and larger matrices. This is a symptom; its cause has a finding of its own.
+//!
 //! ## When it is wrong
-//! Models without matrix multiplication (tree-like, element-wise).
+//! Models without matrix multiplications (trees, elementwise models).
+//!
 //! ## References
-//! The TensorBoard plugin: no tensor-core kernels on capability 7 and newer. DCGM's guide on tensor activity.
+//! The PyTorch TensorBoard plugin reports missing tensor core kernels on compute capability 7 and newer. NVIDIA DCGM's guide on
+//! tensor activity.
+//! <https://docs.nvidia.com/deeplearning/performance/mixed-precision-training/>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +48,7 @@
 //! 没有矩阵乘法的模型（树形、逐元素）。
 //! ## 参考
 //! TensorBoard 插件：计算能力 7 及以上却没有 Tensor Core kernel。DCGM 关于 Tensor 活跃度的指南。
+//! <https://docs.nvidia.com/deeplearning/performance/mixed-precision-training/>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;
@@ -64,7 +86,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             Severity::Information,
             message!(
-                en: "The tensor cores are active only {shown} of the time although the GPU reads busy",
+                en: "Tensor cores are active only {shown} of the time, although the GPU reads busy",
                 zh: "GPU 看起来很忙，但 Tensor Core 只有 {shown} 的时间在工作"
             ),
         )

@@ -1,18 +1,36 @@
 //! # tf32-off
 //!
 //! ## What it detects
-//! FP32 matrix multiplication without TF32, on a GPU that has it and is busy.
+//! The program multiplies matrices in FP32 without TF32, on a busy GPU that supports TF32.
+//!
 //! ## Why it is slow
-//! TF32 lets the tensor cores do FP32 matmuls with a shorter mantissa, several times faster; PyTorch leaves it off for
-//! matrix multiplication by default.
+//! With TF32, tensor cores multiply FP32 matrices several times faster, with a shorter mantissa. PyTorch leaves it off for matrix
+//! multiplication by default.
+//!
+//! ## Example
+//! ```python
+//! model = Model().cuda()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! torch.set_float32_matmul_precision("high")
+//! model = Model().cuda()
+//! ```
+//!
 //! ## Evidence
-//! The time in FP32 matmul kernels, where the GPU was traced; the precision of matrix multiplication in force, no mixed precision, the GPU's busy share.
+//! The time in FP32 matmul kernels if the GPU was traced; the matmul precision in effect without mixed precision; the GPU's busy
+//! share.
+//!
 //! ## Fix
-//! `torch.set_float32_matmul_precision("high")`.
+//! Call `torch.set_float32_matmul_precision("high")`.
+//!
 //! ## When it is wrong
-//! Work that needs the full FP32 mantissa. Under mixed precision it hardly matters, and the rule stays quiet.
+//! The computation needs the full FP32 mantissa. Under mixed precision it hardly matters, and the rule does not fire.
+//!
 //! ## References
-//! TorchTidy and alloc name it too. LSTM on an H200, batch 512: FP32 against TF32 in this project's baselines.
+//! PyTorch's notes on TF32. TorchTidy and alloc report the same.
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,6 +45,7 @@
 //! 需要完整 FP32 尾数的工作。使用混合精度时影响很小，本规则不会报告。
 //! ## 参考
 //! TorchTidy 和 alloc 也指出这一点。H200 上 batch 512 的 LSTM：FP32 与 TF32 的对比见本项目的基线。
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
@@ -85,7 +104,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             zh: "未启用 TF32 的 FP32 矩阵乘法占 {shown} 的时间"
         ),
         None => message!(
-            en: "FP32 matmul runs without TF32, and the GPU is busy with it",
+            en: "FP32 matmul runs without TF32 and keeps the GPU busy",
             zh: "FP32 矩阵乘法没有启用 TF32，而 GPU 正忙于此"
         ),
     };
@@ -137,7 +156,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             .code(
                 facts.place("matmul.precision").as_ref(),
                 message!(
-                    en: "torch.set_float32_matmul_precision(\"high\"), once, before the model is built",
+                    en: "Call torch.set_float32_matmul_precision(\"high\") once, before building the model",
                     zh: "在构建模型之前调用一次 torch.set_float32_matmul_precision(\"high\")"
                 ),
             ),

@@ -1,20 +1,43 @@
 //! # slow-end
 //!
 //! ## What it detects
-//! A program that is done and does not end: PyTorch waits five seconds for each worker of a loader.
+//! The program is done but does not exit: PyTorch waits up to five seconds for each DataLoader worker.
+//!
 //! ## Why it is slow
-//! A loader with workers that stay and with pinned memory is looked after when Python ends: each of its workers is waited for, up to five
-//! seconds, one after the other, and nothing has asked them to end. The GPU idles, a job holds its place in the queue, and a search pays it
-//! at every trial.
+//! When Python exits, a DataLoader with persistent workers and pinned memory waits for its workers one after the other, up to five
+//! seconds each, because nothing has asked them to stop. The GPU idles, the job keeps its place in the queue, and a search pays for
+//! it at every trial.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, num_workers=8, pin_memory=True, persistent_workers=True)
+//! for x, y in loader:
+//!     train_step(x, y)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! def main():
+//!     loader = DataLoader(dataset, num_workers=8, pin_memory=True, persistent_workers=True)
+//!     for x, y in loader:
+//!         train_step(x, y)
+//!
+//! main()
+//! ```
+//!
 //! ## Evidence
-//! The time the main thread spent in PyTorch's wait for a worker, from its stacks; the run's time after its last step.
+//! The time the main thread spent in PyTorch's wait for a worker, from stack samples, and the run's time after its last step.
+//!
 //! ## Fix
-//! Let the loader go before Python ends: train inside a function (its variables go when it returns), or write `del loader`. Then the workers
-//! are asked to end, and do so at once.
+//! Release the DataLoader before Python exits: train inside a function, whose variables are released when it returns, or write `del
+//! loader`. The workers are then asked to stop, and stop at once.
+//!
 //! ## When it is wrong
-//! In a long run it is nothing: it comes once, at the end.
+//! It happens once, at the end, so it does not matter in a long run.
+//!
 //! ## References
-//! `_MultiProcessingDataLoaderIter._clean_up_worker` in PyTorch's `torch/utils/data/dataloader.py`.
+//! `_MultiProcessingDataLoaderIter._clean_up_worker` in `torch/utils/data/dataloader.py`.
+//! <https://github.com/pytorch/pytorch/blob/main/torch/utils/data/dataloader.py>
 //!
 //! ---
 //! ## 检测什么
@@ -30,6 +53,7 @@
 //! 对长时间的运行可以忽略：它只在结束时发生一次。
 //! ## 参考
 //! PyTorch 的 `torch/utils/data/dataloader.py` 中的 `_MultiProcessingDataLoaderIter._clean_up_worker`。
+//! <https://github.com/pytorch/pytorch/blob/main/torch/utils/data/dataloader.py>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;
@@ -77,20 +101,29 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             WORST,
             message!(
-                en: "The program was done, and PyTorch waited {shown} for the loader's workers to end",
+                en: "After training, PyTorch waited {shown} for the DataLoader workers to exit",
                 zh: "程序已经做完，PyTorch 又花了 {shown} 等待 DataLoader 的 worker 退出"
             ),
         )
         .evidence(
-            Evidence::new(message!(en: "waiting for workers at the end", zh: "结束时等待 worker"), waited_s, "s")
-                .against(WAITED_S)
-                .over(last_step_s, total_s),
+            Evidence::new(
+                message!(en: "waiting for workers at exit", zh: "结束时等待 worker"),
+                waited_s,
+                "s",
+            )
+            .against(WAITED_S)
+            .over(last_step_s, total_s),
         )
-        .evidence(Evidence::new(message!(en: "time after the last step", zh: "最后一步之后的时间"), after_s, "s"))
+        .evidence(Evidence::new(
+            message!(en: "time after the last step", zh: "最后一步之后的时间"),
+            after_s,
+            "s",
+        ))
         .code(
             None,
             message!(
-                en: "Train inside a function, or write `del loader` at the end: then the workers receive the request to end, and do so at once",
+                en: "Train inside a function, or `del loader` at the end: the workers are then asked to stop \
+                and exit at once",
                 zh: "把训练放进函数里，或在结尾写 `del loader`：worker 会收到结束通知并立即退出"
             ),
         ),

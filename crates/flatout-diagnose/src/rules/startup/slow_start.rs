@@ -1,18 +1,35 @@
 //! # slow-start
 //!
 //! ## What it detects
-//! A long time before the first step, in a run where that matters.
+//! The time before the first step is a noticeable part of the run.
+//!
 //! ## Why it is slow
-//! Reading and preparing all data, building the model, importing: all of it once more at every start, every restart after a
-//! crash, and every trial of a search.
+//! Reading and preparing all data, building the model and importing modules repeat at every start, every restart after a crash, and
+//! every trial of a search.
+//!
+//! ## Example
+//! ```python
+//! features = compute_features(pd.read_csv("prices.csv"))  # 4 minutes
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! if not os.path.exists("features.npy"):
+//!     np.save("features.npy", compute_features(pd.read_csv("prices.csv")))
+//! features = np.load("features.npy", mmap_mode="r")
+//! ```
+//!
 //! ## Evidence
-//! Seconds until the first step, and their share of the run; the line of the program the main thread was in most often.
+//! Seconds until the first step, their share of the run, and the line where the main thread was most often.
+//!
 //! ## Fix
-//! Keep prepared data on disk (a cache next to the source), read lazily, prepare in parallel.
+//! Keep prepared data on disk (a cache next to the source), read data lazily, or prepare it in parallel.
+//!
 //! ## When it is wrong
-//! A run that was cut short: the longer it runs, the less the start costs.
+//! The run was stopped early: the longer it runs, the less the startup matters.
+//!
 //! ## References
-//! Importing PyTorch and starting CUDA takes 5 to 15 s; what is beyond is the program's own.
+//! Importing PyTorch and starting CUDA takes 5 to 15 s; the rest is the program's own.
 //!
 //! ---
 //! ## 检测什么
@@ -63,7 +80,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(beyond).min(WORST),
             message!(
-                en: "The first step came after {shown}, {of} of the run",
+                en: "The first step started after {shown}, {of} of the run",
                 zh: "第一步在 {shown} 之后才开始，占整个运行的 {of}"
             ),
         )
@@ -77,15 +94,19 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             .over(0.0, first_s),
         )
         .evidence(
-            Evidence::new(message!(en: "of the run", zh: "占整个运行"), share * 100.0, "%")
-                .against(SHARE * 100.0),
+            Evidence::new(
+                message!(en: "share of the run", zh: "占整个运行"),
+                share * 100.0,
+                "%",
+            )
+            .against(SHARE * 100.0),
         )
         .place(hot.map(|line| &line.place))
         .gain(Gain::from_removed_shares(0.0, beyond))
         .code(
             hot.map(|line| &line.place),
             message!(
-                en: "Keep what the start computes in a file, or read the data as the steps need it",
+                en: "Cache what startup computes in a file, or read the data as the steps need it",
                 zh: "把启动时计算的结果缓存到文件，或在训练时按需读取数据"
             ),
         ),

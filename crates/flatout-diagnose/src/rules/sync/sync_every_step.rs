@@ -1,20 +1,41 @@
 //! # sync-every-step
 //!
 //! ## What it detects
-//! A line of the program reads from the device in every step: `.item()`, `.cpu()`, `.numpy()`, `print(tensor)`,
+//! A line of the program reads from the GPU at every step: `.item()`, `.cpu()`, `.numpy()`, `print(tensor)`,
 //! `torch.cuda.synchronize()`.
+//!
 //! ## Why it is slow
-//! Such a read waits until the device has finished everything before it. The host cannot launch ahead, so the device
-//! then waits for the host: both take turns instead of working at the same time.
+//! Such a read waits until the GPU has finished all queued work. The CPU cannot launch work ahead, so the GPU then waits for the CPU:
+//! they take turns instead of working at the same time.
+//!
+//! ## Example
+//! ```python
+//! for x, y in loader:
+//!     loss = train_step(x, y)
+//!     total += loss.item()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for x, y in loader:
+//!     loss = train_step(x, y)
+//!     total += loss.detach()
+//! print(total.item() / len(loader))
+//! ```
+//!
 //! ## Evidence
-//! The lines, reads per step, and the time blocked; the time that would remain if host and device overlapped.
+//! The lines, the reads per step and the time blocked, and the time that would be saved if CPU and GPU overlapped.
+//!
 //! ## Fix
-//! Keep the value on the device (`loss.detach()`), add it up there, and read it every N steps.
+//! Keep the value on the GPU (`loss.detach()`), accumulate it there, and read it every N steps.
+//!
 //! ## When it is wrong
-//! When the device is the bottleneck anyway, the read waits for work that has to be done: nothing is gained, and the rule
-//! stays quiet.
+//! If the GPU is the bottleneck anyway, the read only waits for necessary work: nothing would be gained, and the rule does not fire.
+//!
 //! ## References
-//! nsys-ai: syncs from 2% of the GPU time. The users' fifth document: `.item()` on every batch.
+//! PyTorch's performance tuning guide, "Avoid unnecessary CPU-GPU synchronization". nsys-ai reports synchronizations from 2% of the
+//! GPU time.
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 //!
 //! ---
 //! ## 检测什么
@@ -28,7 +49,8 @@
 //! ## 何时不成立
 //! 设备本身就是瓶颈时，读取等待的是必须完成的工作：没有收益，本规则不会报告。
 //! ## 参考
-//! nsys-ai：同步从 GPU 时间的 2% 起。用户的第五份文档：每个 batch 都 `.item()`。
+//! PyTorch 性能调优指南：避免不必要的 CPU-GPU 同步。nsys-ai 从 GPU 时间的 2% 起报告同步。
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
@@ -69,28 +91,36 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         ID,
         severity_of(share),
         message!(
-            en: "Every step stops to read the device: {lines} line(s), first {what} at {place}; {blocked} of the time is blocked",
-            zh: "每一步都停下来读取设备：共 {lines} 处，首先是 {place} 的 {what}；{blocked} 的时间被阻塞"
+            en: "Steps wait to read from the GPU: {what} at {place} ({lines} line(s)), {blocked} of the time",
+            zh: "每一步都等待读取 GPU：共 {lines} 处，首先是 {place} 的 {what}；占 {blocked} 的时间"
         ),
     )
-    .evidence(analysis.in_window(
-        Evidence::new(message!(en: "reads of the device a step", zh: "每步读取设备的次数"), worst.per_step(), "")
+    .evidence(
+        analysis.in_window(
+            Evidence::new(
+                message!(en: "GPU reads per step", zh: "每步从 GPU 读取的次数"),
+                worst.per_step(),
+                "",
+            )
             .against(PER_STEP),
-    ))
-    .evidence(analysis.in_window(
-        Evidence::new(
-            message!(en: "time that goes when host and device overlap", zh: "主机与设备重叠后可省去的时间"),
-            share * 100.0,
-            "%",
-        )
-        .against(SHARE * 100.0),
-    ))
+        ),
+    )
+    .evidence(
+        analysis.in_window(
+            Evidence::new(
+                message!(en: "time saved when CPU and GPU overlap", zh: "CPU 与 GPU 重叠后可省去的时间"),
+                share * 100.0,
+                "%",
+            )
+            .against(SHARE * 100.0),
+        ),
+    )
     .evidence(analysis.phase_evidence(Phase::Sync, SHARE))
     .claims(Stretch::Sync, Reach::Specific, goes_s * 0.3, goes_s)
     .code(
         Some(place),
         message!(
-            en: "Keep it on the device: `total += loss.detach()`, and read it with .item() every 50 steps",
+            en: "Keep it on the GPU: use `total += loss.detach()`, and call .item() every 50 steps",
             zh: "让它留在设备上：`total += loss.detach()`，每 50 步再用 .item() 读取一次"
         ),
     );

@@ -46,7 +46,7 @@ mod tests {
     use crate::ops::gather::Augment;
 
     #[test]
-    fn a_picture_moves_within_bounds_and_the_same_way_each_time() {
+    fn image_shifts_are_bounded_and_deterministic() {
         let augment = Augment {
             flip: true,
             padding: 3,

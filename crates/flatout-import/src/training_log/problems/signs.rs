@@ -41,7 +41,7 @@ pub fn without_rank(line: &[u8]) -> &[u8] {
 
 pub fn is_out_of_memory(line: &[u8]) -> bool {
     [
-        &b"out of memory"[..],
+        &b"out-of-memory errors"[..],
         b"outofmemory",
         b"oom-kill",
         b"oom_kill",
@@ -264,7 +264,7 @@ mod tests {
     fn findings_of_flatout_are_not_the_programs() {
         for (line, own) in [
             (
-                "! WARNING  Others take 99% of the 2 CPUs this run may use  [cpu-stolen]",
+                "! WARNING  Other programs use 99% of the 2 CPUs available to this run  [cpu-stolen]",
                 true,
             ),
             (

@@ -1,22 +1,37 @@
 //! # compile-in-loop
 //!
 //! ## What it detects
-//! `torch.compile(…)` inside the training loop or the loop over epochs.
+//! `torch.compile(…)` is called inside the training loop or the loop over epochs.
 //!
 //! ## Why it is slow
-//! Each call makes a new compiled function, which traces and may compile again: seconds to minutes, every time.
+//! Each call creates a new compiled function, which is traced and possibly compiled again: seconds to minutes every time.
+//!
+//! ## Example
+//! ```python
+//! for epoch in range(epochs):
+//!     compiled = torch.compile(model)
+//!     train_epoch(compiled, loader)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! compiled = torch.compile(model)
+//! for epoch in range(epochs):
+//!     train_epoch(compiled, loader)
+//! ```
 //!
 //! ## Evidence
-//! The call is in the body of a step loop or of a loop that counts epochs.
+//! The call is in the body of a training loop or of a loop over epochs.
 //!
 //! ## Fix
-//! Compile once, before the loops.
+//! Compile the model once, before the loops.
 //!
 //! ## When it is wrong
-//! In a loop over several models or folds: only loops over epochs and steps count.
+//! A loop over several models or folds. flatout reports only loops over epochs and steps.
 //!
 //! ## References
 //! PyTorch documentation, "torch.compiler: Frequently Asked Questions".
+//! <https://docs.pytorch.org/docs/stable/torch.compiler_faq.html>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +46,7 @@
 //! 遍历多个模型或多折的循环：只有 epoch 循环和步循环才算。
 //! ## 参考
 //! PyTorch 文档“torch.compiler: Frequently Asked Questions”。
+//! <https://docs.pytorch.org/docs/stable/torch.compiler_faq.html>
 
 use crate::rules::prelude::*;
 
@@ -49,8 +65,8 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         });
         if in_step || in_epoch {
             report
-                .at(call, message!(en: "`torch.compile` runs again and again in the loop", zh: "`torch.compile` 在循环里反复执行"))
-                .advice(message!(en: "compile once, before the loop", zh: "移到循环之前，只编译一次"));
+                .at(call, message!(en: "`torch.compile` is called again in every iteration of the loop", zh: "`torch.compile` 在循环里反复执行"))
+                .advice(message!(en: "compile the model once, before the loop", zh: "移到循环之前，只编译一次"));
         }
     }
 }

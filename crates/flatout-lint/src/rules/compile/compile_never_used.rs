@@ -1,23 +1,39 @@
 //! # compile-never-used
 //!
 //! ## What it detects
-//! A training loop on CUDA in a program that never calls `torch.compile`.
+//! The program trains on CUDA and never calls `torch.compile`.
 //!
 //! ## Why it is slow
-//! Every small operation is a kernel launched from Python. Compiled, chains of them become one kernel, and Python leaves the path.
+//! Every small operation is a kernel launched from Python. Compiled, chains of operations become one kernel and Python is bypassed.
+//!
+//! ## Example
+//! ```python
+//! model = Model().cuda()
+//! for x, y in loader:
+//!     train_step(model, x, y)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! model = torch.compile(Model().cuda())
+//! for x, y in loader:
+//!     train_step(model, x, y)
+//! ```
 //!
 //! ## Evidence
-//! No file of the program mentions `compile` or TorchScript, and none builds an RNN, which compilation skips. For information only: a recorded run
-//! shows whether the step waits for launches.
+//! No file of the program mentions `compile` or TorchScript, and none builds an RNN, which `torch.compile` skips. This is
+//! informational: a recorded run shows whether steps wait for launches.
 //!
 //! ## Fix
-//! `model = torch.compile(model)` after the model is built and moved, before the loop.
+//! Call `model = torch.compile(model)` after the model is built and moved to the GPU, before the loop.
 //!
 //! ## When it is wrong
-//! With shapes that change at every step, on PyTorch before 2.0, or for runs so short that compiling does not pay.
+//! Shapes change at every step, PyTorch is older than 2.0, or runs are so short that compiling does not pay off.
 //!
 //! ## References
-//! PyTorch tutorial "Introduction to torch.compile". Measured by flatout on one H200: CNN 38.8k → 72.1k samples/s with `max-autotune`.
+//! PyTorch tutorial, "Introduction to torch.compile". Measured with flatout on one H200: a CNN goes from 38.8k to 72.1k samples/s
+//! with `max-autotune`.
+//! <https://docs.pytorch.org/tutorials/intermediate/torch_compile_tutorial.html>
 //!
 //! ---
 //! ## 检测什么
@@ -32,6 +48,7 @@
 //! 每步形状都变化、PyTorch 2.0 之前，或运行太短，编译得不偿失。
 //! ## 参考
 //! PyTorch 教程“Introduction to torch.compile”。flatout 在一块 H200 上实测：CNN 用 `max-autotune` 从 38.8k 到 72.1k 样本/秒。
+//! <https://docs.pytorch.org/tutorials/intermediate/torch_compile_tutorial.html>
 
 use crate::rules::prelude::*;
 
@@ -67,7 +84,8 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         )
         .confidence(Confidence::Low)
         .advice(message!(
-            en: "try `model = torch.compile(model)` before the loop; `flatout tune` measures whether it pays",
+            en: "try `model = torch.compile(model)` before the loop; `flatout tune` measures whether it pays \
+            off",
             zh: "在循环之前试试 `model = torch.compile(model)`；`flatout tune` 会测出是否划算"
         ));
 }

@@ -1,22 +1,39 @@
 //! # convolutions-without-channels-last
 //!
 //! ## What it detects
-//! A training loop on CUDA in mixed precision over a model with 2-D convolutions, in a program that never uses the channels-last layout.
+//! A model with 2-D convolutions trains on CUDA in mixed precision, and the program never uses the channels-last layout.
 //!
 //! ## Why it is slow
-//! The tensor cores want the channels innermost. In the default layout cuDNN transposes before and after many convolutions.
+//! Tensor cores need the channels in the last dimension. In the default layout, cuDNN transposes tensors before and after many
+//! convolutions.
+//!
+//! ## Example
+//! ```python
+//! model = resnet50().cuda()
+//! with torch.autocast("cuda", dtype=torch.bfloat16):
+//!     out = model(images)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! model = resnet50().cuda().to(memory_format=torch.channels_last)
+//! with torch.autocast("cuda", dtype=torch.bfloat16):
+//!     out = model(images.to(memory_format=torch.channels_last))
+//! ```
 //!
 //! ## Evidence
-//! The program builds `Conv2d` layers, uses autocast or a 16-bit type, and no file mentions `channels_last`. For information only: a run decides.
+//! The program builds `Conv2d` layers, uses autocast or a 16-bit dtype, and no file mentions `channels_last`. This is informational:
+//! a recorded run decides.
 //!
 //! ## Fix
-//! `model = model.to(memory_format=torch.channels_last)` once, and the same for each batch of images.
+//! Call `model = model.to(memory_format=torch.channels_last)` once, and convert each batch of images the same way.
 //!
 //! ## When it is wrong
-//! For one or three channels in the first layer only, very small images, or in fp32.
+//! Only the first layer has one or three channels, the images are very small, or the model trains in fp32.
 //!
 //! ## References
-//! PyTorch tutorial "Channels Last Memory Format in PyTorch".
+//! PyTorch tutorial, "Channels Last Memory Format in PyTorch".
+//! <https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +48,7 @@
 //! 只有第一层是一个或三个通道、图像很小，或使用 fp32。
 //! ## 参考
 //! PyTorch 教程“Channels Last Memory Format in PyTorch”。
+//! <https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html>
 
 use crate::rules::prelude::*;
 
@@ -63,7 +81,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         )
         .confidence(Confidence::Medium)
         .advice(message!(
-            en: "`model.to(memory_format=torch.channels_last)`, and the same for the images",
+            en: "call `model.to(memory_format=torch.channels_last)` and convert the images the same way",
             zh: "`model.to(memory_format=torch.channels_last)`，图像张量也一样"
         ));
 }

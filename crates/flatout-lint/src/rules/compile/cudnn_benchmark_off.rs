@@ -1,22 +1,36 @@
 //! # cudnn-benchmark-off
 //!
 //! ## What it detects
-//! A training loop on CUDA over a model with convolutions, in a program that never sets `cudnn.benchmark`.
+//! A model with convolutions trains on CUDA, and the program never sets `cudnn.benchmark`.
 //!
 //! ## Why it is slow
-//! cuDNN then picks its convolution by a rule of thumb. With the switch on it tries the candidates once for each shape and keeps the fastest.
+//! Without benchmark mode, cuDNN picks its convolution kernels by a heuristic. With it, cuDNN times the candidates once per input
+//! shape and keeps the fastest.
+//!
+//! ## Example
+//! ```python
+//! model = resnet50().cuda()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! torch.backends.cudnn.benchmark = True
+//! model = resnet50().cuda()
+//! ```
 //!
 //! ## Evidence
-//! The program builds `Conv1d`, `Conv2d` or `Conv3d` layers, and no file mentions the switch or asks for deterministic results. For information only.
+//! The program builds `Conv1d`, `Conv2d` or `Conv3d` layers, and no file mentions the setting or asks for deterministic results. This
+//! is informational.
 //!
 //! ## Fix
-//! `torch.backends.cudnn.benchmark = True` once at the start.
+//! Set `torch.backends.cudnn.benchmark = True` once at the start.
 //!
 //! ## When it is wrong
-//! When the shape of the input keeps changing: cuDNN searches again for every new shape. Compiled models choose for themselves.
+//! The input shape keeps changing: cuDNN then searches again for every new shape. Compiled models choose their kernels themselves.
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Enable cuDNN auto-tuner".
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +45,7 @@
 //! 输入形状一直变化：每种新形状都要重新搜索。编译后的模型会自己选择。
 //! ## 参考
 //! PyTorch 性能调优指南“Enable cuDNN auto-tuner”。
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 
 use crate::rules::prelude::*;
 
@@ -66,7 +81,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             &code.in_module().source,
             head(code),
             message!(
-                en: "convolutions without cuDNN's search for the fastest kernel",
+                en: "cuDNN does not search for the fastest convolution kernels: benchmark mode is off",
                 zh: "卷积没有启用 cuDNN 的最快 kernel 搜索"
             ),
         )

@@ -1,22 +1,33 @@
 //! # rnn-compiled
 //!
 //! ## What it detects
-//! `torch.compile` on an LSTM, GRU or RNN of PyTorch, or on a model that holds one.
+//! `torch.compile` is applied to a PyTorch LSTM, GRU or RNN, or to a model that contains one.
 //!
 //! ## Why it is slow
-//! The compiler leaves these modules out: cuDNN's own kernel runs as before, the graph breaks around it, and start-up takes longer for nothing.
+//! The compiler skips these modules: cuDNN's kernel runs as before, the graph breaks around it, and startup takes longer for nothing.
+//!
+//! ## Example
+//! ```python
+//! model = torch.compile(torch.nn.LSTM(64, 256, num_layers=3).cuda())
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! model = torch.nn.LSTM(64, 256, num_layers=3).cuda()
+//! ```
 //!
 //! ## Evidence
 //! The compiled object is built from `torch.nn.LSTM`, `GRU` or `RNN`, or from a class of the project whose `__init__` builds one.
 //!
 //! ## Fix
-//! Leave it uncompiled; a CUDA graph around the whole step, a larger batch or `flatout train` remove the launch cost instead.
+//! Do not compile it. A CUDA graph around the whole step, a larger batch or `flatout train` reduces the launch overhead instead.
 //!
 //! ## When it is wrong
-//! When the model has much else that compiles well.
+//! The model contains much else that compiles well.
 //!
 //! ## References
-//! `torch._dynamo.config.allow_rnn` is false by default. Measured by flatout on one H200: no gain on a 3×256 LSTM.
+//! `torch._dynamo.config.allow_rnn` is false by default. Measured with flatout on one H200: no speedup for a 3×256 LSTM.
+//! <https://docs.pytorch.org/docs/stable/torch.compiler_faq.html>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +42,7 @@
 //! 模型的其他大部分能很好地编译。
 //! ## 参考
 //! `torch._dynamo.config.allow_rnn` 默认为 false。flatout 在一块 H200 上实测：3×256 的 LSTM 没有收益。
+//! <https://docs.pytorch.org/docs/stable/torch.compiler_faq.html>
 
 use crate::rules::prelude::*;
 
@@ -51,10 +63,10 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         report
             .at(
                 call,
-                message!(en: "`{rnn}` is not compiled: `torch.compile` gains nothing here", zh: "`{rnn}` 不会被编译：`torch.compile` 在这里没有收益"),
+                message!(en: "`torch.compile` does not compile `{rnn}`: no speedup here", zh: "`{rnn}` 不会被编译：`torch.compile` 在这里没有收益"),
             )
             .advice(message!(
-                en: "leave it out; a larger batch or a CUDA graph removes the launch cost",
+                en: "remove it; a larger batch or a CUDA graph reduces the launch overhead",
                 zh: "去掉它；增大 batch 或使用 CUDA graph 才能减少启动开销"
             ));
     }

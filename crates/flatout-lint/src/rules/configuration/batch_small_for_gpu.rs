@@ -1,22 +1,40 @@
 //! # batch-small-for-gpu
 //!
 //! ## What it detects
-//! A batch size below 16 for the training loader, where the settings state a GPU of 40 GiB or more. Without a stated GPU the rule is silent.
+//! The training batch size is below 16, and the lint settings declare a GPU of 40 GiB or more. Without a declared GPU the rule does
+//! not fire.
 //!
 //! ## Why it is slow
-//! A large GPU computes a small batch in less time than Python needs to launch it. Most of its units and nearly all of its memory stand idle.
+//! A large GPU computes a small batch in less time than Python needs to launch it. Most of its SMs and almost all of its memory are
+//! idle.
+//!
+//! ## Example
+//! ```yaml
+//! batch_size: 8   # on an 80 GiB GPU
+//! learning_rate: 1e-4
+//! ```
+//!
+//! ## Use instead
+//! ```yaml
+//! batch_size: 256
+//! learning_rate: 5e-4
+//! ```
 //!
 //! ## Evidence
-//! The value of `batch_size`, followed through names, argparse defaults and configuration files, against `gpu-memory-gib` in the settings. For information only.
+//! The value of `batch_size`, followed through names, argparse defaults and configuration files, compared with `gpu-memory-gib` in
+//! the settings. This is informational.
 //!
 //! ## Fix
-//! Raise the batch until the time of a step grows with it, and the learning rate with it (linearly or by the square root); `flatout tune` measures where that is.
+//! Increase the batch size until the time per step grows with it, and scale the learning rate with it (linearly or by the square
+//! root). `flatout tune` measures where that is.
 //!
 //! ## When it is wrong
-//! For models whose single samples fill the memory: long sequences, volumes, large language models.
+//! A single sample fills the memory: long sequences, volumes, large language models.
 //!
 //! ## References
-//! Batch too small: utilization of GPU, CPU and memory all below 70% (SageMaker Debugger's rule). McCandlish et al., "An Empirical Model of Large-Batch Training".
+//! SageMaker Debugger considers a batch small if GPU, CPU and memory utilization are all below 70%. McCandlish et al., "An Empirical
+//! Model of Large-Batch Training" (2018).
+//! <https://arxiv.org/abs/1812.06162>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +49,7 @@
 //! 单个样本就能占满显存的模型：长序列、三维体数据、大语言模型。
 //! ## 参考
 //! batch 太小：GPU、CPU 和内存的使用率都低于 70%（SageMaker Debugger 的规则）。McCandlish 等，“An Empirical Model of Large-Batch Training”。
+//! <https://arxiv.org/abs/1812.06162>
 
 use crate::rules::prelude::*;
 
@@ -66,13 +85,14 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
                     .at_known(
                         known,
                         message!(
-                            en: "a batch of {batch} on a GPU of {memory} GiB",
+                            en: "batch size {batch} is small for a {memory} GiB GPU",
                             zh: "{memory} GiB 的 GPU 上 batch 只有 {batch}"
                         ),
                     )
                     .confidence(Confidence::Low)
                     .advice(message!(
-                        en: "raise the batch, and the learning rate with it; `flatout tune` measures how far",
+                        en: "increase the batch size and scale the learning rate with it; `flatout tune` \
+                        measures how far to go",
                         zh: "增大 batch，并相应提高学习率；`flatout tune` 会测出合适的大小"
                     ));
             }

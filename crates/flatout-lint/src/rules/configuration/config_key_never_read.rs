@@ -1,24 +1,37 @@
 //! # config-key-never-read
 //!
 //! ## What it detects
-//! A key of a configuration file, or a field of a configuration class, that no Python file of the project mentions, in a section whose other keys are read one by one:
-//! `compile_model: true` next to `batch_size`, but no code reads `compile_model`.
+//! No Python file of the project mentions a key of a configuration file or a field of a configuration class, although the other keys
+//! of its section are read one by one: `compile_model: true` next to `batch_size`, but no code reads `compile_model`.
 //!
 //! ## Why it is slow
-//! A switch for speed that is wired to nothing looks like one that is on. People tune it for weeks and measure noise.
+//! A performance setting without effect looks like one that works. People tune it for weeks and measure noise.
+//!
+//! ## Example
+//! ```python
+//! # config.yaml: compile_model: true
+//! model = Model()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! model = Model()
+//! if config["compile_model"]:
+//!     model = torch.compile(model)
+//! ```
 //!
 //! ## Evidence
-//! The key occurs nowhere in the code: not as a string, an attribute, a keyword or a parameter; at least half of the keys next to
-//! it do; and the section is nowhere passed on as a whole (`**config["train"]`, `instantiate(cfg.train)`).
+//! The key occurs nowhere in the code: not as a string, an attribute, a keyword or a parameter. At least half of the keys next to it
+//! do, and the section is never passed on as a whole (`**config["train"]`, `instantiate(cfg.train)`).
 //!
 //! ## Fix
-//! Read it where it belongs, or delete it. flatout cannot know which, so it offers no edit.
+//! Read the key where it belongs, or delete it. flatout cannot know which, so it offers no fix.
 //!
 //! ## When it is wrong
-//! When a program outside the linted folder reads the file. Lint the folder that holds both.
+//! A program outside the linted folder reads the file: lint the folder that contains both.
 //!
 //! ## References
-//! One of flatout's first users had `compile_model` and `compile_mode` in the file and no call of `torch.compile` in the code.
+//! Seen in practice: `compile_model` and `compile_mode` in the configuration, and no call of `torch.compile` in the code.
 //!
 //! ---
 //! ## 检测什么
@@ -32,7 +45,7 @@
 //! ## 何时不成立
 //! 读取该文件的程序不在被检查的目录中。请检查同时包含两者的目录。
 //! ## 参考
-//! flatout 的首批用户之一：文件里有 `compile_model` 和 `compile_mode`，代码里没有调用 `torch.compile`。
+//! 实际案例：配置里有 `compile_model` 和 `compile_mode`，代码里没有调用 `torch.compile`。
 
 use crate::config::Entry;
 use crate::rules::prelude::*;
@@ -44,10 +57,10 @@ pub const CHECK: Check = Check::Project(check);
 
 /// Of the keys of a section, this share must be read by name before a missing one counts: the code then reads this file, and key by key.
 const READ_SHARE: f64 = 0.5;
-/// And at least so many of them.
+/// And at least this many of them.
 const FEWEST_READ: usize = 2;
 
-/// Words that make a key one about speed; other keys are told for information.
+/// Words that make a key one about speed; other keys are informational.
 const SPEED_WORDS: [&str; 30] = [
     "amp",
     "bf16",
@@ -148,14 +161,17 @@ fn tell(source: &Source, entry: &Entry, report: &mut Report<'_>) {
         .at_entry(
             source,
             entry,
-            message!(en: "`{key}: {is}` is read by nobody", zh: "`{key}: {is}` 没有任何代码读取"),
+            message!(en: "`{key}: {is}` is never read", zh: "`{key}: {is}` 没有任何代码读取"),
         )
         .severity(severity)
         .because(message!(
-            en: "The other keys of its section are read by name, but this one appears nowhere in the code: changing it changes nothing.",
+            en: "The other keys in this section are read by name, but this one appears nowhere in the code, \
+            so changing it has no effect.",
             zh: "同一节的其他键都按名字读取，唯独它没有在代码中出现：改它不会有任何效果。"
         ))
-        .advice(message!(en: "read the key where it belongs, or delete it", zh: "在应该用到的地方读取它，或者删除它"));
+        .advice(
+            message!(en: "read the key in the code, or delete it", zh: "在应该用到的地方读取它，或者删除它"),
+        );
 }
 
 #[cfg(test)]

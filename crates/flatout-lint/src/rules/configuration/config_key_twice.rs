@@ -1,23 +1,37 @@
 //! # config-key-twice
 //!
 //! ## What it detects
-//! A key that appears twice in the same section of a YAML or JSON file.
+//! A key appears twice in the same section of a YAML or JSON file.
 //!
 //! ## Why it is slow
-//! Parsers keep the last one without a warning. A person who changes the first one (the batch size, the workers, the precision) measures a run in
-//! which nothing changed.
+//! Parsers keep the last value without a warning. Whoever changes the first one (the batch size, the workers, the precision) measures
+//! a run in which nothing changed.
+//!
+//! ## Example
+//! ```yaml
+//! num_workers: 8
+//! batch_size: 256
+//! num_workers: 0
+//! ```
+//!
+//! ## Use instead
+//! ```yaml
+//! num_workers: 8
+//! batch_size: 256
+//! ```
 //!
 //! ## Evidence
-//! Both lines; both values.
+//! Both lines and both values.
 //!
 //! ## Fix
-//! Delete the one that is not meant. flatout cannot know which, so it offers no edit.
+//! Delete the one you do not want. flatout cannot know which, so it offers no fix.
 //!
 //! ## When it is wrong
-//! When the file is a template that is filled in before it is read.
+//! The file is a template that is filled in before it is read.
 //!
 //! ## References
 //! YAML 1.2, "Mappings": keys are unique. RFC 8259: names within an object should be unique.
+//! <https://yaml.org/spec/1.2.2/#mapping>
 //!
 //! ---
 //! ## 检测什么
@@ -32,6 +46,7 @@
 //! 该文件是读取之前才填充的模板。
 //! ## 参考
 //! YAML 1.2 “Mappings”：键是唯一的。RFC 8259：对象中的名称应当唯一。
+//! <https://yaml.org/spec/1.2.2/#mapping>
 
 use crate::rules::prelude::*;
 
@@ -55,12 +70,12 @@ fn check(project: &Project, report: &mut Report<'_>) {
                     &document.source,
                     entry,
                     message!(
-                        en: "`{key}` is set twice: `{kept}` counts, `{lost}` is lost",
+                        en: "`{key}` is set twice: `{kept}` wins, `{lost}` is ignored",
                         zh: "`{key}` 设置了两次：`{kept}` 生效，`{lost}` 被忽略"
                     ),
                 )
                 .see(document.source.place(before.key))
-                .advice(message!(en: "delete the one that is not meant", zh: "删除不需要的那一个"));
+                .advice(message!(en: "delete the one you do not want", zh: "删除不需要的那一个"));
         }
     }
 }

@@ -1,25 +1,40 @@
 //! # config-value-never-matches
 //!
 //! ## What it detects
-//! A key of a configuration file, or the default of a configuration class, whose value the code can never match: `amp: true` while the code asks
-//! `config["train"].get("amp") == "bf16"`. The feature that the key names stays off, without a warning.
+//! A key of a configuration file, or the default of a configuration class, has a value that the code never matches: `amp: true`,
+//! while the code checks `config["train"].get("amp") == "bf16"`. The feature stays off without a warning.
 //!
 //! ## Why it is slow
-//! The keys written this way switch mixed precision, compilation or a faster kernel on. The run works, at the speed without them.
+//! Keys like this usually enable mixed precision, compilation or a faster kernel. The program runs, but without the speedup.
+//!
+//! ## Example
+//! ```python
+//! # config.yaml: amp: true
+//! use_amp = config["train"].get("amp") == "bf16"
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! # config.yaml: amp: bf16
+//! use_amp = config["train"].get("amp") == "bf16"
+//! ```
 //!
 //! ## Evidence
-//! Every place that reads the key only compares the value with constants of another type, or with another spelling of the same
-//! word (`bfloat16` against `bf16`). A key that is also passed on or tested for truth is left alone.
+//! Every location that reads the key only compares it with constants of another type, or with another spelling of the same word
+//! (`bfloat16` and `bf16`). A key that is also passed on or tested for truth is not reported.
 //!
 //! ## Fix
-//! Write the value that the code asks for, or make the code accept the one that is written. `--fix --unsafe` does the first: it
-//! changes what the run computes.
+//! Write the value that the code checks for, or make the code accept the written one.
+//!
+//! ## Fix safety
+//! `--fix --unsafe` writes the value that the code checks for. It is unsafe because it enables the feature, which changes what the
+//! run computes.
 //!
 //! ## When it is wrong
-//! When another program reads the same file, or the value is replaced on the command line before it is compared.
+//! Another program reads the same file, or the value is replaced on the command line before it is compared.
 //!
 //! ## References
-//! The fault cost one of flatout's first users a third of the speed for weeks; the configuration looked right all the time.
+//! Seen in practice: this mistake cost a team a third of the speed for weeks, while the configuration looked right.
 //!
 //! ---
 //! ## 检测什么
@@ -29,11 +44,13 @@
 //! ## 证据
 //! 读取该键的每一处都只与另一种类型的常量比较，或与同一个词的另一种写法比较（`bfloat16` 与 `bf16`）。还被传递或判断真假的键不在此列。
 //! ## 怎么改
-//! 写成代码要的值，或让代码接受现在的写法。`--fix --unsafe` 采用前者：它会改变运行的计算。
+//! 写成代码要的值，或让代码接受现在的写法。
+//! ## 修改是否安全
+//! `--fix --unsafe` 写入代码所期望的值。之所以不安全，是因为它会真正启用该功能，从而改变运行的计算结果。
 //! ## 何时不成立
 //! 另一个程序读取同一文件，或值在比较之前被命令行替换。
 //! ## 参考
-//! 这个问题使 flatout 的首批用户之一数周内损失了三分之一的速度；配置看起来一直是对的。
+//! 实际案例：这个问题使一个团队数周内损失了三分之一的速度；配置看起来一直是对的。
 
 use crate::rules::prelude::*;
 
@@ -76,7 +93,8 @@ fn check(project: &Project, report: &mut Report<'_>) {
                 source,
                 entry,
                 message!(
-                    en: "`{key}` is `{is}`, but the code only ever compares it with {asked}: it never takes effect",
+                    en: "`{key}` is `{is}`, but the code only compares it with {asked}, so it never takes \
+                    effect",
                     zh: "`{key}` 的值是 `{is}`，而代码只拿它与 {asked} 比较：这项设置从未生效"
                 ),
             );
@@ -85,7 +103,7 @@ fn check(project: &Project, report: &mut Report<'_>) {
             if source.is_python() {
                 // The field has a declared type too, which a person has to change with it.
                 found.advice(message!(
-                    en: "set it to {quoted}, which is what the code asks for, and its type with it",
+                    en: "set it to {quoted}, which the code checks for, and update its type annotation",
                     zh: "改为 {quoted}（代码所期望的值），类型标注也要一起改"
                 ));
                 continue;
@@ -98,7 +116,7 @@ fn check(project: &Project, report: &mut Report<'_>) {
             };
             found.unsafe_fix(
                 vec![edit],
-                message!(en: "write `{key}: {quoted}`, which is what the code asks for", zh: "改为 `{key}: {quoted}`，这是代码所期望的值"),
+                message!(en: "write `{key}: {quoted}`, which the code checks for", zh: "改为 `{key}: {quoted}`，这是代码所期望的值"),
             );
         }
     }

@@ -1,24 +1,39 @@
 //! # learning-rate-not-scaled
 //!
 //! ## What it detects
-//! Two sections or files of the configuration with batch sizes four times apart or more and the same learning rate, in a project whose code
-//! nowhere computes the rate from the batch.
+//! Two sections or configuration files have batch sizes that differ by a factor of four or more but the same learning rate, and no
+//! code computes the learning rate from the batch size.
 //!
 //! ## Why it is slow
-//! A larger batch means fewer updates an epoch. With the rate of the small batch each update goes no further, so the training needs more
-//! epochs for the same loss: what the GPU gained the run loses.
+//! A larger batch means fewer updates per epoch. With the learning rate of the small batch, each update is no larger, so training
+//! needs more epochs for the same loss and loses what the GPU gained.
+//!
+//! ## Example
+//! ```yaml
+//! small: {batch_size: 64, learning_rate: 1e-3}
+//! large: {batch_size: 1024, learning_rate: 1e-3}
+//! ```
+//!
+//! ## Use instead
+//! ```yaml
+//! small: {batch_size: 64, learning_rate: 1e-3}
+//! large: {batch_size: 1024, learning_rate: 4e-3}
+//! ```
 //!
 //! ## Evidence
-//! Both values of both sections, and no expression in the code that holds a rate and a batch size. For information only.
+//! Both values in both sections, and no expression in the code that uses a learning rate and a batch size. This is informational.
 //!
 //! ## Fix
-//! Scale the rate with the batch, linearly for SGD or by the square root for Adam, with a warm-up; or try a few rates.
+//! Scale the learning rate with the batch size, linearly for SGD or by the square root for Adam, with a warm-up; or try several
+//! learning rates.
 //!
 //! ## When it is wrong
-//! When the rate was searched for at both sizes, or the sections train different models.
+//! The learning rate was tuned at both batch sizes, or the sections train different models.
 //!
 //! ## References
-//! Goyal et al., "Accurate, Large Minibatch SGD"; Malladi et al., "On the SDEs and Scaling Rules for Adaptive Gradient Algorithms".
+//! Goyal et al., "Accurate, Large Minibatch SGD" (2017). Malladi et al., "On the SDEs and Scaling Rules for Adaptive Gradient
+//! Algorithms" (2022).
+//! <https://arxiv.org/abs/1706.02677>
 //!
 //! ---
 //! ## 检测什么
@@ -33,6 +48,7 @@
 //! 两种大小的学习率都是搜索得到的，或两节训练的是不同的模型。
 //! ## 参考
 //! Goyal 等，“Accurate, Large Minibatch SGD”；Malladi 等，“On the SDEs and Scaling Rules for Adaptive Gradient Algorithms”。
+//! <https://arxiv.org/abs/1706.02677>
 
 use crate::config::Entry;
 use crate::rules::prelude::*;
@@ -70,14 +86,15 @@ fn check(project: &Project, report: &mut Report<'_>) {
                 large.source,
                 large.entry,
                 message!(
-                    en: "a batch of {batch} with the learning rate {rate}, which a batch of {other} has too",
+                    en: "batch size {batch} has learning rate {rate}, the same as batch size {other}",
                     zh: "batch 为 {batch}，学习率 {rate} 却与 batch 为 {other} 时相同"
                 ),
             )
             .confidence(Confidence::Low)
             .see(small.source.place(small.entry.key))
             .advice(message!(
-                en: "scale the rate with the batch (linearly for SGD, by the square root for Adam), with a warm-up",
+                en: "scale the learning rate with the batch size (linearly for SGD, by the square root for \
+                Adam) and warm it up",
                 zh: "学习率随 batch 放大（SGD 按比例，Adam 按平方根），并加 warm-up"
             ));
     }

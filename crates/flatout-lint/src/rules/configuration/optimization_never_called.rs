@@ -1,25 +1,43 @@
 //! # optimization-never-called
 //!
 //! ## What it detects
-//! A function of the project that switches speed on (TF32, `cudnn.benchmark`, `torch.compile`, channels-last) and that nothing in the
-//! project ever mentions again.
+//! A function of the project enables an optimization (TF32, `cudnn.benchmark`, `torch.compile`, channels-last), but nothing in the
+//! project calls it.
 //!
 //! ## Why it is slow
-//! The optimization was written but never called: the run stays in full fp32 or without cuDNN's search, and the code reads as if it did not.
+//! The optimization was written but never called: the program still runs in full fp32 or without cuDNN's search, although the code
+//! suggests otherwise.
+//!
+//! ## Example
+//! ```python
+//! def enable_fast_math():
+//!     torch.set_float32_matmul_precision("high")
+//!
+//! model = Model().cuda()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! def enable_fast_math():
+//!     torch.set_float32_matmul_precision("high")
+//!
+//! enable_fast_math()
+//! model = Model().cuda()
+//! ```
 //!
 //! ## Evidence
-//! The function's body sets one of the switches, and its name occurs nowhere else in the linted files, neither called nor passed on
-//! nor as a string.
+//! The function's body sets one of these options, and its name occurs nowhere else in the linted files: not called, not passed on,
+//! not as a string.
 //!
 //! ## Fix
-//! Call it once at start-up, before the model is built; or delete it.
+//! Call it once at startup, before the model is built, or delete it.
 //!
 //! ## When it is wrong
-//! When a program outside the linted folder calls it: lint the folder that holds both. Libraries export such functions on purpose; files that
-//! only define an interface are left alone when the project trains nothing.
+//! A program outside the linted folder calls it: lint the folder that contains both. Libraries export such functions on purpose;
+//! files that only define an interface are not reported if the project trains nothing.
 //!
 //! ## References
-//! One of flatout's first users had an `apply_hardware_optimizations()` that was defined, documented and never called.
+//! Seen in practice: an `apply_hardware_optimizations()` that was defined, documented and never called.
 //!
 //! ---
 //! ## 检测什么
@@ -33,7 +51,7 @@
 //! ## 何时不成立
 //! 调用它的程序不在被检查的目录中：请检查同时包含两者的目录。库会有意导出这样的函数；项目本身不训练时，只定义接口的文件不在此列。
 //! ## 参考
-//! flatout 的首批用户之一有一个 `apply_hardware_optimizations()`：有定义、有文档，却从未调用。
+//! 实际案例：一个 `apply_hardware_optimizations()`：有定义、有文档，却从未调用。
 
 use crate::rules::prelude::*;
 
@@ -79,12 +97,12 @@ fn check(project: &Project, report: &mut Report<'_>) {
                     &function.in_module().source,
                     span,
                     message!(
-                        en: "`{name}()` sets `{switch}`, and nothing ever calls it",
+                        en: "`{name}()` sets `{switch}` but is never called",
                         zh: "`{name}()` 会设置 `{switch}`，但没有任何地方调用它"
                     ),
                 )
                 .advice(message!(
-                    en: "call `{name}()` once at start-up, before the model is built",
+                    en: "call `{name}()` once at startup, before the model is built",
                     zh: "在程序启动时、构建模型之前调用一次 `{name}()`"
                 ));
         }

@@ -1,23 +1,38 @@
 //! # option-never-used
 //!
 //! ## What it detects
-//! An option of the command line that is parsed with argparse and whose value nothing reads: `--num-workers 8` changes nothing.
+//! A command-line option is parsed with argparse, but its value is never read: `--num-workers 8` changes nothing.
 //!
 //! ## Why it is slow
-//! A switch for speed that is wired to nothing looks like one that is on.
+//! A performance option without effect looks like one that works.
+//!
+//! ## Example
+//! ```python
+//! parser.add_argument("--num-workers", type=int, default=8)
+//! args = parser.parse_args()
+//! loader = DataLoader(dataset)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! parser.add_argument("--num-workers", type=int, default=8)
+//! args = parser.parse_args()
+//! loader = DataLoader(dataset, num_workers=args.num_workers)
+//! ```
 //!
 //! ## Evidence
-//! The option's name occurs nowhere in the linted files, neither as an attribute nor as a string or keyword, and the parsed arguments are nowhere handed on as a
-//! whole (`vars(args)`, `**`, to a function outside the project).
+//! The option's name occurs nowhere in the linted files as an attribute, string or keyword, and the parsed arguments are never passed
+//! on as a whole (`vars(args)`, `**`, to a function outside the project).
 //!
 //! ## Fix
 //! Use the value, or remove the option.
 //!
 //! ## When it is wrong
-//! When a program outside the linted folder uses the parser: lint the folder that holds both.
+//! A program outside the linted folder uses the parser: lint the folder that contains both.
 //!
 //! ## References
 //! Python documentation of `argparse`.
+//! <https://docs.python.org/3/library/argparse.html>
 //!
 //! ---
 //! ## 检测什么
@@ -32,6 +47,7 @@
 //! 使用该解析器的程序不在被检查的目录中：请检查同时包含两者的目录。
 //! ## 参考
 //! Python 文档中的 `argparse`。
+//! <https://docs.python.org/3/library/argparse.html>
 
 use crate::rules::prelude::*;
 
@@ -39,7 +55,7 @@ pub const ID: &str = "option-never-used";
 pub const SEVERITY: Severity = Severity::Warning;
 pub const CHECK: Check = Check::Project(check);
 
-/// Options about speed; others are told for information.
+/// Options about speed; others are informational.
 const SPEED_WORDS: [&str; 16] = [
     "amp",
     "fp16",
@@ -94,7 +110,7 @@ fn check(project: &Project, report: &mut Report<'_>) {
         let about_speed =
             crate::words(&option.name).any(|word| SPEED_WORDS.contains(&word.to_ascii_lowercase().as_str()));
         report
-            .at(call, message!(en: "`{flag}` is parsed, and nothing ever reads it", zh: "`{flag}` 会被解析，但没有任何代码读取"))
+            .at(call, message!(en: "`{flag}` is parsed but never read", zh: "`{flag}` 会被解析，但没有任何代码读取"))
             .severity(if about_speed { SEVERITY } else { Severity::Information })
             .advice(message!(en: "use its value, or remove the option", zh: "使用它的值，或者删除该选项"));
     }

@@ -1,23 +1,40 @@
 //! # cuda-in-getitem
 //!
 //! ## What it detects
-//! A data set's `__getitem__` that moves its tensors to CUDA.
+//! A dataset's `__getitem__` moves its tensors to CUDA.
 //!
 //! ## Why it is slow
-//! Every sample becomes a copy and a few kernels of its own instead of one copy per batch. With workers it does worse: CUDA cannot be used in a forked
-//! process, so the loader is stuck with `num_workers=0`.
+//! Each sample costs its own copy and several kernels instead of one copy per batch. It also prevents using workers: CUDA cannot be
+//! used in a forked process, so the DataLoader is stuck with `num_workers=0`.
+//!
+//! ## Example
+//! ```python
+//! def __getitem__(self, index):
+//!     return self.x[index].cuda(), self.y[index].cuda()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! def __getitem__(self, index):
+//!     return self.x[index], self.y[index]
+//!
+//! for x, y in loader:
+//!     x, y = x.cuda(non_blocking=True), y.cuda(non_blocking=True)
+//! ```
 //!
 //! ## Evidence
-//! `.cuda()` or `.to("cuda…")` or `.to(device)` inside `__getitem__` of a class that inherits `torch.utils.data.Dataset`.
+//! `.cuda()`, `.to("cuda…")` or `.to(device)` inside `__getitem__` of a class that inherits `torch.utils.data.Dataset`.
 //!
 //! ## Fix
-//! Return CPU tensors; move the whole batch in the training loop with `non_blocking=True`. A data set that fits can be moved to the GPU as a whole, once.
+//! Return CPU tensors, and move the whole batch in the training loop with `non_blocking=True`. A dataset that fits on the GPU can be
+//! moved there as a whole, once.
 //!
 //! ## When it is wrong
-//! Hardly ever: where the whole data set is already on the GPU, nothing has to be moved.
+//! Rarely: if the whole dataset is already on the GPU, there is nothing to move.
 //!
 //! ## References
 //! PyTorch documentation of `torch.utils.data`: "It is generally not recommended to return CUDA tensors in multi-process loading".
+//! <https://docs.pytorch.org/docs/stable/data.html>
 //!
 //! ---
 //! ## 检测什么
@@ -32,6 +49,7 @@
 //! 几乎不会：整个数据集已经在 GPU 上时，没有东西需要移动。
 //! ## 参考
 //! PyTorch 文档 `torch.utils.data`：“It is generally not recommended to return CUDA tensors in multi-process loading”。
+//! <https://docs.pytorch.org/docs/stable/data.html>
 
 use crate::rules::prelude::*;
 
@@ -53,7 +71,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             .at(
                 call,
                 message!(
-                    en: "`{text}` copies every sample to the GPU by itself, and rules out workers",
+                    en: "`{text}` copies each sample to the GPU on its own and rules out DataLoader workers",
                     zh: "`{text}` 把每个样本单独复制到 GPU，并且无法使用 worker"
                 ),
             )

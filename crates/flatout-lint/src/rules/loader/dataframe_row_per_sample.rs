@@ -1,23 +1,42 @@
 //! # dataframe-row-per-sample
 //!
 //! ## What it detects
-//! A data set that takes one row of a pandas `DataFrame` for each sample: `self.df.iloc[index]` in `__getitem__`.
+//! A dataset reads one row of a pandas `DataFrame` per sample: `self.df.iloc[index]` in `__getitem__`.
 //!
 //! ## Why it is slow
-//! `iloc` on one row builds a `Series`, tens of microseconds each; out of a NumPy array the same row is a view in under one. At batch 512 that is
-//! milliseconds of Python a step.
+//! `iloc` on a single row builds a `Series`, which takes tens of microseconds. In a NumPy array the same row is a view that takes
+//! less than one. At batch size 512, this adds milliseconds of Python per step.
+//!
+//! ## Example
+//! ```python
+//! def __getitem__(self, index):
+//!     row = self.frame.iloc[index]
+//!     return torch.tensor(row[COLUMNS].values), row["label"]
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! def __init__(self, frame):
+//!     self.x = torch.as_tensor(frame[COLUMNS].to_numpy())
+//!     self.y = torch.as_tensor(frame["label"].to_numpy())
+//!
+//! def __getitem__(self, index):
+//!     return self.x[index], self.y[index]
+//! ```
 //!
 //! ## Evidence
-//! `.iloc[…]` or `.loc[…]` in `__getitem__`, or `iterrows()` there.
+//! `.iloc[…]`, `.loc[…]` or `iterrows()` in `__getitem__`.
 //!
 //! ## Fix
-//! Convert once in `__init__` (`self.values = torch.as_tensor(df[columns].to_numpy())`) and index the array.
+//! Convert the columns once in `__init__` (`self.values = torch.as_tensor(df[columns].to_numpy())`) and index the array.
 //!
 //! ## When it is wrong
-//! Where a sample costs far more than its row: one image file decoded for each. In that case it is reported for information only.
+//! A sample costs far more than its row, for example because an image file is decoded for each one. The finding is then
+//! informational.
 //!
 //! ## References
 //! pandas documentation, "Enhancing performance".
+//! <https://pandas.pydata.org/docs/user_guide/enhancingperf.html>
 //!
 //! ---
 //! ## 检测什么
@@ -32,6 +51,7 @@
 //! 样本的成本远高于取行：例如每个样本解码一个图像文件。此时只作提示。
 //! ## 参考
 //! pandas 文档“Enhancing performance”。
+//! <https://pandas.pydata.org/docs/user_guide/enhancingperf.html>
 
 use crate::rules::prelude::*;
 
@@ -56,7 +76,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             found.severity(Severity::Information);
         }
         found.advice(message!(
-            en: "convert the columns to an array once in `__init__` and index that",
+            en: "convert the columns to an array once in `__init__` and index into it",
             zh: "在 `__init__` 里一次性转换成数组，再按下标读取"
         ));
     }

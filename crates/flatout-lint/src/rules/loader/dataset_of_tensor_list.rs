@@ -1,23 +1,35 @@
 //! # dataset-of-tensor-list
 //!
 //! ## What it detects
-//! A data set that keeps one small tensor for each sample in a Python list: `self.x = [torch.tensor(row) for row in rows]`.
+//! A dataset keeps one small tensor per sample in a Python list: `self.x = [torch.tensor(row) for row in rows]`.
 //!
 //! ## Why it is slow
-//! Every sample is a Python object with its own allocation. Workers copy them one by one as their reference counts change, memory grows, and
-//! collating a batch touches hundreds of scattered objects instead of one slice.
+//! Every sample is a Python object with its own allocation. Workers copy them one by one as reference counts change, memory grows,
+//! and collating a batch touches hundreds of scattered objects instead of one slice.
+//!
+//! ## Example
+//! ```python
+//! self.x = [torch.tensor(row) for row in rows]
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! self.x = torch.as_tensor(rows)
+//! ```
 //!
 //! ## Evidence
-//! A list of tensors is built in `__init__` of a class that inherits `torch.utils.data.Dataset`, and `__getitem__` takes one by its index.
+//! A list of tensors is built in `__init__` of a class that inherits `torch.utils.data.Dataset`, and `__getitem__` indexes into it.
 //!
 //! ## Fix
-//! Keep one tensor for all samples (`torch.as_tensor(rows)`, `torch.stack(list)`); if it fits on the GPU, keep it there and index whole batches.
+//! Keep all samples in one tensor (`torch.as_tensor(rows)`, `torch.stack(list)`). If it fits on the GPU, keep it there and index
+//! whole batches.
 //!
 //! ## When it is wrong
-//! When the samples differ in shape and cannot be one tensor. Those built from a call that loads files are left alone.
+//! The samples differ in shape and cannot form one tensor. Lists built by calls that load files are not reported.
 //!
 //! ## References
 //! PyTorch issue 13246, "DataLoader num_workers > 0 causes CPU memory from parent process to be replicated".
+//! <https://github.com/pytorch/pytorch/issues/13246>
 //!
 //! ---
 //! ## 检测什么
@@ -32,6 +44,7 @@
 //! 样本形状不同，不能成为一个张量。由加载文件的调用构建的不在此列。
 //! ## 参考
 //! PyTorch issue 13246：“DataLoader num_workers > 0 causes CPU memory from parent process to be replicated”。
+//! <https://github.com/pytorch/pytorch/issues/13246>
 
 use crate::rules::prelude::*;
 
@@ -64,12 +77,12 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
                 .at(
                     statement,
                     message!(
-                        en: "`self.{name}` holds one tensor object for every sample",
+                        en: "`self.{name}` holds a separate tensor object per sample",
                         zh: "`self.{name}` 为每个样本各存一个张量对象"
                     ),
                 )
                 .advice(message!(
-                    en: "keep all samples in one tensor and index it",
+                    en: "keep all samples in one tensor and index into it",
                     zh: "把所有样本放进一个张量，再按下标读取"
                 ));
         }

@@ -1,23 +1,40 @@
 //! # element-loop-in-collate
 //!
 //! ## What it detects
-//! A `collate_fn` that fills its batch element by element: loops in loops with `out[i, j] = …`.
+//! A `collate_fn` fills its batch one element at a time, in nested loops with `out[i, j] = …`.
 //!
 //! ## Why it is slow
-//! Each assignment to one element of a tensor is a dispatched operation of several microseconds; a batch has thousands of elements. Copying a whole row
-//! (`out[i, :length] = row`), padding or stacking does the same in one operation per sample.
+//! Each assignment to a tensor element is an operator call of several microseconds, and a batch has thousands of elements. Copying a
+//! whole row (`out[i, :length] = row`), padding or stacking does the same with one operation per sample.
+//!
+//! ## Example
+//! ```python
+//! def collate(samples):
+//!     out = torch.zeros(len(samples), length)
+//!     for i, sample in enumerate(samples):
+//!         for j, value in enumerate(sample):
+//!             out[i, j] = value
+//!     return out
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! def collate(samples):
+//!     return pad_sequence(samples, batch_first=True)
+//! ```
 //!
 //! ## Evidence
-//! The function is passed as `collate_fn`, and in it a loop within a loop assigns to a subscript with two indices.
+//! The function is passed as `collate_fn`, and a nested loop in it assigns to a subscript with two indices.
 //!
 //! ## Fix
-//! `torch.stack`, `torch.nn.utils.rnn.pad_sequence`, or one slice assignment a sample.
+//! Use `torch.stack`, `torch.nn.utils.rnn.pad_sequence`, or one slice assignment per sample.
 //!
 //! ## When it is wrong
-//! For tiny batches.
+//! The batches are tiny.
 //!
 //! ## References
 //! PyTorch documentation of `torch.utils.data`, "Working with collate_fn".
+//! <https://docs.pytorch.org/docs/stable/data.html#working-with-collate-fn>
 //!
 //! ---
 //! ## 检测什么
@@ -32,6 +49,7 @@
 //! 非常小的 batch。
 //! ## 参考
 //! PyTorch 文档 `torch.utils.data` “Working with collate_fn”。
+//! <https://docs.pytorch.org/docs/stable/data.html#working-with-collate-fn>
 
 use crate::rules::prelude::*;
 

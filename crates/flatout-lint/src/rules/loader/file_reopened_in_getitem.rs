@@ -1,23 +1,40 @@
 //! # file-reopened-in-getitem
 //!
 //! ## What it detects
-//! A data set whose `__getitem__` opens or loads the same file for every sample: `np.load(self.path)`, `pd.read_csv(self.csv)`,
+//! A dataset's `__getitem__` opens or loads the same file for every sample: `np.load(self.path)`, `pd.read_csv(self.csv)`,
 //! `h5py.File(self.path)`.
 //!
 //! ## Why it is slow
-//! The whole file is opened, and often parsed, once per sample: the loader repeats the same work thousands of times per epoch.
+//! The whole file is opened, and often parsed, once per sample: the same work is repeated thousands of times per epoch.
+//!
+//! ## Example
+//! ```python
+//! def __getitem__(self, index):
+//!     return np.load(self.path)[index]
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! def __init__(self, path):
+//!     self.data = np.load(path)
+//!
+//! def __getitem__(self, index):
+//!     return self.data[index]
+//! ```
 //!
 //! ## Evidence
-//! The call's argument does not depend on the index: nothing in it comes from the method's own variables.
+//! The argument of the call does not depend on the index: it uses none of the method's local variables.
 //!
 //! ## Fix
-//! Load it once in `__init__`; HDF5 files once in each worker, at the first access (`if self.file is None: self.file = h5py.File(…)`).
+//! Load the file once in `__init__`. Open HDF5 files once per worker, on first access (`if self.file is None: self.file =
+//! h5py.File(…)`).
 //!
 //! ## When it is wrong
-//! When the path looks constant and is changed between calls. Opening one file for each sample (`Image.open(self.paths[index])`) is not this rule.
+//! The path looks constant but changes between calls. Opening one file per sample (`Image.open(self.paths[index])`) is not reported.
 //!
 //! ## References
-//! h5py documentation, "Multiprocessing"; PyTorch issue 11929 on HDF5 with workers.
+//! h5py documentation on multiprocessing. PyTorch issue 11929 on HDF5 with workers.
+//! <https://github.com/pytorch/pytorch/issues/11929>
 //!
 //! ---
 //! ## 检测什么
@@ -32,6 +49,7 @@
 //! 路径看似不变，却在两次调用之间被修改。为每个样本打开各自的文件（`Image.open(self.paths[index])`）不属于本规则。
 //! ## 参考
 //! h5py 文档“Multiprocessing”；PyTorch issue 11929：HDF5 与 worker。
+//! <https://github.com/pytorch/pytorch/issues/11929>
 
 use crate::rules::prelude::*;
 
@@ -73,7 +91,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
                         zh: "`{text}` 为每个样本重新读取同一个文件"
                     ),
                 )
-                .advice(message!(en: "read it once, in `__init__`", zh: "在 `__init__` 中只读取一次"));
+                .advice(message!(en: "read it once in `__init__`", zh: "在 `__init__` 中只读取一次"));
         }
     }
 }

@@ -1,22 +1,41 @@
 //! # loader-rebuilt
 //!
 //! ## What it detects
-//! A `DataLoader` that is rebuilt inside the loop over epochs.
+//! A `DataLoader` is rebuilt inside the loop over epochs.
 //!
 //! ## Why it is slow
-//! Each time the workers start from nothing: processes, imports, data set, queue. `persistent_workers` cannot help, for the loader itself is gone.
+//! Each new DataLoader starts its workers from scratch: processes, imports, dataset, queue. `persistent_workers` cannot help, because
+//! the DataLoader itself is gone.
+//!
+//! ## Example
+//! ```python
+//! for epoch in range(epochs):
+//!     loader = DataLoader(dataset, shuffle=True, num_workers=8)
+//!     for x, y in loader:
+//!         train_step(x, y)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, shuffle=True, num_workers=8, persistent_workers=True)
+//! for epoch in range(epochs):
+//!     for x, y in loader:
+//!         train_step(x, y)
+//! ```
 //!
 //! ## Evidence
-//! The call is in the body of a loop that counts epochs and contains the training loop, outside any function defined there.
+//! The call is in the body of a loop over epochs that contains the training loop, outside any function defined there.
 //!
 //! ## Fix
-//! Build the loader once before the loop; shuffling and samplers give a new order every epoch by themselves (`sampler.set_epoch(epoch)`).
+//! Build the DataLoader once, before the loop. Shuffling and samplers give a new order at every epoch (`sampler.set_epoch(epoch)`).
 //!
 //! ## When it is wrong
-//! When the data set really is another one each epoch (curricula, new negatives): then change the data set inside the loader instead, or silence the line.
+//! The dataset really differs in each epoch (curricula, new negatives): change it inside the DataLoader, or suppress the finding on
+//! this line.
 //!
 //! ## References
 //! PyTorch documentation of `torch.utils.data`, "Data Loading Order and Sampler".
+//! <https://docs.pytorch.org/docs/stable/data.html>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +50,7 @@
 //! 每个 epoch 的数据集确实不同（课程学习、新的负样本）：改为在 loader 内部更换数据集，或对该行关闭规则。
 //! ## 参考
 //! PyTorch 文档 `torch.utils.data` “Data Loading Order and Sampler”。
+//! <https://docs.pytorch.org/docs/stable/data.html>
 
 use crate::rules::prelude::*;
 
@@ -55,7 +75,9 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
                     zh: "每个 epoch 都重新构建 DataLoader"
                 ),
             )
-            .advice(message!(en: "build it once, before the loop", zh: "移到循环之前，只构建一次"));
+            .advice(
+                message!(en: "build the DataLoader once, before the loop", zh: "移到循环之前，只构建一次"),
+            );
     }
 }
 

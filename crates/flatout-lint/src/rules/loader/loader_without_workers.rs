@@ -1,23 +1,35 @@
 //! # loader-without-workers
 //!
 //! ## What it detects
-//! A `DataLoader` that a training loop goes over with `num_workers` unset or 0, in a program that trains on CUDA.
+//! A training loop iterates over a `DataLoader` with `num_workers` unset or 0, in a program that trains on CUDA.
 //!
 //! ## Why it is slow
-//! Without workers the training process itself reads and prepares every batch. While it does, nothing is queued on the GPU.
+//! Without workers, the training process itself reads and prepares every batch. In the meantime, no work is queued on the GPU.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, batch_size=256, shuffle=True)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, batch_size=256, shuffle=True, num_workers=4, persistent_workers=True)
+//! ```
 //!
 //! ## Evidence
-//! `num_workers` is not given, or every value it can have is 0; it is followed through names, argparse defaults and configuration files.
+//! `num_workers` is not given, or every value it can have is 0. flatout follows it through names, argparse defaults and configuration
+//! files.
 //!
 //! ## Fix
-//! Set `num_workers` to a few (4 is a good start; `flatout tune` measures the best) together with `persistent_workers=True`. Keep 0 if the data set already
-//! holds its tensors in memory: copying them between processes then costs more than it saves.
+//! Set `num_workers` to a small number (4 is a good start; `flatout tune` finds the best) together with `persistent_workers=True`.
+//! Keep 0 if the dataset already holds its tensors in memory: transferring them between processes then costs more than it saves.
 //!
 //! ## When it is wrong
-//! For data that is already in memory (`TensorDataset`): such loaders are left alone. On systems where worker processes are not allowed.
+//! The data is already in memory (`TensorDataset`): such DataLoaders are not reported. The system does not allow worker processes.
 //!
 //! ## References
 //! PyTorch documentation of `torch.utils.data`, "Single- and Multi-process Data Loading".
+//! <https://docs.pytorch.org/docs/stable/data.html>
 //!
 //! ---
 //! ## 检测什么
@@ -32,6 +44,7 @@
 //! 数据已经在内存中（`TensorDataset`）：这样的 loader 不在此列。不允许 worker 进程的系统。
 //! ## 参考
 //! PyTorch 文档 `torch.utils.data` “Single- and Multi-process Data Loading”。
+//! <https://docs.pytorch.org/docs/stable/data.html>
 
 use crate::rules::prelude::*;
 

@@ -1,23 +1,38 @@
 //! # non-blocking-without-pinning
 //!
 //! ## What it detects
-//! `.to(device, non_blocking=True)` on a batch whose loader does not pin memory.
+//! `.to(device, non_blocking=True)` is called on a batch whose DataLoader does not pin memory.
 //!
 //! ## Why it is slow
-//! From pageable memory `non_blocking` changes nothing: the driver copies through its own buffer and the CPU waits. The code looks as if the copy
-//! overlapped with the computation, but it does not.
+//! From pageable memory, `non_blocking` has no effect: the driver copies through its own buffer and the CPU waits. The code suggests
+//! that the copy overlaps with computation, but it does not.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, num_workers=8)
+//! for x, y in loader:
+//!     x = x.to("cuda", non_blocking=True)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, num_workers=8, pin_memory=True)
+//! for x, y in loader:
+//!     x = x.to("cuda", non_blocking=True)
+//! ```
 //!
 //! ## Evidence
-//! Every loader of the file has `pin_memory` unset or false, and the loop's own batch variable is copied with `non_blocking=True`.
+//! Every DataLoader of the file has `pin_memory` unset or false, and the loop's batch variable is copied with `non_blocking=True`.
 //!
 //! ## Fix
-//! `pin_memory=True` on the loader; `--fix` adds it through the rule `pageable-copies`.
+//! Set `pin_memory=True` on the DataLoader. `--fix` adds it through the rule `pageable-copies`.
 //!
 //! ## When it is wrong
-//! Where the batch is pinned by hand between the loader and the copy.
+//! The program pins the batch itself between the DataLoader and the copy.
 //!
 //! ## References
-//! PyTorch tutorial "A guide on good usage of non_blocking and pin_memory() in PyTorch".
+//! PyTorch tutorial, "A guide on good usage of non_blocking and pin_memory() in PyTorch".
+//! <https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html>
 //!
 //! ---
 //! ## 检测什么
@@ -32,6 +47,7 @@
 //! 在 loader 与拷贝之间手动锁页。
 //! ## 参考
 //! PyTorch 教程“A guide on good usage of non_blocking and pin_memory() in PyTorch”。
+//! <https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html>
 
 use crate::rules::prelude::*;
 
@@ -65,7 +81,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             .at(
                 call,
                 message!(
-                    en: "`{text}` cannot overlap with the computation: the loader does not pin memory",
+                    en: "`{text}` cannot overlap with computation: the DataLoader does not pin memory",
                     zh: "`{text}` 无法与计算重叠：DataLoader 没有启用 pin_memory"
                 ),
             )

@@ -1,23 +1,41 @@
 //! # pageable-copies
 //!
 //! ## What it detects
-//! A `DataLoader` with `pin_memory` unset or false, in a file whose training loop moves the batches to CUDA.
+//! A `DataLoader` has `pin_memory` unset or false, in a file whose training loop moves the batches to CUDA.
 //!
 //! ## Why it is slow
-//! A copy from pageable memory first goes through a small pinned buffer of the driver, and the CPU waits for it. From pinned memory the
-//! GPU fetches the batch by itself while the CPU goes on.
+//! A copy from pageable memory first goes through a small pinned buffer of the driver, and the CPU waits for it. From pinned memory
+//! the GPU fetches the batch on its own while the CPU continues.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, num_workers=8)
+//! for x, y in loader:
+//!     x = x.to("cuda")
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, num_workers=8, pin_memory=True)
+//! for x, y in loader:
+//!     x = x.to("cuda", non_blocking=True)
+//! ```
 //!
 //! ## Evidence
-//! The loader's argument, and the `.to(device)` or `.cuda()` on what the loop takes from it.
+//! The DataLoader's argument, and the `.to(device)` or `.cuda()` call on the loop's batch.
 //!
 //! ## Fix
-//! `pin_memory=True`, which `--fix` adds: results stay the same. Together with `non_blocking=True` on the copy.
+//! Set `pin_memory=True`, together with `non_blocking=True` on the copy.
+//!
+//! ## Fix safety
+//! `--fix` adds `pin_memory=True`. It is safe: results stay the same.
 //!
 //! ## When it is wrong
-//! With data sets that return tensors on the GPU already, and where host memory is very short.
+//! The dataset already returns GPU tensors, or host memory is very short.
 //!
 //! ## References
-//! PyTorch tutorial "A guide on good usage of non_blocking and pin_memory() in PyTorch".
+//! PyTorch tutorial, "A guide on good usage of non_blocking and pin_memory() in PyTorch".
+//! <https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,11 +45,14 @@
 //! ## 证据
 //! loader 的参数，以及循环中对所取 batch 的 `.to(device)` 或 `.cuda()`。
 //! ## 怎么改
-//! `pin_memory=True`，`--fix` 会加上：结果不变。拷贝时再加 `non_blocking=True`。
+//! 设置 `pin_memory=True`，拷贝时再加 `non_blocking=True`。
+//! ## 修改是否安全
+//! `--fix` 会加上 `pin_memory=True`。这是安全的：结果不变。
 //! ## 何时不成立
 //! 数据集返回的已经是 GPU 上的张量，或主机内存非常紧张。
 //! ## 参考
 //! PyTorch 教程“A guide on good usage of non_blocking and pin_memory() in PyTorch”。
+//! <https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html>
 
 use crate::rules::prelude::*;
 
@@ -53,8 +74,8 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         let found = report.at(
             call.callee().unwrap_or(call),
             message!(
-                en: "the DataLoader does not pin memory, and its batches are copied to CUDA",
-                zh: "DataLoader 没有启用 pin_memory，而它的 batch 会复制到 CUDA"
+                en: "batches are copied to CUDA from memory that the DataLoader does not pin",
+                zh: "batch 从未锁页的内存复制到 CUDA：DataLoader 没有启用 pin_memory"
             ),
         );
         let say = message!(en: "add `pin_memory=True`", zh: "加上 `pin_memory=True`");

@@ -1,24 +1,38 @@
 //! # prefetch-left-at-default
 //!
 //! ## What it detects
-//! A training `DataLoader` with workers and without `prefetch_factor`, whose data set reads a file for every item.
+//! A training `DataLoader` has workers but no `prefetch_factor`, and its dataset reads a file for every item.
 //!
 //! ## Why it is slow
-//! By default each worker prepares two batches ahead. Files take now a millisecond and now a hundred, from a disk that others use or a cold
-//! cache; two batches are soon used up, and the GPU waits for the slow one.
+//! By default, each worker prefetches two batches. Reading a file can take 1 ms or 100 ms, depending on the disk and its cache. Two
+//! batches are used up quickly, and the GPU waits for the slow one.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(ImageFiles(paths), num_workers=8)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(ImageFiles(paths), num_workers=8, prefetch_factor=4)
+//! ```
 //!
 //! ## Evidence
-//! `num_workers` is known to be above 0, `prefetch_factor` is not given, and `__getitem__` opens a file or an image. For information
-//! only: a recorded run shows whether batches come in bursts.
+//! `num_workers` is known to be above 0, `prefetch_factor` is not given, and `__getitem__` opens a file or an image. This is
+//! informational: a recorded run shows whether batches arrive in bursts.
 //!
 //! ## Fix
-//! `prefetch_factor=4`, which `--fix --unsafe` adds: it costs the memory of two more batches per worker.
+//! Set `prefetch_factor=4`.
+//!
+//! ## Fix safety
+//! `--fix --unsafe` adds `prefetch_factor=4`. It is unsafe because it needs the memory of two more batches per worker.
 //!
 //! ## When it is wrong
-//! Where the workers are too slow altogether: a longer queue only delays the waiting. Where memory or `/dev/shm` is short.
+//! The workers are too slow overall: a longer queue only delays the waiting. Memory or `/dev/shm` is short.
 //!
 //! ## References
 //! PyTorch documentation of `torch.utils.data.DataLoader`, parameter `prefetch_factor`.
+//! <https://docs.pytorch.org/docs/stable/data.html>
 //!
 //! ---
 //! ## 检测什么
@@ -28,11 +42,14 @@
 //! ## 证据
 //! 已知 `num_workers` 大于 0，没有给出 `prefetch_factor`，且 `__getitem__` 打开文件或图像。只作提示：运行记录才能说明 batch 是否成批到达。
 //! ## 怎么改
-//! `prefetch_factor=4`，`--fix --unsafe` 会加上：每个 worker 多占两个 batch 的内存。
+//! 设置 `prefetch_factor=4`。
+//! ## 修改是否安全
+//! `--fix --unsafe` 会加上 `prefetch_factor=4`。之所以不安全，是因为每个 worker 要多占两个 batch 的内存。
 //! ## 何时不成立
 //! worker 整体太慢：更长的队列只是推迟等待。内存或 `/dev/shm` 紧张。
 //! ## 参考
 //! PyTorch 文档 `torch.utils.data.DataLoader` 的参数 `prefetch_factor`。
+//! <https://docs.pytorch.org/docs/stable/data.html>
 
 use crate::rules::prelude::*;
 
@@ -72,7 +89,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         let found = report.at(
             call.callee().unwrap_or(call),
             message!(
-                en: "only two batches per worker are prepared ahead, though every item comes from a file",
+                en: "each worker prefetches only 2 batches, although every sample is read from a file",
                 zh: "每个样本都要读文件，而每个 worker 只预取 2 个 batch"
             ),
         );
@@ -116,7 +133,7 @@ mod tests {
 
     #[test]
     fn look_alike() {
-        // Items that lie in memory take the same time each.
+        // Items in memory all take the same time.
         let memory = FIRES.replace("Image.open(self.paths[index])", "self.images[index]");
         assert!(findings_of(ID, &[("train.py", &memory)]).is_empty());
         // Of a loader that shows one batch now and then nothing is ever taken ahead.

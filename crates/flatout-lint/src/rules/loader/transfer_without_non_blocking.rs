@@ -1,22 +1,40 @@
 //! # transfer-without-non-blocking
 //!
 //! ## What it detects
-//! A batch of a loader with `pin_memory=True` that is copied to CUDA without `non_blocking=True`.
+//! A batch of a DataLoader with `pin_memory=True` is copied to CUDA without `non_blocking=True`.
 //!
 //! ## Why it is slow
-//! The memory is pinned so that the copy can run by itself, but the plain copy still makes the CPU wait for it.
+//! The memory is pinned so that the copy can run on its own, but a blocking copy still makes the CPU wait for it.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, pin_memory=True)
+//! for x, y in loader:
+//!     x = x.to("cuda")
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, pin_memory=True)
+//! for x, y in loader:
+//!     x = x.to("cuda", non_blocking=True)
+//! ```
 //!
 //! ## Evidence
-//! Every loader of the file pins its memory; the copy is one of the loop's own batch variables.
+//! Every DataLoader of the file pins its memory, and the copied tensor is one of the loop's batch variables.
 //!
 //! ## Fix
-//! Add `non_blocking=True`, which `--fix` does: later GPU work is ordered after the copy, so results stay the same.
+//! Add `non_blocking=True` to the copy.
+//!
+//! ## Fix safety
+//! `--fix` adds `non_blocking=True`. It is safe: later GPU work is ordered after the copy, so results stay the same.
 //!
 //! ## When it is wrong
-//! Where the CPU writes into the same host tensor right after the copy. A batch fresh from the loader is not written to.
+//! The CPU writes to the same host tensor right after the copy. This does not happen to a batch fresh from the DataLoader.
 //!
 //! ## References
-//! PyTorch tutorial "A guide on good usage of non_blocking and pin_memory() in PyTorch".
+//! PyTorch tutorial, "A guide on good usage of non_blocking and pin_memory() in PyTorch".
+//! <https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html>
 //!
 //! ---
 //! ## 检测什么
@@ -26,11 +44,14 @@
 //! ## 证据
 //! 该文件的每个 loader 都锁页；拷贝的是循环自己的 batch 变量。
 //! ## 怎么改
-//! 加上 `non_blocking=True`，`--fix` 会加：之后的 GPU 工作排在拷贝之后，结果不变。
+//! 加上 `non_blocking=True`。
+//! ## 修改是否安全
+//! `--fix` 会加上 `non_blocking=True`。这是安全的：之后的 GPU 工作都排在拷贝之后，结果不变。
 //! ## 何时不成立
 //! CPU 在拷贝之后马上写同一个主机张量。刚从 loader 取出的 batch 不会被写。
 //! ## 参考
 //! PyTorch 教程“A guide on good usage of non_blocking and pin_memory() in PyTorch”。
+//! <https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html>
 
 use crate::rules::prelude::*;
 
@@ -52,7 +73,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         let found = report.at(
             call,
             message!(
-                en: "`{text}` waits for the copy although the memory is pinned",
+                en: "`{text}` waits for the copy, although the memory is pinned",
                 zh: "内存已 pin，`{text}` 却仍等待复制完成"
             ),
         );

@@ -1,24 +1,35 @@
 //! # workers-beyond-usable-cpus
 //!
 //! ## What it detects
-//! A `DataLoader` whose `num_workers` is above the CPUs stated in the settings (`cpus`), or above 16 where none are stated. The number is
-//! followed through names, argparse defaults and configuration files.
+//! A `DataLoader`'s `num_workers` exceeds the CPUs declared in the lint settings (`cpus`), or 16 if none are declared. flatout
+//! follows the value through names, argparse defaults and configuration files.
 //!
 //! ## Why it is slow
-//! Each worker is a process with its own copy of the data set's memory. More of them than CPUs only take turns: the loader gets
-//! slower while memory and context switches grow.
+//! Each worker is a process with its own copy of the dataset's memory. More workers than CPUs only take turns: loading gets slower,
+//! while memory use and context switches grow.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, num_workers=os.cpu_count())  # 64, but the job has 4 CPUs
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, num_workers=len(os.sched_getaffinity(0)) - 1)
+//! ```
 //!
 //! ## Evidence
-//! The value written in the source or the configuration, against the number of CPUs.
+//! The value in the source or the configuration, compared with the number of CPUs.
 //!
 //! ## Fix
-//! Use about one worker for each CPU that is left over from the training process; `flatout tune` measures the best number.
+//! Use about one worker per CPU that the training process leaves free; `flatout tune` finds the best number.
 //!
 //! ## When it is wrong
-//! On a machine with many CPUs and heavy decoding. State `cpus` in the settings, or silence the line.
+//! The machine has many CPUs and decoding is expensive. Declare `cpus` in the settings, or suppress the finding on this line.
 //!
 //! ## References
-//! No gain past 16 workers: Lightning#19391. 446 samples/s with 4 workers, 92 with 32: spdl#303.
+//! Lightning issue 19391: no gain beyond 16 workers. spdl issue 303: 446 samples/s with 4 workers, 92 with 32.
+//! <https://github.com/Lightning-AI/pytorch-lightning/issues/19391>
 //!
 //! ---
 //! ## 检测什么
@@ -33,6 +44,7 @@
 //! CPU 很多且解码很重的机器。请在设置中写明 `cpus`，或对该行关闭规则。
 //! ## 参考
 //! 超过 16 个 worker 没有收益：Lightning#19391。4 个 worker 时 446 样本/秒，32 个时 92：spdl#303。
+//! <https://github.com/Lightning-AI/pytorch-lightning/issues/19391>
 
 use crate::rules::prelude::*;
 use flatout_core::Message;
@@ -60,14 +72,14 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             let limit = match project.facts.cpus {
                 Some(cpus) => message!(en: "{cpus} CPUs", zh: "{cpus} 个 CPU"),
                 None => {
-                    message!(en: "{most}, above which no gain is known", zh: "{most}（没有超过此数仍有收益的先例）")
+                    message!(en: "{most}, beyond which no benefit is known", zh: "{most}（没有超过此数仍有收益的先例）")
                 }
             };
             let found = report.at_known(
                 known,
                 Message {
                     en: format!(
-                        "{count} workers for one DataLoader, against {limit_en}",
+                        "one DataLoader has {count} workers; the limit is {limit_en}",
                         limit_en = limit.en
                     ),
                     zh: format!(
@@ -82,7 +94,8 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
                 found.see(call.place());
             }
             found.advice(message!(
-                en: "start with 8, or the CPUs the job has less one; `flatout tune` finds the best number",
+                en: "start with 8 workers, or one less than the CPUs of the job; `flatout tune` finds the \
+                best number",
                 zh: "先用 8 个，或作业可用 CPU 数减一；`flatout tune` 会测出最佳值"
             ));
         }

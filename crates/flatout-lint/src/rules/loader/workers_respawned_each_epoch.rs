@@ -1,23 +1,40 @@
 //! # workers-respawned-each-epoch
 //!
 //! ## What it detects
-//! A `DataLoader` with workers and without `persistent_workers=True`, gone over once for each of several epochs.
+//! A `DataLoader` with workers but without `persistent_workers=True` is iterated over once in each of several epochs.
 //!
 //! ## Why it is slow
-//! At the end of every epoch the workers end, and new ones start, import everything again and fill the queue again. With short epochs that pause is a good
-//! part of the time; with long ones it does not show. For information only: a recorded run decides.
+//! At the end of every epoch the workers exit. New ones start, import everything again and refill the queue. With short epochs this
+//! pause is a large part of the time; with long epochs it does not matter. This is informational: a recorded run decides.
+//!
+//! ## Example
+//! ```python
+//! loader = DataLoader(dataset, num_workers=8)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loader = DataLoader(dataset, num_workers=8, persistent_workers=True)
+//! ```
 //!
 //! ## Evidence
-//! `num_workers` is known to be above 0, `persistent_workers` is not given, and the loop over the loader is inside a loop over epochs.
+//! `num_workers` is known to be above 0, `persistent_workers` is not given, and the loop over the DataLoader is inside a loop over
+//! epochs.
 //!
 //! ## Fix
-//! `persistent_workers=True`, which `--fix --unsafe` adds: workers then keep their state (random numbers, open files) from epoch to epoch.
+//! Set `persistent_workers=True`.
+//!
+//! ## Fix safety
+//! `--fix --unsafe` adds `persistent_workers=True`. It is unsafe because workers then keep their state (random numbers, open files)
+//! between epochs.
 //!
 //! ## When it is wrong
-//! Where memory is short, since the workers of the training and the validation loader then live side by side; or where the data set changes between epochs.
+//! Memory is short, because the workers of the training and validation DataLoaders then exist at the same time. The dataset changes
+//! between epochs.
 //!
 //! ## References
 //! PyTorch documentation of `torch.utils.data.DataLoader`, parameter `persistent_workers`.
+//! <https://docs.pytorch.org/docs/stable/data.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,11 +44,14 @@
 //! ## 证据
 //! 已知 `num_workers` 大于 0，没有给出 `persistent_workers`，且遍历 loader 的循环在 epoch 循环之内。
 //! ## 怎么改
-//! `persistent_workers=True`，`--fix --unsafe` 会加上：worker 会在 epoch 之间保留状态（随机数、打开的文件）。
+//! 设置 `persistent_workers=True`。
+//! ## 修改是否安全
+//! `--fix --unsafe` 会加上 `persistent_workers=True`。之所以不安全，是因为 worker 会在 epoch 之间保留状态（随机数、打开的文件）。
 //! ## 何时不成立
 //! 内存紧张（训练和验证 loader 的 worker 会同时存在）；或数据集在 epoch 之间变化。
 //! ## 参考
 //! PyTorch 文档 `torch.utils.data.DataLoader` 的参数 `persistent_workers`。
+//! <https://docs.pytorch.org/docs/stable/data.html>
 
 use crate::rules::prelude::*;
 
@@ -50,7 +70,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         let found = report.at(
             call.callee().unwrap_or(call),
             message!(
-                en: "the workers are restarted every epoch",
+                en: "the DataLoader workers are restarted every epoch",
                 zh: "每个 epoch 都会重新启动 worker"
             ),
         );

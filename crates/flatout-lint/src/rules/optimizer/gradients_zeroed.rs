@@ -1,23 +1,38 @@
 //! # gradients-zeroed
 //!
 //! ## What it detects
-//! `zero_grad(set_to_none=False)`.
+//! `zero_grad(set_to_none=False)` is called.
 //!
 //! ## Why it is slow
-//! Every gradient is filled with zeros and the backward pass adds to it: one more write and one more read of every parameter's size at each step. Set to
-//! `None`, which is the default, the first gradient is simply stored.
+//! Every gradient is filled with zeros, and the backward pass adds to it: one more write and one more read of all gradients per step.
+//! With `None`, the default, the first gradient is simply stored.
+//!
+//! ## Example
+//! ```python
+//! optimizer.zero_grad(set_to_none=False)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! optimizer.zero_grad()
+//! ```
 //!
 //! ## Evidence
-//! The argument is written out as false.
+//! The argument is literally false.
 //!
 //! ## Fix
-//! Leave the argument out; `--fix --unsafe` writes `True`. Parameters without a gradient are then skipped by the optimizer instead of updated with zero.
+//! Omit the argument.
+//!
+//! ## Fix safety
+//! `--fix --unsafe` writes `True`. It is unsafe because parameters without a gradient are then skipped by the optimizer instead of
+//! being updated with a zero gradient.
 //!
 //! ## When it is wrong
-//! When a CUDA graph captures the backward pass into fixed gradient buffers, or when code reads `.grad` after zeroing.
+//! A CUDA graph captures the backward pass into fixed gradient buffers, or the program reads `.grad` after zeroing.
 //!
 //! ## References
 //! PyTorch documentation of `torch.optim.Optimizer.zero_grad`.
+//! <https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,11 +42,14 @@
 //! ## 证据
 //! 参数明确写为 false。
 //! ## 怎么改
-//! 去掉这个参数；`--fix --unsafe` 写成 `True`。没有梯度的参数会被优化器跳过，而不是以零更新。
+//! 去掉这个参数。
+//! ## 修改是否安全
+//! `--fix --unsafe` 会写成 `True`。之所以不安全，是因为没有梯度的参数会被优化器跳过，而不是以零梯度更新。
 //! ## 何时不成立
 //! CUDA graph 把反向传播捕获到固定的梯度缓冲区，或代码在清零后读取 `.grad`。
 //! ## 参考
 //! PyTorch 文档 `torch.optim.Optimizer.zero_grad`。
+//! <https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html>
 
 use crate::rules::prelude::*;
 
@@ -58,13 +76,13 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             .at(
                 call,
                 message!(
-                    en: "gradients are filled with zeros at every step instead of dropped",
+                    en: "gradients are filled with zeros at every step instead of being set to None",
                     zh: "每一步都把梯度填零，而不是直接丢弃"
                 ),
             )
             .unsafe_fix(
                 vec![argument.replace("True")],
-                message!(en: "use `set_to_none=True`, the default", zh: "使用默认的 `set_to_none=True`"),
+                message!(en: "use `set_to_none=True` (the default)", zh: "使用默认的 `set_to_none=True`"),
             );
     }
 }

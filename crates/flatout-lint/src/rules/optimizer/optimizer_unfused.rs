@@ -1,23 +1,37 @@
 //! # optimizer-unfused
 //!
 //! ## What it detects
-//! `Adam`, `AdamW` or `SGD` of PyTorch without `fused=True`, in a program that trains on CUDA.
+//! PyTorch's `Adam`, `AdamW` or `SGD` is used without `fused=True`, in a program that trains on CUDA.
 //!
 //! ## Why it is slow
-//! Without it the update runs as several kernels over the parameters; fused it is one. With small models, where launching kernels is
-//! what takes the time, the update is a good part of the step.
+//! Without `fused=True` the update runs as several kernels over the parameters; fused, it is a single one. For small models, where
+//! launching kernels takes most of the time, the update is a large part of the step.
+//!
+//! ## Example
+//! ```python
+//! optimizer = torch.optim.AdamW(model.parameters())
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+//! ```
 //!
 //! ## Evidence
-//! The call names neither `fused`, nor `foreach`, nor `capturable` or `differentiable`, which exclude it.
+//! The call sets none of `fused`, `foreach`, `capturable` and `differentiable`; the last three exclude `fused`.
 //!
 //! ## Fix
-//! Add `fused=True`. `--fix --unsafe` does it: results may differ in the last digits.
+//! Add `fused=True`.
+//!
+//! ## Fix safety
+//! `--fix --unsafe` adds `fused=True`. It is unsafe because results can differ in the last digits.
 //!
 //! ## When it is wrong
-//! Where parameters are on the CPU with an old PyTorch, or where the optimizer is wrapped by one that needs the plain form.
+//! The parameters are on the CPU with an old PyTorch, or another optimizer wraps this one and needs the plain form.
 //!
 //! ## References
-//! `torch.optim.AdamW`, parameter `fused`; measured by flatout on one H200: see the rule `launch-bound`.
+//! PyTorch documentation of `torch.optim.AdamW`, parameter `fused`.
+//! <https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html>
 //!
 //! ---
 //! ## 检测什么
@@ -27,11 +41,14 @@
 //! ## 证据
 //! 调用中没有 `fused`、`foreach`，也没有与之互斥的 `capturable` 或 `differentiable`。
 //! ## 怎么改
-//! 加上 `fused=True`。`--fix --unsafe` 会加：结果的末位数字可能不同。
+//! 加上 `fused=True`。
+//! ## 修改是否安全
+//! `--fix --unsafe` 会加上 `fused=True`。之所以不安全，是因为结果的最后几位可能不同。
 //! ## 何时不成立
 //! 旧版 PyTorch 上参数在 CPU，或优化器被需要普通形式的包装器包装。
 //! ## 参考
 //! `torch.optim.AdamW` 的参数 `fused`；flatout 在一块 H200 上的实测见规则 `launch-bound`。
+//! <https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html>
 
 use crate::rules::prelude::*;
 
@@ -60,7 +77,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         let name = call.callee().map_or("", Code::text);
         let found = report.at(
             call.callee().unwrap_or(call),
-            message!(en: "`{name}` without `fused=True`: the update takes several kernels instead of one", zh: "`{name}` 没有 `fused=True`：参数更新要启动多个 kernel 而不是一个"),
+            message!(en: "`{name}` without `fused=True`: each update launches several kernels instead of one", zh: "`{name}` 没有 `fused=True`：参数更新要启动多个 kernel 而不是一个"),
         );
         match call.set_keyword("fused", "True") {
             Some(edit) => found.unsafe_fix(

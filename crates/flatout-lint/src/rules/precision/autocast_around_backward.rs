@@ -1,23 +1,38 @@
 //! # autocast-around-backward
 //!
 //! ## What it detects
-//! `.backward()` inside `with torch.autocast(…)`.
+//! `.backward()` is called inside `with torch.autocast(…)`.
 //!
 //! ## Why it is slow
-//! The backward pass runs in the types that the forward pass chose; autocast adds nothing but its checks to it, and keeps its cache of cast weights alive
-//! for longer. PyTorch recommends against it; with custom functions it gives wrong types.
+//! The backward pass uses the dtypes that the forward pass chose. Autocast only adds its checks, and keeps its cache of cast weights
+//! alive for longer. PyTorch recommends against it; with custom autograd functions it produces wrong dtypes.
+//!
+//! ## Example
+//! ```python
+//! with torch.autocast("cuda", dtype=torch.bfloat16):
+//!     loss = criterion(model(x), y)
+//!     loss.backward()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! with torch.autocast("cuda", dtype=torch.bfloat16):
+//!     loss = criterion(model(x), y)
+//! loss.backward()
+//! ```
 //!
 //! ## Evidence
-//! The call is in the body of the `with`.
+//! The call is in the body of the `with` block.
 //!
 //! ## Fix
-//! End the `with` after the loss is computed.
+//! End the `with` block once the loss is computed.
 //!
 //! ## When it is wrong
-//! Never a gain; at best harmless.
+//! It is never faster; at best it is harmless.
 //!
 //! ## References
 //! PyTorch documentation of `torch.autocast`: "Backward passes under autocast are not recommended".
+//! <https://docs.pytorch.org/docs/stable/amp.html>
 //!
 //! ---
 //! ## 检测什么
@@ -32,6 +47,7 @@
 //! 从没有收益；最多无害。
 //! ## 参考
 //! PyTorch 文档 `torch.autocast`：“Backward passes under autocast are not recommended”。
+//! <https://docs.pytorch.org/docs/stable/amp.html>
 
 use crate::rules::prelude::*;
 
@@ -62,7 +78,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
                     message!(en: "the backward pass runs inside autocast", zh: "反向传播放在了 autocast 内部"),
                 )
                 .see(around.place())
-                .advice(message!(en: "end the `with` after the loss is computed", zh: "在算完损失后就结束 `with`"));
+                .advice(message!(en: "end the `with` block once the loss is computed", zh: "在算完损失后就结束 `with`"));
         }
     }
 }

@@ -1,22 +1,41 @@
 //! # fp16-without-scaler
 //!
 //! ## What it detects
-//! Training under autocast in fp16 in a program without a `GradScaler`. `torch.autocast("cuda")` without a `dtype` is fp16 too.
+//! The program trains under autocast in fp16 without a `GradScaler`. `torch.autocast("cuda")` without a `dtype` also means fp16.
 //!
 //! ## Why it is slow
-//! Small gradients become zero in fp16, so the model learns slowly or not at all, and the run is repeated in fp32. With bf16 no scaler is needed.
+//! Small gradients underflow to zero in fp16, so the model learns slowly or not at all, and the run is repeated in fp32. With bf16 no
+//! scaler is needed.
+//!
+//! ## Example
+//! ```python
+//! with torch.autocast("cuda"):
+//!     loss = criterion(model(x), y)
+//! loss.backward()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! with torch.autocast("cuda", dtype=torch.bfloat16):
+//!     loss = criterion(model(x), y)
+//! loss.backward()
+//! ```
 //!
 //! ## Evidence
-//! An autocast on the path of a training step whose type is known to be fp16, and no scaler in any file of the program.
+//! A training step runs under an autocast that is known to be fp16, and no file of the program creates a scaler.
 //!
 //! ## Fix
-//! Use `dtype=torch.bfloat16` on Ampere or later, which `--fix --unsafe` writes; else a `torch.amp.GradScaler`.
+//! Use `dtype=torch.bfloat16` on Ampere or newer, otherwise a `torch.amp.GradScaler`.
+//!
+//! ## Fix safety
+//! `--fix --unsafe` writes `dtype=torch.bfloat16`. It is unsafe because results differ, and GPUs before Ampere have no fast bf16.
 //!
 //! ## When it is wrong
-//! Where a library scales the loss (DeepSpeed, Accelerate, apex): programs that mention one are left alone.
+//! A library scales the loss (DeepSpeed, Accelerate, apex): programs that mention one are not reported.
 //!
 //! ## References
 //! PyTorch documentation, "Automatic Mixed Precision package: Gradient Scaling".
+//! <https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling>
 //!
 //! ---
 //! ## 检测什么
@@ -26,11 +45,14 @@
 //! ## 证据
 //! 训练步骤路径上的 autocast 已知为 fp16，且程序的所有文件中都没有缩放器。
 //! ## 怎么改
-//! Ampere 及更新的卡用 `dtype=torch.bfloat16`，`--fix --unsafe` 会写；否则用 `torch.amp.GradScaler`。
+//! Ampere 及更新的 GPU 用 `dtype=torch.bfloat16`，否则用 `torch.amp.GradScaler`。
+//! ## 修改是否安全
+//! `--fix --unsafe` 会写成 `dtype=torch.bfloat16`。之所以不安全，是因为结果会不同，且 Ampere 之前的 GPU 没有快速的 bf16。
 //! ## 何时不成立
 //! 由库来缩放损失（DeepSpeed、Accelerate、apex）：提到它们的程序不在此列。
 //! ## 参考
 //! PyTorch 文档“Automatic Mixed Precision package: Gradient Scaling”。
+//! <https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling>
 
 use super::autocast_around_backward::AUTOCAST;
 use crate::rules::prelude::*;
@@ -50,7 +72,7 @@ const SCALES: [&str; 7] = [
 ];
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
-    for (call, hot) in cuda_hot_calls(project, module) {
+    for (call, hot) in cuda_step_calls(project, module) {
         if hot != Hot::Step || !call.calls_one_of(&AUTOCAST) || !is_fp16(call) || call.without_gradients() {
             continue;
         }
@@ -60,7 +82,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         let found = report.at(
             call,
             message!(
-                en: "training in fp16 without a GradScaler: small gradients become zero",
+                en: "training in fp16 without a GradScaler: small gradients underflow to zero",
                 zh: "fp16 训练没有使用 GradScaler：较小的梯度会变成 0"
             ),
         );

@@ -1,22 +1,36 @@
 //! # old-amp-spelling
 //!
 //! ## What it detects
-//! `torch.cuda.amp.autocast(…)` and `torch.cuda.amp.GradScaler(…)`, deprecated since PyTorch 2.4.
+//! The program calls `torch.cuda.amp.autocast(…)` or `torch.cuda.amp.GradScaler(…)`, deprecated since PyTorch 2.4.
 //!
 //! ## Why it is slow
-//! It is not slower today; it warns at every start, defaults to fp16, and will be removed.
+//! It is not slower today, but it warns at every start, defaults to fp16, and will be removed.
+//!
+//! ## Example
+//! ```python
+//! scaler = torch.cuda.amp.GradScaler()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! scaler = torch.amp.GradScaler("cuda")
+//! ```
 //!
 //! ## Evidence
-//! The name that is called, aliases resolved.
+//! The name that is called, after resolving aliases.
 //!
 //! ## Fix
-//! `torch.amp.autocast("cuda", …)` and `torch.amp.GradScaler("cuda", …)`, which `--fix` writes where the old name is spelled out: the meaning is the same.
+//! Use `torch.amp.autocast("cuda", …)` and `torch.amp.GradScaler("cuda", …)`.
+//!
+//! ## Fix safety
+//! `--fix` replaces the old name where it is written out. It is safe: the meaning is the same.
 //!
 //! ## When it is wrong
-//! When the program must run on PyTorch before 2.3, which lacks `torch.amp.GradScaler`.
+//! The program must run on PyTorch before 2.3, which lacks `torch.amp.GradScaler`.
 //!
 //! ## References
-//! PyTorch documentation, "Automatic Mixed Precision package", the deprecation notes.
+//! PyTorch documentation, "Automatic Mixed Precision package", deprecation notes.
+//! <https://docs.pytorch.org/docs/stable/amp.html>
 //!
 //! ---
 //! ## 检测什么
@@ -26,11 +40,14 @@
 //! ## 证据
 //! 被调用的名称（已解析别名）。
 //! ## 怎么改
-//! `torch.amp.autocast("cuda", …)` 和 `torch.amp.GradScaler("cuda", …)`；旧名称完整写出时 `--fix` 会改写：含义不变。
+//! 改用 `torch.amp.autocast("cuda", …)` 和 `torch.amp.GradScaler("cuda", …)`。
+//! ## 修改是否安全
+//! `--fix` 会替换直接写出的旧名称。这是安全的：含义相同。
 //! ## 何时不成立
 //! 程序必须在没有 `torch.amp.GradScaler` 的 PyTorch 2.3 之前运行。
 //! ## 参考
 //! PyTorch 文档“Automatic Mixed Precision package”中的弃用说明。
+//! <https://docs.pytorch.org/docs/stable/amp.html>
 
 use crate::rules::prelude::*;
 
@@ -55,7 +72,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             callee,
             message!(en: "`{old}` is deprecated", zh: "`{old}` 已弃用"),
         );
-        let say = message!(en: "write `{new}(\"cuda\", …)`", zh: "改写为 `{new}(\"cuda\", …)`");
+        let say = message!(en: "use `{new}(\"cuda\", …)`", zh: "改写为 `{new}(\"cuda\", …)`");
         let Some(arguments) = call.arguments() else {
             continue;
         };

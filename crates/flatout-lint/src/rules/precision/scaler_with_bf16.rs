@@ -1,23 +1,45 @@
 //! # scaler-with-bf16
 //!
 //! ## What it detects
-//! A `GradScaler` in a program whose every autocast is in bf16.
+//! The program uses a `GradScaler`, but all of its autocasts are bf16.
 //!
 //! ## Why it is slow
-//! bf16 has the range of fp32: nothing has to be scaled. The scaler still multiplies, divides and checks every gradient for infinities, and its check makes the CPU wait
-//! for the GPU at every step.
+//! bf16 has the range of fp32, so nothing needs scaling. The scaler still multiplies, divides and checks every gradient for
+//! infinities, and this check makes the CPU wait for the GPU at every step.
+//!
+//! ## Example
+//! ```python
+//! scaler = torch.amp.GradScaler("cuda")
+//! with torch.autocast("cuda", dtype=torch.bfloat16):
+//!     loss = criterion(model(x), y)
+//! scaler.scale(loss).backward()
+//! scaler.step(optimizer)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! with torch.autocast("cuda", dtype=torch.bfloat16):
+//!     loss = criterion(model(x), y)
+//! loss.backward()
+//! optimizer.step()
+//! ```
 //!
 //! ## Evidence
-//! Every autocast of the program names `torch.bfloat16`, and the scaler is not switched off.
+//! Every autocast of the program uses `torch.bfloat16`, and the scaler is not disabled.
 //!
 //! ## Fix
-//! Remove the scaler, or pass `enabled=False`, which `--fix --unsafe` writes: then its calls do nothing.
+//! Remove the scaler, or pass `enabled=False`.
+//!
+//! ## Fix safety
+//! `--fix --unsafe` adds `enabled=False`, which turns the scaler's calls into no-ops. It is unsafe because steps with infinite
+//! gradients are then no longer skipped.
 //!
 //! ## When it is wrong
-//! When the type is chosen elsewhere and some runs use fp16: such programs are left alone, since the type is then not a constant.
+//! The dtype is chosen elsewhere, and some runs use fp16: such programs are not reported, because the dtype is not a constant.
 //!
 //! ## References
 //! PyTorch documentation, "Automatic Mixed Precision package: Gradient Scaling".
+//! <https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling>
 //!
 //! ---
 //! ## 检测什么
@@ -27,11 +49,14 @@
 //! ## 证据
 //! 程序的每个 autocast 都写明 `torch.bfloat16`，且缩放器没有关闭。
 //! ## 怎么改
-//! 去掉缩放器，或传入 `enabled=False`（`--fix --unsafe` 会写）：此后它的调用什么都不做。
+//! 去掉 scaler，或传入 `enabled=False`。
+//! ## 修改是否安全
+//! `--fix --unsafe` 会加上 `enabled=False`，scaler 的调用随之不起作用。之所以不安全，是因为梯度为无穷大的步不再被跳过。
 //! ## 何时不成立
 //! 类型在别处选择，有些运行使用 fp16：这样的程序不在此列，因为类型不是常量。
 //! ## 参考
 //! PyTorch 文档“Automatic Mixed Precision package: Gradient Scaling”。
+//! <https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling>
 
 use super::autocast_around_backward::AUTOCAST;
 use crate::rules::prelude::*;
@@ -61,11 +86,11 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         let found = report.at(
             call,
             message!(
-                en: "a GradScaler, but every autocast of the program is bf16, which needs none",
+                en: "GradScaler is used, but every autocast in the program is bf16, which does not need it",
                 zh: "使用了 GradScaler，但程序里的 autocast 都是 bf16，并不需要它"
             ),
         );
-        let say = message!(en: "switch it off: `enabled=False`, or remove it", zh: "关闭它（`enabled=False`）或删除它");
+        let say = message!(en: "disable it with `enabled=False`, or remove it", zh: "关闭它（`enabled=False`）或删除它");
         match call.set_keyword("enabled", "False") {
             Some(edit) => found.unsafe_fix(vec![edit], say),
             None => found.advice(say),

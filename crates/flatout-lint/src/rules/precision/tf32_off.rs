@@ -1,22 +1,36 @@
 //! # tf32-off
 //!
 //! ## What it detects
-//! A training loop on CUDA in fp32, in a program that never allows TF32 for matrix multiplication.
+//! The program trains on CUDA in fp32 and never enables TF32 for matrix multiplication.
 //!
 //! ## Why it is slow
-//! PyTorch computes fp32 matrix multiplications in full fp32 by default; with TF32 the tensor cores do them several times faster, with the same range and 10 bits of mantissa.
+//! By default, PyTorch multiplies fp32 matrices in full fp32. With TF32, tensor cores do it several times faster, with the same range
+//! and a 10-bit mantissa.
+//!
+//! ## Example
+//! ```python
+//! model = Model().cuda()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! torch.set_float32_matmul_precision("high")
+//! model = Model().cuda()
+//! ```
 //!
 //! ## Evidence
-//! No file of the program sets `torch.set_float32_matmul_precision`, `allow_tf32` or `fp32_precision`, and none uses autocast, which would make it matter little.
+//! No file of the program sets `torch.set_float32_matmul_precision`, `allow_tf32` or `fp32_precision`, and none uses autocast, which
+//! makes TF32 almost irrelevant.
 //!
 //! ## Fix
-//! `torch.set_float32_matmul_precision("high")` once at the start.
+//! Call `torch.set_float32_matmul_precision("high")` once at the start.
 //!
 //! ## When it is wrong
-//! On GPUs before Ampere, and where full fp32 is needed.
+//! GPUs before Ampere, or computations that need full fp32.
 //!
 //! ## References
 //! PyTorch documentation, "CUDA semantics: TensorFloat-32 (TF32) on Ampere (and later) devices".
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +45,7 @@
 //! Ampere 之前的 GPU，以及需要完整 fp32 的场合。
 //! ## 参考
 //! PyTorch 文档“CUDA semantics: TensorFloat-32 (TF32) on Ampere (and later) devices”。
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html>
 
 use crate::rules::prelude::*;
 
@@ -65,7 +80,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             &code.in_module().source,
             head(code),
             message!(
-                en: "fp32 training without TF32: matrix multiplications leave the tensor cores idle",
+                en: "fp32 training without TF32: matrix multiplications do not use the tensor cores",
                 zh: "fp32 训练没有启用 TF32：矩阵乘法用不上 Tensor Core"
             ),
         )

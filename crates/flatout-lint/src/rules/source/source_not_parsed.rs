@@ -1,22 +1,33 @@
 //! # source-not-parsed
 //!
 //! ## What it detects
-//! A file that is not valid Python, YAML, JSON or TOML, not UTF-8, or that cannot be read. The parts that could be parsed were linted.
+//! A file is not valid Python, YAML, JSON or TOML, is not UTF-8, or cannot be read. The parts that could be parsed were linted.
 //!
 //! ## Why it is slow
-//! It is not slow; it means that other findings may be missing from the file.
+//! It is not slow, but other findings may be missing from this file.
+//!
+//! ## Example
+//! ```python
+//! print "epoch", epoch
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! print("epoch", epoch)
+//! ```
 //!
 //! ## Evidence
-//! The parser's message and place.
+//! The parser's message and the location.
 //!
 //! ## Fix
-//! Fix the syntax; exclude files of another kind (Python 2, templates) with `exclude` in the settings.
+//! Fix the syntax. Exclude files of another kind (Python 2, templates) with `exclude` in the settings.
 //!
 //! ## When it is wrong
-//! For syntax newer than the parser knows.
+//! The file uses syntax newer than the parser supports.
 //!
 //! ## References
-//! The Python language reference, "Full grammar specification".
+//! The Python language reference, "Full Grammar specification".
+//! <https://docs.python.org/3/reference/grammar.html>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +42,7 @@
 //! 语法比解析器所知的更新。
 //! ## 参考
 //! Python 语言参考“Full grammar specification”。
+//! <https://docs.python.org/3/reference/grammar.html>
 
 use crate::rules::prelude::*;
 

@@ -1,22 +1,35 @@
 //! # cpu-metric-in-step
 //!
 //! ## What it detects
-//! A metric of scikit-learn or SciPy computed at every step of a training loop.
+//! A scikit-learn or SciPy metric is computed at every step of a training loop.
 //!
 //! ## Why it is slow
-//! The predictions are copied to the host, the CPU computes, and the GPU waits. Sorting metrics (`roc_auc_score`) take milliseconds on their own.
+//! The predictions are copied to the CPU, the CPU computes, and the GPU waits. Metrics that sort (`roc_auc_score`) take milliseconds
+//! by themselves.
+//!
+//! ## Example
+//! ```python
+//! auc = roc_auc_score(y.cpu(), logits.detach().cpu())
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! metric = torchmetrics.AUROC(task="binary").cuda()
+//! metric.update(logits.detach(), y)
+//! ```
 //!
 //! ## Evidence
-//! A function of `sklearn.metrics` or `scipy.stats` is called on the path of every step and behind no interval.
+//! A function of `sklearn.metrics` or `scipy.stats` is called at every step, without an interval.
 //!
 //! ## Fix
-//! Collect predictions on the device and compute once per epoch, or use `torchmetrics`, which stays on the GPU.
+//! Collect predictions on the GPU and compute the metric once per epoch, or use `torchmetrics`, which stays on the GPU.
 //!
 //! ## When it is wrong
-//! In loops of a few long steps.
+//! The loop has only a few long steps.
 //!
 //! ## References
-//! torchmetrics documentation, "Overview".
+//! torchmetrics documentation.
+//! <https://lightning.ai/docs/torchmetrics/stable/>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +44,7 @@
 //! 步数很少、每步很长的循环。
 //! ## 参考
 //! torchmetrics 文档“Overview”。
+//! <https://lightning.ai/docs/torchmetrics/stable/>
 
 use crate::rules::prelude::*;
 
@@ -39,7 +53,7 @@ pub const SEVERITY: Severity = Severity::Warning;
 pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
-    for (call, hot) in cuda_hot_calls(project, module) {
+    for (call, hot) in cuda_step_calls(project, module) {
         let is_metric = call
             .call_name()
             .is_some_and(|name| name.starts_with("sklearn.metrics.") || name.starts_with("scipy.stats."));
@@ -53,7 +67,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
                 message!(en: "`{text}` is computed on the CPU at every step", zh: "`{text}` 在每一步都由 CPU 计算"),
             )
             .advice(message!(
-                en: "collect on the GPU and compute once per epoch",
+                en: "collect the values on the GPU and compute the metric once per epoch",
                 zh: "在 GPU 上收集，每个 epoch 计算一次"
             ));
     }

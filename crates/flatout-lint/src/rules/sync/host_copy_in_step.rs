@@ -1,22 +1,39 @@
 //! # host-copy-in-step
 //!
 //! ## What it detects
-//! `.cpu()`, `.numpy()` or `.tolist()` on a tensor at every step of a training loop, outside a logging interval.
+//! `.cpu()`, `.numpy()` or `.tolist()` is called on a tensor at every step of a training loop, outside a logging interval.
 //!
 //! ## Why it is slow
-//! The copy to the host waits for everything the GPU still has to do, and the GPU then waits for the CPU to queue more.
+//! The copy to the CPU waits for all queued GPU work, and then the GPU waits for the CPU to queue more.
+//!
+//! ## Example
+//! ```python
+//! for x, y in loader:
+//!     logits = train_step(x, y)
+//!     predictions.append(logits.detach().cpu())
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for x, y in loader:
+//!     logits = train_step(x, y)
+//!     predictions.append(logits.detach())
+//! predictions = torch.cat(predictions).cpu()
+//! ```
 //!
 //! ## Evidence
-//! Every step reaches the call, in a program that uses CUDA, and works on a value that the step computed.
+//! Every step reaches the call, the program uses CUDA, and the tensor was computed in the step.
 //!
 //! ## Fix
-//! Keep results on the device (`torchmetrics`, a preallocated tensor) and copy once per epoch, or with `non_blocking=True` into pinned memory and read a step later.
+//! Keep results on the GPU (`torchmetrics`, a preallocated tensor) and copy once per epoch, or copy with `non_blocking=True` into
+//! pinned memory and read it one step later.
 //!
 //! ## When it is wrong
-//! On tensors that live on the CPU, or where the next step needs the host's answer anyway (sampling an environment).
+//! The tensor is on the CPU, or the next step needs the value on the CPU anyway (sampling an environment).
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +48,7 @@
 //! 张量在 CPU 上，或下一步本来就需要主机的结果（环境采样）。
 //! ## 参考
 //! PyTorch 性能调优指南“Avoid unnecessary CPU-GPU synchronization”。
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 
 use crate::rules::prelude::*;
 
@@ -39,7 +57,7 @@ pub const SEVERITY: Severity = Severity::Warning;
 pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
-    for (call, hot) in cuda_hot_calls(project, module) {
+    for (call, hot) in cuda_step_calls(project, module) {
         let Some((receiver, method)) = call.method_call() else {
             continue;
         };
@@ -51,7 +69,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             call,
             message!(en: "`{text}` copies to the host at every step and waits for the GPU", zh: "`{text}` 在每一步都复制到主机并等待 GPU"),
         );
-        tell_hot(found, call);
+        add_wait_note(found, call);
         found.advice(message!(
             en: "keep it on the GPU and copy once per epoch or every N steps",
             zh: "保留在 GPU 上，每个 epoch 或每隔若干步复制一次"
@@ -107,7 +125,7 @@ fn is_module(code: Code<'_>) -> bool {
         .any(|word| text.rsplit('.').next().is_some_and(|last| last.starts_with(word)))
 }
 
-/// The `.cpu()` of `x.cpu().numpy()`: told once, at the outer call.
+/// The `.cpu()` of `x.cpu().numpy()`: reported once, at the outer call.
 pub(crate) fn is_inner(call: Code<'_>) -> bool {
     let Some(attribute) = call.parent().filter(|parent| parent.as_attribute().is_some()) else {
         return false;

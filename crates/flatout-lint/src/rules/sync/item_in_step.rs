@@ -1,24 +1,44 @@
 //! # item-in-step
 //!
 //! ## What it detects
-//! `.item()` on a tensor at every step of a training loop, or in a function that runs at every step, and not behind a logging interval.
+//! `.item()` is called on a tensor at every step of a training loop, or in a function that runs at every step, outside a logging
+//! interval.
 //!
 //! ## Why it is slow
-//! `.item()` waits until the GPU has finished everything queued before it. The CPU then starts to queue the next step onto an
-//! idle GPU: what could overlap runs one after the other.
+//! `.item()` waits until the GPU has finished all work queued before it. The CPU then starts to queue the next step onto an idle GPU,
+//! so work that could overlap runs one after the other.
+//!
+//! ## Example
+//! ```python
+//! for x, y in loader:
+//!     loss = train_step(x, y)
+//!     total += loss.item()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for x, y in loader:
+//!     loss = train_step(x, y)
+//!     total += loss.detach()
+//! print(total.item() / len(loader))
+//! ```
 //!
 //! ## Evidence
 //! Every step reaches the call, in a program that uses CUDA.
 //!
 //! ## Fix
-//! Add up on the device (`total += loss.detach()`) and read once per epoch or every N steps. `--fix --unsafe` turns `total += loss.item()`
-//! into `total += loss.detach()`: the sum is then a tensor, in the loss's own precision.
+//! Accumulate on the GPU (`total += loss.detach()`) and read the sum once per epoch or every N steps.
+//!
+//! ## Fix safety
+//! `--fix --unsafe` turns `total += loss.item()` into `total += loss.detach()`. It is unsafe because the sum becomes a tensor, in the
+//! precision of the loss.
 //!
 //! ## When it is wrong
-//! On tensors that live on the CPU, and where steps are so long that one wait does not show. A recorded run shows it: `flatout diagnose`.
+//! The tensor is on the CPU, or steps are so long that one wait does not matter. `flatout diagnose` shows this for a recorded run.
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 //!
 //! ---
 //! ## 检测什么
@@ -28,11 +48,14 @@
 //! ## 证据
 //! 调用位于每一步的路径上，程序使用 CUDA。
 //! ## 怎么改
-//! 在设备上累加（`total += loss.detach()`），每个 epoch 或每若干步读一次。`--fix --unsafe` 把 `total += loss.item()` 改为 `total += loss.detach()`：此时总和是张量，精度与损失相同。
+//! 在设备上累加（`total += loss.detach()`），每个 epoch 或每若干步读一次。
+//! ## 修改是否安全
+//! `--fix --unsafe` 把 `total += loss.item()` 改为 `total += loss.detach()`。之所以不安全，是因为总和会变成张量，精度与损失相同。
 //! ## 何时不成立
 //! 张量在 CPU 上，或每步很长，一次等待看不出来。以运行记录为准：`flatout diagnose`。
 //! ## 参考
 //! PyTorch 性能调优指南“Avoid unnecessary CPU-GPU synchronization”。
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 
 use crate::rules::prelude::*;
 
@@ -41,7 +64,7 @@ pub const SEVERITY: Severity = Severity::Warning;
 pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
-    for (call, hot) in cuda_hot_calls(project, module) {
+    for (call, hot) in cuda_step_calls(project, module) {
         let Some((receiver, "item")) = call.method_call() else {
             continue;
         };
@@ -53,17 +76,17 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             call,
             message!(en: "`{text}` makes the CPU wait for the GPU at every step", zh: "`{text}` 使 CPU 在每一步都等待 GPU"),
         );
-        tell_hot(found, call);
+        add_wait_note(found, call);
         match accumulated(call) {
             Some(edit) => {
                 found.unsafe_fix(
                     vec![edit],
-                    message!(en: "add up on the GPU with `.detach()` and read the sum once per epoch", zh: "用 `.detach()` 在 GPU 上累加，每个 epoch 只读取一次"),
+                    message!(en: "accumulate on the GPU with `.detach()` and read the sum once per epoch", zh: "用 `.detach()` 在 GPU 上累加，每个 epoch 只读取一次"),
                 );
             }
             None => {
                 found.advice(message!(
-                    en: "keep the tensor (`.detach()`) and call `.item()` only every N steps",
+                    en: "keep the detached tensor and call `.item()` only every N steps",
                     zh: "保留张量（`.detach()`），每隔若干步才调用一次 `.item()`"
                 ));
             }

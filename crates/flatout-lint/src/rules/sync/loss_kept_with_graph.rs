@@ -1,22 +1,40 @@
 //! # loss-kept-with-graph
 //!
 //! ## What it detects
-//! `total += loss` or `losses.append(loss)` at every step, where `loss` still carries its graph.
+//! `total += loss` or `losses.append(loss)` runs at every step, while `loss` still carries its autograd graph.
 //!
 //! ## Why it is slow
-//! The sum refers to the graph of every step so far: none of their activations can be freed. Memory grows step by step until the run dies or must use a smaller batch.
+//! The sum refers to the graph of every past step, so none of their activations can be freed. Memory grows step by step until the run
+//! fails or must use a smaller batch.
+//!
+//! ## Example
+//! ```python
+//! loss.backward()
+//! total += loss
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! loss.backward()
+//! total += loss.detach()
+//! ```
 //!
 //! ## Evidence
-//! `.backward()` is called on this very name in the loop, and the name itself (not `.item()`, not `.detach()`) is added up or kept, to be read after the loop.
+//! The loop calls `.backward()` on this variable, and the variable itself (without `.item()` or `.detach()`) is summed or stored, and
+//! read after the loop.
 //!
 //! ## Fix
-//! `loss.detach()`, which `--fix` writes: the value is the same, only the graph is left behind.
+//! Use `loss.detach()`.
+//!
+//! ## Fix safety
+//! `--fix` adds `.detach()`. It is safe: the value is the same, only the graph is dropped.
 //!
 //! ## When it is wrong
-//! When the sum itself is what `.backward()` is called on later (gradient of a sum): then the loop calls `.backward()` on the sum, and the rule is silent.
+//! `.backward()` is called on the sum itself later (gradient of a sum): the rule does not fire then.
 //!
 //! ## References
-//! PyTorch FAQ, "My model reports cuda runtime error(2): out of memory: Don't accumulate history across your training loop".
+//! PyTorch FAQ, "My model reports cuda runtime error(2): out of memory": do not accumulate history across the training loop.
+//! <https://docs.pytorch.org/docs/stable/notes/faq.html>
 //!
 //! ---
 //! ## 检测什么
@@ -26,11 +44,14 @@
 //! ## 证据
 //! 循环中正是对这个名字调用 `.backward()`，而累加或保存的是它本身（不是 `.item()`，不是 `.detach()`），并在循环之后读取。
 //! ## 怎么改
-//! `loss.detach()`，`--fix` 会写：值相同，只是不带计算图。
+//! 改用 `loss.detach()`。
+//! ## 修改是否安全
+//! `--fix` 会加上 `.detach()`。这是安全的：数值相同，只是不再保留计算图。
 //! ## 何时不成立
 //! 之后要对总和本身调用 `.backward()`（和的梯度）：那样循环会对总和调用 `.backward()`，本规则不会报告。
 //! ## 参考
 //! PyTorch FAQ “My model reports cuda runtime error(2): out of memory: Don't accumulate history across your training loop”。
+//! <https://docs.pytorch.org/docs/stable/notes/faq.html>
 
 use crate::rules::prelude::*;
 
@@ -64,13 +85,14 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
                 .at(
                     code,
                     message!(
-                        en: "`{name}` is kept with its graph: the memory of every step so far cannot be freed",
+                        en: "`{name}` is kept with its autograd graph, so the memory of every past step \
+                        stays allocated",
                         zh: "`{name}` 连同计算图一起保留：之前每一步的显存都无法释放"
                     ),
                 )
                 .safe_fix(
                     vec![loss.replace(format!("{name}.detach()"))],
-                    message!(en: "keep `{name}.detach()`", zh: "改为保留 `{name}.detach()`"),
+                    message!(en: "keep `{name}.detach()` instead", zh: "改为保留 `{name}.detach()`"),
                 );
         }
     }
@@ -100,7 +122,7 @@ fn is_summed_loss(code: Code<'_>, losses: &[&str]) -> bool {
     }
 }
 
-/// The sum or the list begins anew at every step: nothing piles up.
+/// The sum or the list is reset at every step: nothing accumulates.
 fn made_in(code: Code<'_>, around: Code<'_>) -> bool {
     let target = match code.kind() {
         Kind::AugmentedAssign { target, .. } => code.at(*target),

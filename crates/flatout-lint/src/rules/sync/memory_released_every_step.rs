@@ -1,23 +1,40 @@
 //! # memory-released-every-step
 //!
 //! ## What it detects
-//! `torch.cuda.empty_cache()` (or `gc.collect()` with it) in every step of a training loop.
+//! `torch.cuda.empty_cache()`, possibly with `gc.collect()`, is called at every step of a training loop.
 //!
 //! ## Why it is slow
-//! It waits for the GPU and gives all cached memory back to the driver; the next step asks for it again with `cudaMalloc`, milliseconds at a time. It does not prevent running out of memory:
-//! the allocator empties its cache by itself before it fails.
+//! It waits for the GPU and returns all cached memory to the driver. The next step requests it again with `cudaMalloc`, which takes
+//! milliseconds each time. It does not prevent out-of-memory errors: the allocator empties its cache on its own before it fails.
+//!
+//! ## Example
+//! ```python
+//! for x, y in loader:
+//!     train_step(x, y)
+//!     torch.cuda.empty_cache()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for x, y in loader:
+//!     train_step(x, y)
+//! ```
 //!
 //! ## Evidence
-//! Every step reaches the call, and no interval guards it.
+//! Every step reaches the call, without an interval.
 //!
 //! ## Fix
-//! Remove it; `--fix` does, if it is the only statement on its line: results stay the same. Against fragmentation, set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`.
+//! Remove it. Against fragmentation, set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`.
+//!
+//! ## Fix safety
+//! `--fix` removes the call if it is the only statement on its line. It is safe: results stay the same.
 //!
 //! ## When it is wrong
-//! When another process needs the GPU's memory between steps.
+//! Another process needs the GPU's memory between steps.
 //!
 //! ## References
 //! PyTorch documentation, "CUDA semantics: Memory management".
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management>
 //!
 //! ---
 //! ## 检测什么
@@ -27,11 +44,14 @@
 //! ## 证据
 //! 调用位于每一步的路径上，没有间隔条件。
 //! ## 怎么改
-//! 去掉它；独占一行时 `--fix` 会去掉：结果不变。针对碎片请设置 `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`。
+//! 去掉它。针对碎片请设置 `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`。
+//! ## 修改是否安全
+//! 如果该调用独占一行，`--fix` 会删除它。这是安全的：结果不变。
 //! ## 何时不成立
 //! 另一个进程在两步之间需要 GPU 显存。
 //! ## 参考
 //! PyTorch 文档“CUDA semantics: Memory management”。
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management>
 
 use super::synchronize_in_step::has_neighbours;
 use crate::rules::prelude::*;
@@ -47,11 +67,11 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         }
         let every = match hot {
             Hot::Step => message!(en: "at every step", zh: "在每一步"),
-            Hot::Evaluation => message!(en: "for every batch evaluated", zh: "在评估的每个 batch"),
+            Hot::Evaluation => message!(en: "for every evaluation batch", zh: "在评估的每个 batch"),
         };
         let title = flatout_core::Message {
             en: format!(
-                "the GPU's memory cache is thrown away {} and allocated anew",
+                "the CUDA memory cache is emptied {} and then allocated again",
                 every.en
             ),
             zh: format!("{}都清空显存缓存，随后又重新分配", every.zh),
@@ -60,7 +80,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         if hot == Hot::Evaluation {
             found.severity(Severity::Warning);
         }
-        let say = message!(en: "remove it: the allocator frees memory by itself before it fails", zh: "删除它：分配器在失败之前会自行释放缓存");
+        let say = message!(en: "remove it: the allocator frees cached memory on its own before it runs out", zh: "删除它：分配器在失败之前会自行释放缓存");
         let alone = call.statement();
         let removable = matches!(alone.kind(), Kind::Expression(_)) && has_neighbours(alone);
         match alone.remove_line().filter(|_| removable) {

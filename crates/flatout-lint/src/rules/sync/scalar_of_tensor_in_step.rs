@@ -1,22 +1,36 @@
 //! # scalar-of-tensor-in-step
 //!
 //! ## What it detects
-//! `float(loss)`, `int(count)` or `bool(mask.any())` on a tensor at every step of a training loop, outside a logging interval.
+//! `float(loss)`, `int(count)` or `bool(mask.any())` converts a tensor at every step of a training loop, outside a logging interval.
 //!
 //! ## Why it is slow
-//! It is `.item()` by another name: the CPU waits for the GPU.
+//! It does the same as `.item()`: the CPU waits for the GPU.
+//!
+//! ## Example
+//! ```python
+//! total += float(loss)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! total += loss.detach()
+//! ```
 //!
 //! ## Evidence
-//! The argument is surely a tensor: a result of `torch`, of the loss, or what `.backward()` is called on.
+//! The argument is certainly a tensor: a result of `torch`, derived from the loss, or what `.backward()` is called on.
 //!
 //! ## Fix
-//! Keep `loss.detach()` and convert only when it is shown. `--fix --unsafe` turns `total += float(loss)` into `total += loss.detach()`.
+//! Keep `loss.detach()` and convert it only when you log it.
+//!
+//! ## Fix safety
+//! `--fix --unsafe` turns `total += float(loss)` into `total += loss.detach()`. It is unsafe because the sum becomes a tensor.
 //!
 //! ## When it is wrong
-//! On tensors that live on the CPU.
+//! The tensor is on the CPU.
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 //!
 //! ---
 //! ## 检测什么
@@ -26,11 +40,14 @@
 //! ## 证据
 //! 参数肯定是张量：`torch` 或损失的结果，或被调用 `.backward()` 的对象。
 //! ## 怎么改
-//! 保留 `loss.detach()`，显示时才转换。`--fix --unsafe` 把 `total += float(loss)` 改为 `total += loss.detach()`。
+//! 保留 `loss.detach()`，显示时才转换。
+//! ## 修改是否安全
+//! `--fix --unsafe` 把 `total += float(loss)` 改为 `total += loss.detach()`。之所以不安全，是因为总和会变成张量。
 //! ## 何时不成立
 //! 张量在 CPU 上。
 //! ## 参考
 //! PyTorch 性能调优指南“Avoid unnecessary CPU-GPU synchronization”。
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 
 use crate::rules::prelude::*;
 
@@ -39,7 +56,7 @@ pub const SEVERITY: Severity = Severity::Warning;
 pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
-    for (call, hot) in cuda_hot_calls(project, module) {
+    for (call, hot) in cuda_step_calls(project, module) {
         let converts = call
             .callee()
             .and_then(Code::as_name)
@@ -55,7 +72,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             call,
             message!(en: "`{text}` makes the CPU wait for the GPU at every step", zh: "`{text}` 使 CPU 在每一步都等待 GPU"),
         );
-        tell_hot(found, call);
+        add_wait_note(found, call);
         let added = call.parent().is_some_and(|parent| {
             matches!(
                 parent.kind(),
@@ -65,7 +82,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
                 }
             )
         });
-        let say = message!(en: "keep `.detach()` and convert only when it is shown", zh: "保留 `.detach()`，需要显示时再转换");
+        let say = message!(en: "keep the detached tensor and convert it only when it is logged", zh: "保留 `.detach()`，需要显示时再转换");
         if added && matches!(argument.kind(), Kind::Name) {
             let text = format!("{}.detach()", argument.text());
             found.unsafe_fix(vec![call.replace(text)], say);

@@ -1,22 +1,38 @@
 //! # sync-in-evaluation
 //!
 //! ## What it detects
-//! `.item()`, `.cpu()`, `.numpy()` or `.tolist()` for every batch of an evaluation or prediction loop.
+//! `.item()`, `.cpu()`, `.numpy()` or `.tolist()` is called for every batch of an evaluation or prediction loop.
 //!
 //! ## Why it is slow
-//! Each one makes the CPU wait for the batch just queued, so copying, computing and preparing the next batch run one after another.
+//! Each call makes the CPU wait for the batch just queued, so copying, computing and preparing the next batch run one after another.
+//!
+//! ## Example
+//! ```python
+//! for x, y in loader:
+//!     correct += (model(x).argmax(1) == y).sum().item()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! correct = torch.zeros((), device="cuda")
+//! for x, y in loader:
+//!     correct += (model(x).argmax(1) == y).sum()
+//! correct = correct.item()
+//! ```
 //!
 //! ## Evidence
-//! The call is in the body of a loop over a loader, in a function that evaluates or predicts, in a program that uses CUDA. Reported once per loop.
+//! The call is in the body of a loop over a DataLoader, in a function that evaluates or predicts, in a program that uses CUDA. It is
+//! reported once per loop.
 //!
 //! ## Fix
-//! Add up sums and counts on the device, collect predictions in a list of device tensors, and copy once after the loop.
+//! Accumulate sums and counts on the GPU, collect predictions in a list of GPU tensors, and copy once after the loop.
 //!
 //! ## When it is wrong
-//! Where predictions are too large to be kept on the GPU: then copy with `non_blocking=True` into pinned memory.
+//! The predictions are too large to keep on the GPU: copy with `non_blocking=True` into pinned memory then.
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +47,7 @@
 //! 预测值太大，GPU 放不下：用 `non_blocking=True` 拷到锁页内存。
 //! ## 参考
 //! PyTorch 性能调优指南“Avoid unnecessary CPU-GPU synchronization”。
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 
 use super::host_copy_in_step::{copies, is_inner};
 use crate::rules::prelude::*;
@@ -41,7 +58,7 @@ pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     let mut told: Vec<NodeId> = Vec::new();
-    for (call, hot) in cuda_hot_calls(project, module) {
+    for (call, hot) in cuda_step_calls(project, module) {
         let Some((receiver, method)) = call.method_call() else {
             continue;
         };
@@ -59,10 +76,10 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         let text = call.brief();
         let found = report.at(
             call,
-            message!(en: "`{text}` makes the CPU wait for the GPU for every batch evaluated", zh: "`{text}` 使 CPU 在评估的每个 batch 都等待 GPU"),
+            message!(en: "`{text}` makes the CPU wait for the GPU at every evaluation batch", zh: "`{text}` 使 CPU 在评估的每个 batch 都等待 GPU"),
         );
         found.advice(message!(
-            en: "add up on the GPU and read once after the loop",
+            en: "accumulate on the GPU and read the result once after the loop",
             zh: "在 GPU 上累加，循环结束后只读取一次"
         ));
     }

@@ -1,22 +1,41 @@
 //! # synchronize-in-step
 //!
 //! ## What it detects
-//! `torch.cuda.synchronize()` at every step of a training loop.
+//! `torch.cuda.synchronize()` is called at every step of a training loop.
 //!
 //! ## Why it is slow
-//! The CPU waits until the GPU has nothing left to do, and only then starts to queue the next step: launching and computing no longer overlap.
+//! The CPU waits until the GPU has nothing left to do, and only then starts to queue the next step. Launching and computing no longer
+//! overlap.
+//!
+//! ## Example
+//! ```python
+//! for x, y in loader:
+//!     train_step(x, y)
+//!     torch.cuda.synchronize()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for x, y in loader:
+//!     train_step(x, y)
+//! ```
 //!
 //! ## Evidence
-//! Every step reaches the call, and no interval guards it.
+//! Every step reaches the call, without an interval.
 //!
 //! ## Fix
-//! Remove it. For timing use CUDA events, or measure with `flatout run`, which needs no such call. `--fix --unsafe` removes a call that is the only statement on its line.
+//! Remove it. To measure times, use CUDA events or `flatout run`, which does not need such a call.
+//!
+//! ## Fix safety
+//! `--fix --unsafe` removes a call that is the only statement on its line. It is unsafe because time measurements around it change
+//! their meaning.
 //!
 //! ## When it is wrong
-//! In a benchmark, whose whole point is to wait.
+//! A benchmark, whose purpose is to wait.
 //!
 //! ## References
 //! PyTorch documentation, "CUDA semantics: Asynchronous execution".
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution>
 //!
 //! ---
 //! ## 检测什么
@@ -26,11 +45,14 @@
 //! ## 证据
 //! 调用位于每一步的路径上，没有间隔条件。
 //! ## 怎么改
-//! 去掉它。计时请用 CUDA 事件，或用 `flatout run` 测量，它不需要这样的调用。`--fix --unsafe` 会去掉独占一行的调用。
+//! 去掉它。计时请用 CUDA 事件，或用 `flatout run` 测量，它不需要这样的调用。
+//! ## 修改是否安全
+//! 如果该调用独占一行，`--fix --unsafe` 会删除它。之所以不安全，是因为它前后的计时含义会改变。
 //! ## 何时不成立
 //! 基准测试，其目的就是等待。
 //! ## 参考
 //! PyTorch 文档“CUDA semantics: Asynchronous execution”。
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution>
 
 use crate::rules::prelude::*;
 
@@ -49,8 +71,8 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             call,
             message!(en: "the CPU waits for the whole GPU at every step", zh: "CPU 在每一步都等待整个 GPU"),
         );
-        tell_hot(found, call);
-        let say = message!(en: "remove it; `flatout run` measures without it", zh: "删除它；`flatout run` 不需要它也能测量");
+        add_wait_note(found, call);
+        let say = message!(en: "remove it; `flatout run` times the steps without it", zh: "删除它；`flatout run` 不需要它也能测量");
         let alone = call.statement();
         let removable = matches!(alone.kind(), Kind::Expression(_)) && has_neighbours(alone);
         match alone.remove_line().filter(|_| removable) {

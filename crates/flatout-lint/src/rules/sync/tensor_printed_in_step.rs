@@ -1,22 +1,34 @@
 //! # tensor-printed-in-step
 //!
 //! ## What it detects
-//! `print(loss)` or a logger's call with a tensor at every step of a training loop, outside a logging interval.
+//! `print(loss)` or a logging call with a tensor runs at every step of a training loop, outside a logging interval.
 //!
 //! ## Why it is slow
-//! To show the number the CPU must wait for the GPU, and printing thousands of lines costs by itself.
+//! To print the number, the CPU must wait for the GPU. Printing thousands of lines also takes time itself.
+//!
+//! ## Example
+//! ```python
+//! print(f"step {step}: loss {loss}")
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! if step % 100 == 0:
+//!     print(f"step {step}: loss {loss}")
+//! ```
 //!
 //! ## Evidence
-//! An argument is surely a tensor, bare or in an f-string, on the path of every step.
+//! An argument is certainly a tensor, on its own or in an f-string, and every step reaches the call.
 //!
 //! ## Fix
 //! Print every N steps: `if step % 100 == 0:`.
 //!
 //! ## When it is wrong
-//! In loops of a few long steps.
+//! The loop has only a few long steps.
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +43,7 @@
 //! 步数很少、每步很长的循环。
 //! ## 参考
 //! PyTorch 性能调优指南“Avoid unnecessary CPU-GPU synchronization”。
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 
 use crate::rules::prelude::*;
 
@@ -39,7 +52,7 @@ pub const SEVERITY: Severity = Severity::Warning;
 pub const CHECK: Check = Check::Module(check);
 
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
-    for (call, hot) in cuda_hot_calls(project, module) {
+    for (call, hot) in cuda_step_calls(project, module) {
         if hot != Hot::Step || !prints(call) {
             continue;
         }
@@ -57,9 +70,9 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         let text = tensor.brief();
         let found = report.at(
             call,
-            message!(en: "showing `{text}` makes the CPU wait for the GPU at every step", zh: "输出 `{text}` 使 CPU 在每一步都等待 GPU"),
+            message!(en: "printing `{text}` makes the CPU wait for the GPU at every step", zh: "输出 `{text}` 使 CPU 在每一步都等待 GPU"),
         );
-        tell_hot(found, call);
+        add_wait_note(found, call);
         found.advice(message!(en: "print every N steps: `if step % 100 == 0:`", zh: "每隔若干步输出一次：`if step % 100 == 0:`"));
     }
 }

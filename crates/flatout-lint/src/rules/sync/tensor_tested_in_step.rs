@@ -1,22 +1,35 @@
 //! # tensor-tested-in-step
 //!
 //! ## What it detects
-//! `if torch.isnan(loss):`, `while error > limit:` and other tests of a tensor's value at every step of a training loop.
+//! `if torch.isnan(loss):`, `while error > limit:` or another test of a tensor's value runs at every step of a training loop.
 //!
 //! ## Why it is slow
-//! To decide the branch the CPU must wait until the GPU has computed the value; the GPU then idles while the CPU goes on.
+//! To decide the branch, the CPU must wait until the GPU has computed the value. The GPU then idles until the CPU queues more work.
+//!
+//! ## Example
+//! ```python
+//! if torch.isnan(loss):
+//!     raise RuntimeError("the loss is NaN")
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! if step % 100 == 0 and torch.isnan(loss):
+//!     raise RuntimeError("the loss is NaN")
+//! ```
 //!
 //! ## Evidence
-//! The test itself is surely a tensor (a result of `torch`, a comparison of one, or what `.backward()` is called on).
+//! The tested expression is certainly a tensor (a result of `torch`, a comparison with one, or what `.backward()` is called on).
 //!
 //! ## Fix
-//! Decide on the device (`torch.where`, `clip_grad_norm_`, a `GradScaler`, which skips bad steps by itself), or test every N steps.
+//! Decide on the GPU (`torch.where`, `clip_grad_norm_`, a `GradScaler`, which skips bad steps itself), or test every N steps.
 //!
 //! ## When it is wrong
-//! On tensors that live on the CPU; where a wrong step must be stopped at once, and is worth the wait.
+//! The tensor is on the CPU, or a bad step must be stopped immediately.
 //!
 //! ## References
 //! PyTorch performance tuning guide, "Avoid unnecessary CPU-GPU synchronization".
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +44,7 @@
 //! 张量在 CPU 上；错误的一步必须马上停止，值得等待。
 //! ## 参考
 //! PyTorch 性能调优指南“Avoid unnecessary CPU-GPU synchronization”。
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 
 use crate::rules::prelude::*;
 
@@ -41,7 +55,7 @@ pub const CHECK: Check = Check::Module(check);
 fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
     // Tests are looked at through the calls that are hot: an `if` without any call or tensor in it cannot fire.
     let mut seen = Vec::new();
-    for (call, hot) in cuda_hot_calls(project, module) {
+    for (call, hot) in cuda_step_calls(project, module) {
         if hot != Hot::Step {
             continue;
         }
@@ -98,11 +112,11 @@ fn tell(test: Code<'_>, report: &mut Report<'_>) {
     let text = test.brief();
     let found = report.at(
         test,
-        message!(en: "the test `{text}` makes the CPU wait for the GPU at every step", zh: "判断 `{text}` 使 CPU 在每一步都等待 GPU"),
+        message!(en: "testing `{text}` makes the CPU wait for the GPU at every step", zh: "判断 `{text}` 使 CPU 在每一步都等待 GPU"),
     );
-    tell_hot(found, test);
+    add_wait_note(found, test);
     found.advice(message!(
-        en: "decide on the device (`torch.where`, a GradScaler), or test every N steps",
+        en: "decide on the GPU (`torch.where`, a GradScaler), or test every N steps",
         zh: "在设备上判断（`torch.where`、GradScaler），或每隔若干步检查一次"
     ));
 }

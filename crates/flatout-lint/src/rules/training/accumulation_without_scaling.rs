@@ -1,22 +1,42 @@
 //! # accumulation-without-scaling
 //!
 //! ## What it detects
-//! Gradient accumulation (`if (step + 1) % accumulation == 0: optimizer.step()`) whose loss is not divided by the number of steps accumulated.
+//! Gradients are accumulated (`if (step + 1) % accumulation == 0: optimizer.step()`), but the loss is not divided by the number of
+//! accumulated batches.
 //!
 //! ## Why it is slow
-//! The gradient is as many times too large as steps are accumulated. Training then needs a smaller learning rate, or diverges and is run again.
+//! The gradient is too large by the number of accumulated batches. Training then needs a smaller learning rate, or diverges and must
+//! be repeated.
+//!
+//! ## Example
+//! ```python
+//! loss.backward()
+//! if (step + 1) % accumulation == 0:
+//!     optimizer.step()
+//!     optimizer.zero_grad()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! (loss / accumulation).backward()
+//! if (step + 1) % accumulation == 0:
+//!     optimizer.step()
+//!     optimizer.zero_grad()
+//! ```
 //!
 //! ## Evidence
-//! The optimizer steps behind an interval named after accumulation, `backward()` runs at every step, and nothing in the loop divides by that number.
+//! The optimizer steps at an interval named after accumulation, `backward()` runs for every batch, and nothing in the loop divides by
+//! that number.
 //!
 //! ## Fix
-//! `(loss / accumulation).backward()`.
+//! Use `(loss / accumulation).backward()`.
 //!
 //! ## When it is wrong
-//! When the loss is already a mean over the accumulated batch, or a library divides (Accelerate does).
+//! The loss is already a mean over the accumulated batches, or a library divides it (Accelerate does).
 //!
 //! ## References
 //! PyTorch documentation, "Automatic Mixed Precision examples: Gradient accumulation".
+//! <https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +51,7 @@
 //! 损失已经是累积 batch 的均值，或由库来除（Accelerate 会除）。
 //! ## 参考
 //! PyTorch 文档“Automatic Mixed Precision examples: Gradient accumulation”。
+//! <https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation>
 
 use crate::rules::prelude::*;
 
@@ -62,12 +83,15 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             .at(
                 backward,
                 message!(
-                    en: "`{text}` is not divided by `{count}`: the accumulated gradient is that many times too large",
+                    en: "`{text}` is not divided by `{count}`: accumulated gradients are that many times too \
+                    large",
                     zh: "`{text}` 没有除以 `{count}`：累积的梯度会大同样的倍数"
                 ),
             )
             .confidence(Confidence::Medium)
-            .advice(message!(en: "call backward on `loss / {count}`", zh: "对 `loss / {count}` 调用 backward"));
+            .advice(
+                message!(en: "call backward on `loss / {count}`", zh: "对 `loss / {count}` 调用 backward"),
+            );
     }
 }
 
@@ -151,7 +175,7 @@ mod tests {
 
     #[test]
     fn look_alike() {
-        // Updates every so many steps without accumulating: an alternating schedule.
+        // Updates every N steps without accumulating: an alternating schedule.
         assert!(findings_of(ID, &[("train.py", &FIRES.replace("accum_steps", "n_critic"))]).is_empty());
     }
 }

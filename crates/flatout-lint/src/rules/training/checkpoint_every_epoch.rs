@@ -1,23 +1,39 @@
 //! # checkpoint-every-epoch
 //!
 //! ## What it detects
-//! `torch.save(…)` at every one of many epochs, behind no interval and no condition.
+//! `torch.save(…)` is called at each of many epochs, without an interval or a condition.
 //!
 //! ## Why it is slow
-//! The weights, often with the optimizer's state of twice their size, are copied to the host and written to disk while the GPU waits. A
-//! training of many epochs has short ones as a rule.
+//! The weights, and often an optimizer state of twice their size, are copied to the CPU and written to disk while the GPU waits.
+//! Trainings with many epochs usually have short ones.
+//!
+//! ## Example
+//! ```python
+//! for epoch in range(epochs):
+//!     train_epoch(model, loader)
+//!     torch.save(model.state_dict(), f"epoch{epoch}.pt")
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for epoch in range(epochs):
+//!     train_epoch(model, loader)
+//!     if epoch % 5 == 0 or epoch == epochs - 1:
+//!         torch.save(model.state_dict(), f"epoch{epoch}.pt")
+//! ```
 //!
 //! ## Evidence
-//! The call is in a loop of at least 20 epochs, and no condition guards it. For information only: a recorded run measures its share.
+//! The call is in a loop of at least 20 epochs, without a condition. This is informational: a recorded run measures its share.
 //!
 //! ## Fix
-//! Save every fifth epoch and after the last, and the best one when the score improves.
+//! Save every 5 epochs and after the last one, and save the best model when the score improves.
 //!
 //! ## When it is wrong
-//! When epochs are long, or every one of them must be resumable.
+//! Epochs are long, or every epoch must be resumable.
 //!
 //! ## References
-//! The users' documents save every fifth epoch; flatout's trainer does so by default.
+//! `flatout train` saves every 5 epochs by default.
+//! <https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html>
 //!
 //! ---
 //! ## 检测什么
@@ -31,7 +47,8 @@
 //! ## 何时不成立
 //! epoch 很长，或每个 epoch 都必须能恢复。
 //! ## 参考
-//! 用户的文档是每五个 epoch 保存一次；flatout 的训练器默认也是如此。
+//! `flatout train` 默认每 5 个 epoch 保存一次。
+//! <https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html>
 
 use crate::rules::prelude::*;
 
@@ -51,12 +68,13 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             .at(
                 call,
                 message!(
-                    en: "a checkpoint is written after every one of {epochs} epochs",
+                    en: "a checkpoint is saved after each of the {epochs} epochs",
                     zh: "{epochs} 个 epoch 的每一个之后都写一次检查点"
                 ),
             )
             .advice(message!(
-                en: "save every fifth epoch and after the last, and the best one when the score improves",
+                en: "save every 5 epochs and after the last one, and save the best model when the score \
+                improves",
                 zh: "每 5 个 epoch 以及最后一个之后保存，另在指标变好时保存最佳模型"
             ));
     }

@@ -1,22 +1,38 @@
 //! # checkpoint-every-step
 //!
 //! ## What it detects
-//! `torch.save(…)` at every step of a training loop.
+//! `torch.save(…)` is called at every step of a training loop.
 //!
 //! ## Why it is slow
-//! The weights are copied to the host and written to disk while the GPU waits: seconds for a large model, at every step.
+//! The weights are copied to the CPU and written to disk while the GPU waits: seconds for a large model, at every step.
+//!
+//! ## Example
+//! ```python
+//! for step, (x, y) in enumerate(loader):
+//!     train_step(x, y)
+//!     torch.save(model.state_dict(), "last.pt")
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for step, (x, y) in enumerate(loader):
+//!     train_step(x, y)
+//!     if step % 5000 == 0:
+//!         torch.save(model.state_dict(), "last.pt")
+//! ```
 //!
 //! ## Evidence
-//! Every step reaches the call, and no interval guards it.
+//! Every step reaches the call, without an interval.
 //!
 //! ## Fix
-//! Save every N steps or once per epoch, or in a background thread from a copy.
+//! Save every N steps or once per epoch, or save a copy from a background thread.
 //!
 //! ## When it is wrong
-//! Where a step is itself an epoch (a loop over files or tasks).
+//! A step is itself an epoch (a loop over files or tasks).
 //!
 //! ## References
 //! PyTorch documentation, "Asynchronous Saving with Distributed Checkpoint".
+//! <https://docs.pytorch.org/tutorials/recipes/distributed_async_checkpoint_recipe.html>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +47,7 @@
 //! 一步本身就是一个 epoch（遍历文件或任务的循环）。
 //! ## 参考
 //! PyTorch 文档“Asynchronous Saving with Distributed Checkpoint”。
+//! <https://docs.pytorch.org/tutorials/recipes/distributed_async_checkpoint_recipe.html>
 
 use crate::rules::prelude::*;
 
@@ -54,7 +71,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         report
             .at(
                 call,
-                message!(en: "a checkpoint is written at every step", zh: "每一步都写一次检查点"),
+                message!(en: "a checkpoint is saved at every step", zh: "每一步都写一次检查点"),
             )
             .advice(message!(
                 en: "save every N steps, or once per epoch",

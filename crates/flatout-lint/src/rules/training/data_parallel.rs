@@ -1,23 +1,35 @@
 //! # data-parallel
 //!
 //! ## What it detects
-//! `torch.nn.DataParallel`.
+//! The program uses `torch.nn.DataParallel`.
 //!
 //! ## Why it is slow
-//! One Python process drives all GPUs: at every step it copies the model to each of them, scatters the batch, and gathers the outputs on the first GPU, which
-//! does more work than the others while they wait.
+//! A single Python process drives all GPUs. At every step it copies the model to each of them, scatters the batch and gathers the
+//! outputs on the first GPU, which does more work than the others while they wait.
+//!
+//! ## Example
+//! ```python
+//! model = torch.nn.DataParallel(model).cuda()
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! torch.distributed.init_process_group("nccl")  # torchrun --nproc-per-node 4 train.py
+//! model = DistributedDataParallel(model.cuda(), device_ids=[local_rank])
+//! ```
 //!
 //! ## Evidence
-//! The call, aliases resolved.
+//! The call, after resolving aliases.
 //!
 //! ## Fix
-//! `torch.nn.parallel.DistributedDataParallel` with one process for each GPU (`torchrun`); on one GPU, nothing at all.
+//! Use `torch.nn.parallel.DistributedDataParallel` with one process per GPU (`torchrun`). On a single GPU, use neither.
 //!
 //! ## When it is wrong
-//! In code that only loads checkpoints which were written by it.
+//! The program only loads checkpoints that were written with it.
 //!
 //! ## References
-//! PyTorch documentation: "It is recommended to use DistributedDataParallel, instead of this class, to do multi-GPU training, even if there is only a single node".
+//! PyTorch documentation of `DataParallel`, which recommends `DistributedDataParallel` even on a single node.
+//! <https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html>
 //!
 //! ---
 //! ## 检测什么
@@ -32,6 +44,7 @@
 //! 只用来加载由它写出的 checkpoint 的代码。
 //! ## 参考
 //! PyTorch 文档：“It is recommended to use DistributedDataParallel, instead of this class, to do multi-GPU training, even if there is only a single node”。
+//! <https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html>
 
 use crate::rules::prelude::*;
 

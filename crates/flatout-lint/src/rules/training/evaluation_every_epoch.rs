@@ -1,23 +1,38 @@
 //! # evaluation-every-epoch
 //!
 //! ## What it detects
-//! A function that evaluates on a whole loader, called at every one of many epochs, behind no interval.
+//! A function that evaluates on a whole DataLoader is called at each of many epochs, without an interval.
 //!
 //! ## Why it is slow
-//! A training of many epochs has short ones as a rule, and a pass over the validation data after each of them can take a good part of the
-//! time. Nobody looks at a hundred validation scores; the best of every fifth is found as well.
+//! Trainings with many epochs usually have short ones, and a pass over the validation data after each of them can take a large part
+//! of the time. Nobody needs a hundred validation scores, and evaluating every 5 epochs finds a model that is just as good.
+//!
+//! ## Example
+//! ```python
+//! for epoch in range(epochs):
+//!     train_epoch(model, loader)
+//!     validate(model, validation_loader)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for epoch in range(epochs):
+//!     train_epoch(model, loader)
+//!     if epoch % 5 == 0 or epoch == epochs - 1:
+//!         validate(model, validation_loader)
+//! ```
 //!
 //! ## Evidence
-//! The call is in a loop of at least 20 epochs, and no condition guards it. For information only: a recorded run measures its share.
+//! The call is in a loop of at least 20 epochs, without a condition. This is informational: a recorded run measures its share.
 //!
 //! ## Fix
-//! `if epoch % 5 == 0:` around it, and once more after the last epoch.
+//! Evaluate with `if epoch % 5 == 0:`, and once more after the last epoch.
 //!
 //! ## When it is wrong
-//! When early stopping or a plateau schedule needs the score of every epoch, or epochs are so long that the evaluation does not show.
+//! Early stopping or a plateau scheduler needs a score after every epoch, or epochs are so long that evaluation does not matter.
 //!
 //! ## References
-//! The users' documents evaluate every fifth epoch; flatout's trainer does so by default.
+//! `flatout train` evaluates every 5 epochs by default.
 //!
 //! ---
 //! ## 检测什么
@@ -31,7 +46,7 @@
 //! ## 何时不成立
 //! 早停或按平台期调整学习率需要每个 epoch 的分数，或 epoch 很长，评估看不出来。
 //! ## 参考
-//! 用户的文档是每五个 epoch 评估一次；flatout 的训练器默认也是如此。
+//! `flatout train` 默认每 5 个 epoch 评估一次。
 
 use crate::rules::prelude::*;
 
@@ -55,13 +70,14 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             .at(
                 call,
                 message!(
-                    en: "`{text}` evaluates after every one of {epochs} epochs",
+                    en: "`{text}` evaluates after each of the {epochs} epochs",
                     zh: "`{text}` 在 {epochs} 个 epoch 的每一个之后都做评估"
                 ),
             )
             .see(function.place())
             .advice(message!(
-                en: "evaluate every fifth epoch, and after the last; `flatout run` measures what that saves",
+                en: "evaluate every 5 epochs and after the last one; `flatout run` measures how much that \
+                saves",
                 zh: "每 5 个 epoch 以及最后一个之后再评估；`flatout run` 会测出能省多少时间"
             ));
     }

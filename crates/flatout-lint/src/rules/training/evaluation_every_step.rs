@@ -1,22 +1,37 @@
 //! # evaluation-every-step
 //!
 //! ## What it detects
-//! A function that evaluates on a whole loader, called at every step of a training loop.
+//! A function that evaluates on a whole DataLoader is called at every step of a training loop.
 //!
 //! ## Why it is slow
-//! One step is followed by a pass over the validation data: nearly all of the time goes into evaluation.
+//! Each training step is followed by a pass over the validation data, so almost all of the time goes to evaluation.
+//!
+//! ## Example
+//! ```python
+//! for x, y in loader:
+//!     train_step(x, y)
+//!     validate(model, validation_loader)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! for epoch in range(epochs):
+//!     for x, y in loader:
+//!         train_step(x, y)
+//!     validate(model, validation_loader)
+//! ```
 //!
 //! ## Evidence
-//! The call is in a loop over a loader, no condition guards it, and the function called has an evaluation loop.
+//! The call is in a loop over a DataLoader, without a condition, and the called function contains an evaluation loop.
 //!
 //! ## Fix
 //! Evaluate once per epoch or every N steps.
 //!
 //! ## When it is wrong
-//! When the loader of the evaluation is tiny on purpose.
+//! The evaluation DataLoader is tiny on purpose.
 //!
 //! ## References
-//! flatout's guide to intervals: evaluation and checkpoints as a share of the run.
+//! The rule `evaluation-too-often` measures the share of evaluation in a run.
 //!
 //! ---
 //! ## 检测什么
@@ -54,7 +69,7 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
         }
         let text = call.callee().map_or("", Code::text);
         report
-            .at(call, message!(en: "`{text}` evaluates on all the data at every step", zh: "`{text}` 在每一步都做一次完整评估"))
+            .at(call, message!(en: "`{text}` runs a full evaluation at every step", zh: "`{text}` 在每一步都做一次完整评估"))
             .see(function.place())
             .advice(message!(en: "evaluate once per epoch or every N steps", zh: "每个 epoch 或每隔若干步评估一次"));
     }

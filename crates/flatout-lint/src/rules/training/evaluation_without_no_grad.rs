@@ -1,22 +1,46 @@
 //! # evaluation-without-no-grad
 //!
 //! ## What it detects
-//! A loop that evaluates a model (`model.eval()`, batches from a loader, no `backward()`) without `torch.no_grad()` or `torch.inference_mode()`.
+//! A loop evaluates a model (`model.eval()`, batches from a DataLoader, no `backward()`) without `torch.no_grad()` or
+//! `torch.inference_mode()`.
 //!
 //! ## Why it is slow
-//! Every operation records itself for a backward pass that never comes: the activations stay in memory, so the batch must be smaller, and Python does more for each operation.
+//! Every operation records itself for a backward pass that never happens. The activations stay in memory, so the batch must be
+//! smaller, and each operation costs more Python time.
+//!
+//! ## Example
+//! ```python
+//! def validate(model, loader):
+//!     model.eval()
+//!     for x, y in loader:
+//!         total += criterion(model(x), y)
+//! ```
+//!
+//! ## Use instead
+//! ```python
+//! @torch.no_grad()
+//! def validate(model, loader):
+//!     model.eval()
+//!     for x, y in loader:
+//!         total += criterion(model(x), y)
+//! ```
 //!
 //! ## Evidence
-//! Neither the loop, nor its function, nor any caller in the project switches gradients off.
+//! Neither the loop, nor its function, nor any caller in the project disables gradients.
 //!
 //! ## Fix
-//! `@torch.no_grad()` on the function, which `--fix --unsafe` writes; or `with torch.inference_mode():` around the loop.
+//! Decorate the function with `@torch.no_grad()`, or put `with torch.inference_mode():` around the loop.
+//!
+//! ## Fix safety
+//! `--fix --unsafe` adds `@torch.no_grad()`. It is unsafe because code in the function that needs gradients would stop working.
 //!
 //! ## When it is wrong
-//! When the evaluation itself needs gradients (saliency, adversarial examples, physics residuals): functions that mention `grad` are left alone.
+//! The evaluation itself needs gradients (saliency, adversarial examples, physics residuals): functions that mention `grad` are not
+//! reported.
 //!
 //! ## References
 //! PyTorch documentation, "Autograd mechanics: Locally disabling gradient computation".
+//! <https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disabling-gradient-computation>
 //!
 //! ---
 //! ## 检测什么
@@ -26,11 +50,14 @@
 //! ## 证据
 //! 循环、其所在函数以及项目中的任何调用者都没有关闭梯度。
 //! ## 怎么改
-//! 给函数加 `@torch.no_grad()`，`--fix --unsafe` 会写；或在循环外加 `with torch.inference_mode():`。
+//! 给函数加 `@torch.no_grad()`，或在循环外加 `with torch.inference_mode():`。
+//! ## 修改是否安全
+//! `--fix --unsafe` 会加上 `@torch.no_grad()`。之所以不安全，是因为函数中需要梯度的代码将不再工作。
 //! ## 何时不成立
 //! 评估本身需要梯度（显著图、对抗样本、物理残差）：提到 `grad` 的函数不在此列。
 //! ## 参考
 //! PyTorch 文档“Autograd mechanics: Locally disabling gradient computation”。
+//! <https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disabling-gradient-computation>
 
 use crate::rules::prelude::*;
 
@@ -64,11 +91,12 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             &around.in_module().source,
             head(around),
             message!(
-                en: "evaluation records gradients: every batch keeps its activations for nothing",
+                en: "evaluation runs with gradients enabled, so every batch keeps activations that nothing \
+                uses",
                 zh: "评估时仍在记录梯度：每个 batch 都白白保留激活值"
             ),
         );
-        let say = message!(en: "put `@torch.no_grad()` on the function", zh: "在函数上加 `@torch.no_grad()`");
+        let say = message!(en: "decorate the function with `@torch.no_grad()`", zh: "在函数上加 `@torch.no_grad()`");
         let torch_is_here = around
             .bindings("torch")
             .iter()

@@ -20,11 +20,12 @@ pub fn of(account: &JobAccount, verdicts: &[&Verdict]) -> Vec<Message> {
     let mut notes = Vec::new();
     match account.state.split(' ').next().unwrap_or("") {
         "TIMEOUT" => notes.push(message!(
-            en: "the job ran into its time limit: ask for more (--time), and save checkpoints to go on from",
+            en: "the job hit its time limit: request more time (--time), and save checkpoints to resume from",
             zh: "作业因超时被终止：请申请更长时间（--time），并保存 checkpoint 以便续训"
         )),
         "OUT_OF_MEMORY" => notes.push(message!(
-            en: "the job was killed for its memory: ask for more (--mem), or give the loader fewer workers",
+            en: "the job was killed for exceeding its memory: request more (--mem), or use fewer DataLoader \
+            workers",
             zh: "作业因内存不足被终止：请申请更多内存（--mem），或减少 DataLoader 的 worker 数"
         )),
         _ => {}
@@ -45,7 +46,7 @@ fn time(account: &JobAccount) -> Option<Message> {
     (completed && used < asked * TIME_LITTLE).then(|| {
         let (used, asked) = (units::duration(used), units::duration(asked));
         message!(
-            en: "{asked} were asked for and {used} used: a shorter --time starts sooner",
+            en: "requested {asked}, used {used}: a shorter --time starts sooner",
             zh: "申请了 {asked}，实际用了 {used}：把 --time 调短，排队会更快"
         )
     })
@@ -59,7 +60,7 @@ fn memory(account: &JobAccount) -> Option<Message> {
         let enough = units::bytes(used * ROOM);
         let (used, asked) = (units::bytes(used), units::bytes(asked));
         message!(
-            en: "{asked} of memory were asked for and {used} used: {enough} would be enough",
+            en: "requested {asked} of memory, used {used}: {enough} would be enough",
             zh: "申请了 {asked} 内存，峰值只用了 {used}：申请 {enough} 即可"
         )
     })
@@ -71,7 +72,8 @@ fn cpus(account: &JobAccount) -> Option<Message> {
     (cpus > 1 && used > 0.0 && busy < cpus as f64 * CPU_LITTLE).then(|| {
         let busy = units::significant(busy);
         message!(
-            en: "{cpus} CPUs were granted and {busy} kept busy: ask for fewer, or let the loader use them (num_workers)",
+            en: "allocated {cpus} CPUs, used {busy}: request fewer, or let the DataLoader use them \
+            (num_workers)",
             zh: "分到 {cpus} 个 CPU，平均只用了 {busy} 个：请少申请一些，或让 DataLoader 用起来（num_workers）"
         )
     })
@@ -87,19 +89,19 @@ fn gpus(account: &JobAccount, verdicts: &[&Verdict]) -> Vec<Message> {
         seen += 1;
         if utilisation.spread.max <= 0.0 {
             notes.push(
-                message!(en: "GPU {index} was granted and never used", zh: "GPU {index} 已分配但从未使用"),
+                message!(en: "GPU {index} was allocated but never used", zh: "GPU {index} 已分配但从未使用"),
             );
         } else if utilisation.spread.mean < GPU_IDLE {
             let mean = units::percent(utilisation.spread.mean);
             notes.push(message!(
-                en: "GPU {index} was busy {mean} of the time: see why with `flatout diagnose`",
+                en: "GPU {index} was only {mean} busy: find out why with `flatout diagnose`",
                 zh: "GPU {index} 平均利用率只有 {mean}：用 `flatout diagnose` 查原因"
             ));
         }
     }
     if seen == 0 && account.gpus.unwrap_or(0) > 0 && account.gpu_utilisation.is_none() {
         notes.push(message!(
-            en: "how busy its GPUs were is unknown: nobody recorded it",
+            en: "GPU utilization is unknown: nothing recorded it",
             zh: "GPU 利用率未知：没有任何记录"
         ));
     }

@@ -82,7 +82,7 @@ impl Page {
             Message::default(),
         ];
         table.toned_row(head.each_ref().map(|title| (self.say(title), Some(Tone::Quiet))));
-        let straggler = message!(en: "holds the others up", zh: "拖慢其他 rank");
+        let straggler = message!(en: "slows the others down", zh: "拖慢其他 rank");
         for row in rows {
             let unknown = || "–".to_owned();
             let time = |ms: Option<f64>| ms.map_or_else(unknown, |ms| units::duration(ms / 1e3));

@@ -21,9 +21,9 @@ impl Page {
             let named = section.training.as_ref().and_then(|log| log.times.last_epoch);
             let unknown = match named {
                 Some(last) => {
-                    message!(en: "unknown: epochs up to {last} appear, but no line has their time", zh: "未知：提到了第 {last} 个 epoch，但没有任何一行给出时间")
+                    message!(en: "unknown: the log mentions epochs up to {last}, but no line gives their time", zh: "未知：提到了第 {last} 个 epoch，但没有任何一行给出时间")
                 }
-                None => message!(en: "unknown: no epoch is named", zh: "未知：没有提到任何 epoch"),
+                None => message!(en: "unknown: the log mentions no epoch", zh: "未知：没有提到任何 epoch"),
             };
             return text + &self.paragraph(&unknown, 2);
         };
@@ -57,15 +57,18 @@ impl Page {
         if times.parts.is_empty() && times.total_s.is_none() {
             return String::new();
         }
-        let mut text = format!(
-            "\n{}",
-            self.head(self.say(&message!(en: "Time by phase, from the log", zh: "各阶段时间（按日志所述）")))
-        );
+        let mut text =
+            format!(
+                "\n{}",
+                self.head(self.say(
+                    &message!(en: "Time by phase, according to the log", zh: "各阶段时间（按日志所述）")
+                ))
+            );
         let mut table = Table::new(&[Align::Left, Align::Right, Align::Left]).indented(2);
         for (part, time) in &times.parts {
             let (mean, count) = (units::duration(time.mean_s()), time.count);
             let (sum, max) = (units::duration(time.sum_s), units::duration(time.max_s));
-            let detail = message!(en: "{count}×, {sum} together, longest {max}", zh: "{count} 次，共 {sum}，最长 {max}");
+            let detail = message!(en: "{count}×, {sum} in total, longest {max}", zh: "{count} 次，共 {sum}，最长 {max}");
             table.toned_row([
                 (self.say(&name(*part)), None),
                 (&mean, Some(Tone::Strong)),
@@ -89,9 +92,9 @@ pub(crate) fn summary(epochs: &Epochs) -> Message {
     let seconds = &epochs.seconds;
     let count = seconds.count;
     let how = match epochs.measured {
-        Measured::Said => message!(en: "as the program reported", zh: "程序自己报告"),
-        Measured::Bar => message!(en: "by its progress bars", zh: "来自进度条"),
-        Measured::Stamps => message!(en: "by time stamps", zh: "由时间戳推算"),
+        Measured::Said => message!(en: "reported by the program", zh: "程序自己报告"),
+        Measured::Bar => message!(en: "from progress bars", zh: "来自进度条"),
+        Measured::Stamps => message!(en: "from time stamps", zh: "由时间戳推算"),
     };
     let [mean, p50, min, max] = [seconds.mean, seconds.p50, seconds.min, seconds.max].map(units::duration);
     let slowest = epochs.slowest;
@@ -115,7 +118,7 @@ pub(crate) fn name(part: Part) -> Message {
         Part::Train => message!(en: "training", zh: "训练"),
         Part::Eval => message!(en: "evaluation", zh: "评估"),
         Part::Checkpoint => message!(en: "checkpoints", zh: "保存 checkpoint"),
-        Part::Data => message!(en: "data, a step", zh: "每步取数据"),
-        Part::Step => message!(en: "a step", zh: "每步"),
+        Part::Data => message!(en: "data, per step", zh: "每步取数据"),
+        Part::Step => message!(en: "per step", zh: "每步"),
     }
 }

@@ -13,7 +13,7 @@ fn starved() -> Finding {
         zh: "主线程自己准备每个 batch，在准备好之前 GPU 无事可做。与此同时有两个 CPU 空闲。"
     );
     finding.evidence = vec![
-        Evidence::new(message!(en: "waiting for the batch", zh: "等待 batch"), 61.0, "%")
+        Evidence::new(message!(en: "waiting for batches", zh: "等待 batch"), 61.0, "%")
             .against(10.0)
             .over(5.0, 35.0),
         Evidence::new(message!(en: "step", zh: "每步"), 12.34, "ms"),
@@ -45,14 +45,14 @@ fn a_finding_in_english() {
 ✗ CRITICAL  The GPU waits for data 61% of the time  [loader-starved]
   The main thread prepares every batch itself, and the GPU has nothing to do
   until it is there. Two CPUs are idle meanwhile.
-  measured   waiting for the batch      61%  limit 10%  5–35 s
-             step                   12.3 ms
+  measured   waiting for batches      61%  limit 10%  5–35 s
+             step                 12.3 ms
   where      train.py:12
   do         loader.num_workers: 0 → 2
              as many as there are usable CPUs
   do         or let it be measured:
              $ flatout tune -- python train.py
-  not        loader.pin_memory
+  ruled out  loader.pin_memory
              copies take 0.4% of the step
   gain       throughput 1.33× – 2.00×, estimated from this run
   confidence high · cause
@@ -72,7 +72,7 @@ fn a_finding_in_chinese_lines_up() {
              与可用 CPU 数相同
   建议       或者让它实测：
              $ flatout tune -- python train.py
-  不建议     loader.pin_memory
+  不适用     loader.pin_memory
              拷贝只占每步的 0.4%
   收益       吞吐 1.33× – 2.00×（由本次运行估算）
   把握       高 · 原因

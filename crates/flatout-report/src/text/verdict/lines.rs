@@ -65,7 +65,7 @@ impl Page {
             let said = if energy.counted {
                 message!(en: "{joules}J ({watt_hours} Wh)", zh: "{joules}J（合 {watt_hours} Wh）")
             } else {
-                message!(en: "{joules}J ({watt_hours} Wh), summed up from power readings", zh: "{joules}J（{watt_hours} Wh），由功耗读数累加")
+                message!(en: "{joules}J ({watt_hours} Wh), integrated from power readings", zh: "{joules}J（{watt_hours} Wh），由功耗读数累加")
             };
             text += &self.line(message!(en: "energy", zh: "能耗"), said);
         }
@@ -91,7 +91,7 @@ fn spread(utilisation: &Utilisation) -> Message {
     let percent = units::percent;
     let (mean, std) = (percent(spread.mean), units::significant(spread.std * 100.0));
     if spread.count < 2 {
-        return message!(en: "{mean}, read once: how steady it is, is not known", zh: "{mean}，只读到一次，无法判断是否稳定");
+        return message!(en: "{mean}, from a single reading: fluctuation unknown", zh: "{mean}，只读到一次，无法判断是否稳定");
     }
     let (p5, p50, p95) = (percent(spread.p5), percent(spread.p50), percent(spread.p95));
     let (min, max) = (percent(spread.min), percent(spread.max));
@@ -108,7 +108,7 @@ fn shares(utilisation: &Utilisation) -> Message {
         units::percent(utilisation.below_85),
     );
     message!(
-        en: "of the time {ten} below 10%, {fifty} below 50%, {good} below 85%",
+        en: "share of time below 10%: {ten}, below 50%: {fifty}, below 85%: {good}",
         zh: "时间占比：低于 10% 为 {ten}，低于 50% 为 {fifty}，低于 85% 为 {good}"
     )
 }
@@ -130,7 +130,7 @@ fn dips(dips: &Dips) -> Message {
             zh: "{count} 次，每次约 {length}，最低约 {depth}"
         ),
         None => message!(
-            en: "{count}, not regular, each about {length}, down to {depth}",
+            en: "{count}, irregular, each about {length}, down to {depth}",
             zh: "{count} 次，无规律，每次约 {length}，最低约 {depth}"
         ),
     }

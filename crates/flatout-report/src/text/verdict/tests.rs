@@ -58,26 +58,26 @@ Verdict after 5 min 00 s (300 samples)
 GPU 0  NVIDIA H200
   utilization  mean 78.4% ± 37.3 points · p5 4% · p50 97% · p95 97% · range
                4%–97%
-               of the time 20% below 10%, 20% below 50%, 20% below 85%
+               share of time below 10%: 20%, below 50%: 20%, below 85%: 20%
   dips         9, one every 30 s, each about 6 s, down to 4%
   activity     SM 24.8% · tensor cores 12% · DRAM ?
   power        mean 408 W of 700 W (58.3%), peak 480 W
   memory       peak 61 GiB of 141 GiB (43.3%)
   temperature  mean 71 °C, hottest 71 °C
   throttling   power cap 12 s
-  energy       122kJ (34 Wh), summed up from power readings
+  energy       122kJ (34 Wh), integrated from power readings
 
   !  utilization           78.4%  ≥ 85%        low
   ✗  fluctuation     37.3 points  < 10 points  fluctuating
-  !  power of limit        58.3%  ≥ 80%        low
+  !  power vs limit        58.3%  ≥ 80%        low
   ✓  temperature           71 °C  < 85 °C      good
   ✓  peak memory           43.3%  < 92%        good
   ✓  throttled                0%  < 1%         good
   Utilization hides idle SMs: while it read 85% or more, the SMs had work only
-  31% of the time (below 50% is a GPU half empty). Utilization only means that
-  some kernel ran.
-  For 4% of the time the clocks were held down by the power limit: normal at
-  full load, not counted as throttling.
+  31% of the time (below 50%, half the GPU is unused). Utilization only means
+  that some kernel was running.
+  The power limit held the clocks down for 4% of the time. This is normal at
+  full load and does not count as throttling.
 
 Host
   CPU mean 23%, p95 23% · I/O wait 0.3%
@@ -125,7 +125,7 @@ fn eight_gpus_are_a_table() {
 }
 
 #[test]
-fn nothing_known_is_said_and_not_invented() {
+fn unknown_values_stay_unknown() {
     let empty = Verdict::of(&RunInfo::default(), &[]);
     assert_eq!(
         verdict(&empty, Language::English, 80, false),

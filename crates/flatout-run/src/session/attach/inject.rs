@@ -47,7 +47,7 @@ impl<'r> Injected<'r> {
         injected.check_version()?;
         if uid != own_user() {
             give(runtime.folder(), uid, gid).map_err(|error| {
-                message!(en: "the probe's folder could not be given to the program's user: {error}", zh: "无法把探针目录交给程序的用户：{error}")
+                message!(en: "failed to give the program's user access to the probe's folder: {error}", zh: "无法把探针目录交给程序的用户：{error}")
             })?;
         }
         injected.execute(false)?;
@@ -83,20 +83,21 @@ impl<'r> Injected<'r> {
         let mut ask = self.helper();
         ask.arg(ASK);
         let answer = finished(ask).map_err(|why| {
-            message!(en: "the program's Python does not answer: {why}", zh: "程序的 Python 没有响应：{why}")
+            message!(en: "the program's Python does not respond: {why}", zh: "程序的 Python 没有响应：{why}")
         })?;
         let words: Vec<&str> = answer.split_whitespace().collect();
         match words.as_slice() {
             [_, "True", "True"] => Ok(()),
             [_, "True", _] => Err(message!(
-                en: "this Python was built or started without remote debugging",
+                en: "this Python was built or started with remote debugging disabled",
                 zh: "该 Python 在构建或启动时关闭了远程调试"
             )),
             [version, ..] => Err(message!(
-                en: "the program runs Python {version}, and only 3.14 and later can take the probe while they run",
+                en: "the program runs Python {version}; the probe can only be loaded into a running Python \
+                3.14 or later",
                 zh: "程序运行在 Python {version} 上，只有 3.14 及以上才能在运行中放入探针"
             )),
-            [] => Err(message!(en: "the program is not a Python", zh: "该程序不是 Python")),
+            [] => Err(message!(en: "the program is not a Python process", zh: "该程序不是 Python 进程")),
         }
     }
 
@@ -113,7 +114,7 @@ impl<'r> Injected<'r> {
         let paths = serde_json::to_string(&words).unwrap_or_default();
         let truth = if takes_out { "True" } else { "False" };
         let arguments = format!("{}, {truth}]", paths.trim_end_matches(']'));
-        let failed = |error: &dyn std::fmt::Display| message!(en: "the probe could not be put in: {error}", zh: "无法放入探针：{error}");
+        let failed = |error: &dyn std::fmt::Display| message!(en: "failed to load the probe: {error}", zh: "无法载入探针：{error}");
         fs::write(&script, SCRIPT.replace("ARGUMENTS", &arguments)).map_err(|error| failed(&error))?;
         if let Ok(owner) = fs::metadata(Path::new("/proc").join(self.pid.to_string()))
             && owner.uid() != own_user()
@@ -133,7 +134,9 @@ impl<'r> Injected<'r> {
                 let told: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
                 return match told.get("why").and_then(|why| why.as_str()) {
                     None => Ok(()),
-                    Some(why) => Err(message!(en: "the probe refused: {why}", zh: "探针拒绝：{why}")),
+                    Some(why) => {
+                        Err(message!(en: "the probe refused to start: {why}", zh: "探针拒绝启动：{why}"))
+                    }
                 };
             }
             if !Path::new("/proc").join(self.pid.to_string()).exists() {
@@ -143,7 +146,7 @@ impl<'r> Injected<'r> {
         }
         let seconds = PATIENCE.as_secs();
         Err(message!(
-            en: "the program reached no safe point within {seconds} s; it is in one long call of C code",
+            en: "the program reached no safe point within {seconds} s; it is in a single long call of C code",
             zh: "程序在 {seconds} 秒内没有到达安全点；它正处于一个很长的 C 调用中"
         ))
     }
@@ -151,11 +154,12 @@ impl<'r> Injected<'r> {
 
 /// The interpreter of a process, where we can start the same file.
 fn python_of(process: &Path) -> Result<PathBuf, Message> {
-    let python = fs::read_link(process.join("exe"))
-        .map_err(|_| message!(en: "the program's file may not be read", zh: "无法读取程序文件"))?;
+    let python = fs::read_link(process.join("exe")).map_err(
+        |_| message!(en: "no permission to read the program's file", zh: "没有读取程序文件的权限"),
+    )?;
     let name = python.file_name().unwrap_or_default().to_string_lossy();
     if !name.starts_with("python") {
-        return Err(message!(en: "`{name}` is not a Python", zh: "`{name}` 不是 Python"));
+        return Err(message!(en: "`{name}` is not a Python process", zh: "`{name}` 不是 Python 进程"));
     }
     let world = |process: &Path| fs::read_link(process.join("ns/mnt")).ok();
     if world(process) != world(Path::new("/proc/self")) {

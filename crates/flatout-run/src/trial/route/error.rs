@@ -30,18 +30,18 @@ impl Explain for RouteError {
     fn message(&self) -> Message {
         match self {
             Self::Placeholder { name } => {
-                message!(en: "`{{{name}}}` is no setting that can be tuned", zh: "`{{{name}}}` 不是可调的设置")
+                message!(en: "`{{{name}}}` is not a setting that can be tuned", zh: "`{{{name}}}` 不是可调的设置")
             }
             Self::NoValue { path, key, .. } => {
                 let path = path.display();
-                message!(en: "`{path}` has no setting `{key}`", zh: "`{path}` 中没有设置 `{key}`")
+                message!(en: "`{path}` does not contain the setting `{key}`", zh: "`{path}` 中没有设置 `{key}`")
             }
             Self::NotNamed { path } => {
                 let path = path.display();
-                message!(en: "the command does not name `{path}`", zh: "命令中没有出现 `{path}`")
+                message!(en: "the command does not mention `{path}`", zh: "命令中没有出现 `{path}`")
             }
             Self::NoFile => {
-                message!(en: "--set needs the file: --config FILE", zh: "--set 需要配置文件：--config FILE")
+                message!(en: "--set needs a configuration file: --config FILE", zh: "--set 需要配置文件：--config FILE")
             }
             Self::Config(error) => error.message(),
         }
@@ -56,12 +56,14 @@ impl Explain for RouteError {
                     .collect::<Vec<_>>()
                     .join(", ");
                 Some(
-                    message!(en: "placeholders are: {known}; write {{{{ for a brace of the program's own", zh: "占位符有：{known}；程序自身的花括号请写成 {{{{"),
+                    message!(en: "placeholders are: {known}; write {{{{ for a literal brace", zh: "占位符有：{known}；程序自身的花括号请写成 {{{{"),
                 )
             }
-            Self::NoValue { known, .. } => Some(message!(en: "it has: {known}", zh: "文件中有：{known}")),
+            Self::NoValue { known, .. } => {
+                Some(message!(en: "it contains: {known}", zh: "文件中有：{known}"))
+            }
             Self::NotNamed { .. } => Some(
-                message!(en: "put the file, as given to --config, or {{config}} into the command", zh: "请在命令中写上 --config 给出的文件，或 {{config}}"),
+                message!(en: "use the path given to --config, or {{config}}, in the command", zh: "请在命令中写上 --config 给出的文件，或 {{config}}"),
             ),
             Self::Config(error) => error.hint(),
             Self::NoFile => None,

@@ -54,11 +54,11 @@ impl Explain for NvmlProblem {
                 zh: "NVIDIA 驱动库与已加载的内核模块版本不一致"
             ),
             Self::NoPermission => {
-                message!(en: "the NVIDIA driver refuses to talk to this user", zh: "没有访问 NVIDIA 驱动的权限")
+                message!(en: "no permission to use the NVIDIA driver", zh: "没有访问 NVIDIA 驱动的权限")
             }
-            Self::NoGpus => message!(en: "the NVIDIA driver sees no GPU", zh: "NVIDIA 驱动没有发现 GPU"),
+            Self::NoGpus => message!(en: "the NVIDIA driver reports no GPU", zh: "NVIDIA 驱动没有发现 GPU"),
             Self::GpuNotThere { name, count } => {
-                message!(en: "there is no GPU {name}; the driver sees {count}", zh: "没有 GPU {name}；驱动共发现 {count} 块 GPU")
+                message!(en: "there is no GPU {name}; the driver reports {count} GPUs", zh: "没有 GPU {name}；驱动共发现 {count} 块 GPU")
             }
             Self::Failed { detail } => {
                 message!(en: "the NVIDIA driver failed: {detail}", zh: "NVIDIA 驱动出错：{detail}")
@@ -69,27 +69,29 @@ impl Explain for NvmlProblem {
     fn hint(&self) -> Option<Message> {
         Some(match self {
             Self::NoLibrary { .. } => message!(
-                en: "install the driver; in a container, start it with --gpus all; or name the library in {LIBRARY_VARIABLE}",
+                en: "install the driver; in a container, start it with --gpus all; or set the path of the \
+                library in {LIBRARY_VARIABLE}",
                 zh: "请安装驱动；在容器中请用 --gpus all 启动；也可用 {LIBRARY_VARIABLE} 指定库文件"
             ),
             Self::NoDriver => {
                 message!(en: "load it: sudo modprobe nvidia", zh: "加载驱动：sudo modprobe nvidia")
             }
             Self::VersionMismatch { .. } => message!(
-                en: "the driver was updated while loaded: restart the machine, or reload the nvidia kernel modules",
+                en: "the driver was updated while loaded: restart the machine, or reload the nvidia kernel \
+                modules",
                 zh: "驱动升级后尚未重启：请重启机器，或重新加载 nvidia 内核模块"
             ),
             Self::NoPermission => {
-                message!(en: "check the rights on /dev/nvidia*: ls -l /dev/nvidia*", zh: "请检查 /dev/nvidia* 的权限：ls -l /dev/nvidia*")
+                message!(en: "check the permissions of /dev/nvidia*: ls -l /dev/nvidia*", zh: "请检查 /dev/nvidia* 的权限：ls -l /dev/nvidia*")
             }
             Self::NoGpus => {
-                message!(en: "look at the bus: lspci | grep -i nvidia", zh: "查看 PCI 总线：lspci | grep -i nvidia")
+                message!(en: "check the PCI bus: lspci | grep -i nvidia", zh: "查看 PCI 总线：lspci | grep -i nvidia")
             }
             Self::GpuNotThere { .. } => {
                 message!(en: "list the GPUs: flatout doctor", zh: "列出 GPU：flatout doctor")
             }
             Self::Failed { .. } => {
-                message!(en: "check what the driver itself reports: nvidia-smi", zh: "查看驱动自身的信息：nvidia-smi")
+                message!(en: "check whether nvidia-smi works", zh: "检查 nvidia-smi 能否正常运行")
             }
         })
     }

@@ -81,7 +81,7 @@ pub fn footer(state: &State, canvas: &mut Canvas, area: Rect) {
     }
     let sort = state.say(&state.sort.name()).to_owned();
     let pause = if state.is_paused() {
-        message!(en: "go on", zh: "继续")
+        message!(en: "resume", zh: "继续")
     } else {
         message!(en: "pause", zh: "暂停")
     };

@@ -15,26 +15,26 @@ fn lines() -> Vec<(&'static str, Message)> {
         ),
         (
             "p Space",
-            message!(en: "pause the screen; sampling goes on", zh: "暂停画面；采样继续"),
+            message!(en: "pause the screen; sampling continues", zh: "暂停画面；采样继续"),
         ),
         (
             "s",
             message!(en: "sort processes by memory, SM, CPU, PID", zh: "按显存、SM、CPU、PID 排序进程"),
         ),
-        ("↑ ↓", message!(en: "scroll the processes", zh: "滚动进程列表")),
-        ("+ -", message!(en: "speed of a replay", zh: "回放速度")),
+        ("↑ ↓", message!(en: "scroll the process list", zh: "滚动进程列表")),
+        ("+ -", message!(en: "replay speed", zh: "回放速度")),
         ("", Message::default()),
         (
             "util",
-            message!(en: "share of time in which any kernel ran", zh: "有 kernel 在运行的时间占比"),
+            message!(en: "share of time with a kernel running", zh: "有 kernel 在运行的时间占比"),
         ),
         (
             "SM",
-            message!(en: "share of the SMs that had work", zh: "SM 有活可干的占比"),
+            message!(en: "share of SMs with work", zh: "SM 有活可干的占比"),
         ),
         (
             "TC",
-            message!(en: "share of time the tensor cores worked", zh: "Tensor Core 工作的时间占比"),
+            message!(en: "share of time with tensor cores active", zh: "Tensor Core 工作的时间占比"),
         ),
         (
             "DRAM",
@@ -42,7 +42,7 @@ fn lines() -> Vec<(&'static str, Message)> {
         ),
         (
             "held by",
-            message!(en: "what keeps the clocks down", zh: "降低时钟频率的原因"),
+            message!(en: "what throttles the clocks", zh: "降低时钟频率的原因"),
         ),
         (
             "–",

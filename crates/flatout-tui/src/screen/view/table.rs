@@ -86,7 +86,8 @@ pub fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         .checked_sub(shown)
         .filter(|hidden| *hidden > 0 && area.height > 2)
     {
-        let text = message!(en: " and {hidden} more; make the window taller ", zh: " 还有 {hidden} 块；请增大窗口高度 ");
+        let text =
+            message!(en: " and {hidden} more; enlarge the window ", zh: " 还有 {hidden} 块；请增大窗口高度 ");
         let last = Rect {
             y: area.bottom().saturating_sub(1),
             height: 1,
@@ -138,7 +139,7 @@ fn head(state: &State, canvas: &mut Canvas, row: Rect, widths: &Widths) {
     pieces.push(right("°C", HEAT_CELLS));
     pieces.push(right("MHz", CLOCK_CELLS));
     pieces.push((
-        format!("  {}", state.say(&message!(en: "held by", zh: "受限于"))),
+        format!("  {}", state.say(&message!(en: "throttle", zh: "降频"))),
         quiet,
     ));
     canvas.pieces(row, &pieces);

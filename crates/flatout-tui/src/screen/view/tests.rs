@@ -148,7 +148,7 @@ fn screens_look_as_they_did() {
 }
 
 #[test]
-fn help_lies_over_the_rest() {
+fn help_covers_the_screen() {
     let mut state = watched(2, 40, Language::English, false);
     state.help = true;
     let shown = text(&state, 80, 24);
@@ -203,7 +203,7 @@ fn no_size_and_no_state_breaks_it() {
 }
 
 #[test]
-fn a_pause_keeps_the_picture_and_control_characters_stay_out() {
+fn pause_freezes_the_screen_and_control_characters_are_removed() {
     let mut state = watched(1, 5, Language::English, false);
     let before = text(&state, 80, 24);
     assert!(

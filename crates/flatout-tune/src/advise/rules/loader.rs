@@ -22,11 +22,12 @@ pub(super) fn workers(machine: &Machine, question: &Question, batch: u64) -> Adv
         .min((batch / SAMPLES_A_WORKER).max(1));
     let online = machine.cpus.online;
     let limits = message!(
-        en: "min(cores/2, {MOST_WORKERS}, batch/{SAMPLES_A_WORKER}) with {usable} usable CPUs (of {online}; affinity and cgroup)",
+        en: "min(cores/2, {MOST_WORKERS}, batch/{SAMPLES_A_WORKER}) with {usable} usable CPUs (of {online}; \
+        affinity and cgroup)",
         zh: "min(核数/2, {MOST_WORKERS}, batch/{SAMPLES_A_WORKER})，可用 CPU 为 {usable} 个（共 {online} 个；按 affinity 与 cgroup）"
     );
     if usable < 2 {
-        let reason = message!(en: "only {usable} CPU is usable: a worker would take it from the training", zh: "只有 {usable} 个可用 CPU：worker 会与训练抢占");
+        let reason = message!(en: "only {usable} CPU is usable: a worker would compete with training for it", zh: "只有 {usable} 个可用 CPU：worker 会与训练抢占");
         return advice("loader.num_workers", 0, reason);
     }
     let mut count = formula;
@@ -37,14 +38,15 @@ pub(super) fn workers(machine: &Machine, question: &Question, batch: u64) -> Adv
             .min(usable.saturating_sub(gpus).max(1));
         reason = and(
             reason,
-            message!(en: "for all {gpus} GPUs together: min(workers × GPUs, {MOST_WORKERS_ALL}), within the CPUs", zh: "{gpus} 个 GPU 合计：min(workers × GPU 数, {MOST_WORKERS_ALL})，且不超过 CPU"),
+            message!(en: "for all {gpus} GPUs together: min(workers × GPUs, {MOST_WORKERS_ALL}), limited by \
+            the CPUs", zh: "{gpus} 个 GPU 合计：min(workers × GPU 数, {MOST_WORKERS_ALL})，且不超过 CPU"),
         );
     }
     if question.samples.is_some_and(|samples| samples < SMALL_DATA) && count > 4 {
         count = 4;
         reason = and(
             reason,
-            message!(en: "4 for fewer than 100k samples", zh: "样本少于 10 万，取 4"),
+            message!(en: "4 for datasets below 100k samples", zh: "样本少于 10 万，取 4"),
         );
     }
     let by_memory = machine
@@ -69,12 +71,12 @@ pub(super) fn prefetch(question: &Question) -> Advice {
     advice(
         "loader.prefetch_factor",
         2,
-        message!(en: "two batches per worker; 4 when waits come in bursts", zh: "每个 worker 预取两个 batch；等待成串出现时取 4"),
+        message!(en: "two batches per worker; 4 if waits come in bursts", zh: "每个 worker 预取两个 batch；等待成串出现时取 4"),
     )
 }
 
 pub(super) fn persistent() -> Advice {
-    let reason = message!(en: "workers are not restarted each epoch", zh: "不必每轮重新启动 worker");
+    let reason = message!(en: "keeps workers alive between epochs", zh: "不必每轮重新启动 worker");
     advice("loader.persistent_workers", "on", reason)
 }
 
@@ -89,6 +91,6 @@ pub(super) fn pinning(machine: &Machine) -> Advice {
     advice(
         "loader.pin_memory",
         "on",
-        message!(en: "copies from pinned memory overlap with the computation (with non_blocking=True)", zh: "锁页内存的拷贝可与计算并行（配合 non_blocking=True）"),
+        message!(en: "copies from pinned memory overlap with computation (with non_blocking=True)", zh: "锁页内存的拷贝可与计算并行（配合 non_blocking=True）"),
     )
 }

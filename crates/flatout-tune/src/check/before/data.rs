@@ -12,7 +12,7 @@ pub(super) fn data(known: &Before, limits: &Limits) -> Vec<Item> {
     };
     let shown = path.display().to_string();
     if !path.exists() {
-        let why = message!(en: "it is not there", zh: "不存在");
+        let why = message!(en: "not found", zh: "不存在");
         return vec![
             Item::new("data", what, Status::Fail)
                 .found(shown, "")
@@ -20,7 +20,7 @@ pub(super) fn data(known: &Before, limits: &Limits) -> Vec<Item> {
         ];
     }
     let mut items = vec![Item::new("data", what, Status::Pass).found(shown, "")];
-    let cached = message!(en: "the data in the page cache", zh: "数据在页缓存中的比例");
+    let cached = message!(en: "data in the page cache", zh: "数据在页缓存中的比例");
     items.push(match cached_share(path) {
         Some(share) => {
             let least = units::percent(limits.data_cached_min);
@@ -31,7 +31,7 @@ pub(super) fn data(known: &Before, limits: &Limits) -> Vec<Item> {
             );
             let item = item.found(units::percent(share), format!("≥ {least}"));
             if share < limits.data_cached_min {
-                item.because(message!(en: "the first epoch reads from the disk", zh: "第一轮将从磁盘读取"))
+                item.because(message!(en: "the first epoch will read from disk", zh: "第一轮将从磁盘读取"))
             } else {
                 item
             }
@@ -39,7 +39,7 @@ pub(super) fn data(known: &Before, limits: &Limits) -> Vec<Item> {
         None => Item::skipped(
             "data-cached",
             cached,
-            message!(en: "nothing to look at", zh: "没有可检查的文件"),
+            message!(en: "no files to check", zh: "没有可检查的文件"),
         ),
     });
     items

@@ -6,7 +6,7 @@ use crate::disk::free_bytes;
 use flatout_core::{message, units};
 
 pub(super) fn gpus(known: &Before, limits: &Limits) -> Vec<Item> {
-    let free = message!(en: "GPU memory that others hold", zh: "被其他进程占用的显存");
+    let free = message!(en: "GPU memory used by other processes", zh: "被其他进程占用的显存");
     let cool = message!(en: "GPU temperature", zh: "GPU 温度");
     if known.sample.gpus.is_empty() {
         return vec![
@@ -42,7 +42,7 @@ pub(super) fn gpus(known: &Before, limits: &Limits) -> Vec<Item> {
 pub(super) fn disk(known: &Before, limits: &Limits) -> Item {
     let what = message!(en: "disk space", zh: "磁盘空间");
     let Some(bytes) = free_bytes(known.folder) else {
-        return Item::skipped("disk", what, message!(en: "it cannot be read", zh: "无法读取"));
+        return Item::skipped("disk", what, message!(en: "failed to read it", zh: "无法读取"));
     };
     let least = limits.disk_free_gib_min;
     let gigabytes = bytes as f64 / f64::from(1 << 30);

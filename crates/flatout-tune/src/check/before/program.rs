@@ -20,7 +20,7 @@ pub(super) fn there(name: &str) -> Item {
         Some(path) => Item::new("program", what, Status::Pass).found(path.display().to_string(), ""),
         None => Item::new("program", what, Status::Fail)
             .found(name.to_owned(), "")
-            .because(message!(en: "there is no such program to run", zh: "没有可运行的这个程序")),
+            .because(message!(en: "program not found", zh: "找不到该程序")),
     }
 }
 
@@ -32,7 +32,7 @@ pub(super) fn script(command: &[String]) -> Option<Item> {
     let missing = module.is_none_or(|module| at < module) && !Path::new(&rest[at]).is_file();
     missing.then(|| {
         let what = message!(en: "the script", zh: "脚本");
-        let why = message!(en: "it is not there", zh: "不存在");
+        let why = message!(en: "not found", zh: "不存在");
         Item::new("script", what, Status::Fail)
             .found(rest[at].clone(), "")
             .because(why)

@@ -66,7 +66,7 @@ pub(super) fn unread(known: &Before) -> Vec<Item> {
 }
 
 pub(super) fn workers(known: &Before, limits: &Limits) -> Item {
-    let what = message!(en: "loader workers", zh: "DataLoader worker 数");
+    let what = message!(en: "DataLoader workers", zh: "DataLoader worker 数");
     let Some(count) = known
         .given
         .value("loader.num_workers")
@@ -87,8 +87,14 @@ pub(super) fn workers(known: &Before, limits: &Limits) -> Item {
         format!("1–{}", units::significant(most)),
     );
     match (low, high) {
-        (_, true) => item.because(message!(en: "only {usable} CPUs are usable: workers would fight for them", zh: "可用 CPU 只有 {usable} 个：worker 会互相抢占")),
-        (true, _) => item.because(message!(en: "batches are made between the steps", zh: "batch 在两步之间准备，无法重叠")),
+        (_, true) => item.because(
+            message!(en: "only {usable} CPUs are usable: the workers would compete for \
+        them", zh: "可用 CPU 只有 {usable} 个：worker 会互相抢占"),
+        ),
+        (true, _) => item.because(
+            message!(en: "batches are prepared between steps, in the training process", zh: "batch \
+        在两步之间由训练进程准备，无法重叠"),
+        ),
         _ => item,
     }
 }

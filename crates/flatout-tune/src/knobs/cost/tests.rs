@@ -128,7 +128,7 @@ fn threads_make_room_for_workers() {
 
 /// Threads that were tried tell what fewer of them are worth, better than the CPU time that spinning ones use up.
 #[test]
-fn threads_that_were_tried_tell_their_worth() {
+fn measured_threads_predict_their_gain() {
     let mut crew = Crew {
         threads: 2.0,
         busy: 2.0,

@@ -27,15 +27,15 @@ pub fn progress(progress: &Progress, options: &Options, context: &Context) {
         } => {
             let most = options.most_trials;
             let what = if changes.is_empty() && *number > 1 {
-                // The start or the best, which the table tells.
+                // The baseline or the best, which the table shows.
                 context
-                    .say(&message!(en: "one of those before, once more", zh: "重复测量之前的一次"))
+                    .say(&message!(en: "repeating an earlier trial", zh: "重复之前的一次试验"))
                     .to_owned()
             } else {
                 what(changes, context)
             };
             let expected = predicted
-                .map(|gain| message!(en: ", expecting {gain:.2}×", zh: "，预期 {gain:.2}×"))
+                .map(|gain| message!(en: ", expected {gain:.2}×", zh: "，预期 {gain:.2}×"))
                 .unwrap_or_default();
             let expected = context.say(&expected);
             eprintln!("{}", context.say(&message!(en: "trial {number} of at most {most}: {what}{expected} …", zh: "试验 {number}（最多 {most}）：{what}{expected} ……")));
@@ -50,7 +50,7 @@ pub fn progress(progress: &Progress, options: &Options, context: &Context) {
 fn what(changes: &Settings, context: &Context) -> String {
     if changes.is_empty() {
         return context
-            .say(&message!(en: "the program as it is", zh: "程序原样"))
+            .say(&message!(en: "the program unchanged", zh: "程序原样"))
             .to_owned();
     }
     changes.to_string().replace(',', ", ")
@@ -82,7 +82,7 @@ fn interval(rate: Rate) -> String {
 
 fn verdict(row: &Row, context: &Context) -> (String, Tone) {
     let (words, tone) = match &row.verdict {
-        Verdict::Start => (message!(en: "the start", zh: "起点"), Tone::Name),
+        Verdict::Start => (message!(en: "baseline", zh: "基线"), Tone::Name),
         Verdict::Kept { gain } => (
             message!(en: "kept: {gain:.2}×", zh: "保留：{gain:.2}×"),
             Tone::Good,
@@ -94,17 +94,20 @@ fn verdict(row: &Row, context: &Context) -> (String, Tone) {
         Verdict::Repeated => (message!(en: "measured again", zh: "重复测量"), Tone::Quiet),
         Verdict::Refused { why } => (
             Message {
-                en: format!("refused: {}", why.en),
+                en: format!("rejected: {}", why.en),
                 zh: format!("放弃：{}", why.zh),
             },
             Tone::Quiet,
         ),
-        Verdict::OutOfMemory { .. } => (message!(en: "out of memory", zh: "内存不足"), Tone::Warning),
+        Verdict::OutOfMemory { .. } => (
+            message!(en: "out-of-memory errors", zh: "内存不足"),
+            Tone::Warning,
+        ),
     };
     (width::printable(context.say(&words)), tone)
 }
 
-/// The table of trials, the result in every form, and what no setting can mend.
+/// The table of trials, the result in every form, and what no setting can fix.
 pub fn text(found: &Found, options: &Options, route: &Route, patch: &Patch, context: &Context) -> String {
     let paint = Paint {
         colour: context.colour_on_stdout(),
@@ -112,7 +115,12 @@ pub fn text(found: &Found, options: &Options, route: &Route, patch: &Patch, cont
     let mut text = table(found, options, context).render(paint);
     text += "\n";
     if found.interrupted {
-        let _ = writeln!(text, "{}", context.say(&message!(en: "Interrupted: the best so far. `--resume` goes on.", zh: "已中断：以下是目前最好的结果。加 --resume 可继续。")));
+        let _ = writeln!(
+            text,
+            "{}",
+            context.say(&message!(en: "Interrupted; this is the best so far. \
+        Continue with `--resume`.", zh: "已中断：以下是目前最好的结果。加 --resume 可继续。"))
+        );
     }
     text += &not_in_force(found, context);
     let gain = found.gain().mean;
@@ -149,7 +157,7 @@ fn not_in_force(found: &Found, context: &Context) -> String {
         let _ = writeln!(
             text,
             "{}",
-            context.say(&message!(en: "not in force: {key} ({why})", zh: "未生效：{key}（{why}）"))
+            context.say(&message!(en: "not in effect: {key} ({why})", zh: "未生效：{key}（{why}）"))
         );
     }
     text
@@ -183,7 +191,7 @@ fn table(found: &Found, options: &Options, context: &Context) -> Table {
         let score = row.score.map_or("–".into(), interval);
         let unknown = || {
             row.knob.as_ref().map_or(String::new(), |_| {
-                context.say(&message!(en: "not known", zh: "未知")).to_owned()
+                context.say(&message!(en: "unknown", zh: "未知")).to_owned()
             })
         };
         let predicted = row.predicted.map_or_else(unknown, |gain| format!("{gain:.2}×"));
@@ -218,12 +226,13 @@ fn result(found: &Found, options: &Options, route: &Route, context: &Context) ->
     if !found.changed {
         let words = if found.is_answered_by_code() {
             message!(
-                en: "No setting makes this program faster: its own code takes the time (trials: {trials}, in {time}).",
+                en: "No setting makes this program faster: its own code takes the time ({trials} trials in \
+                {time}).",
                 zh: "没有设置能让该程序更快：时间花在它自己的代码里（{time} 内 {trials} 次试验）。"
             )
         } else {
             message!(
-                en: "Keep your settings: nothing tried was measurably better (trials: {trials}, in {time}).",
+                en: "Keep your settings: nothing tried was measurably better ({trials} trials in {time}).",
                 zh: "保持现有设置：没有测到更好的（{time} 内 {trials} 次试验）。"
             )
         };
@@ -247,8 +256,9 @@ fn result(found: &Found, options: &Options, route: &Route, context: &Context) ->
     let mut text = mended;
     if found.mended.as_ref() == Some(&found.settings) {
         let words = message!(
-            en: "{after} {} so; nothing else tried was measurably better (trials: {trials}, in {time}).",
-            zh: "这样为 {after} {}；没有测到更好的（{time} 内 {trials} 次试验）。",
+            en: "{after} {} with these settings; nothing else tried was measurably better ({trials} trials \
+            in {time}).",
+            zh: "使用这些设置为 {after} {}；没有测到更好的（{time} 内 {trials} 次试验）。",
             context.say(&unit)
         );
         let _ = writeln!(text, "{}", context.say(&words));
@@ -291,7 +301,8 @@ fn result(found: &Found, options: &Options, route: &Route, context: &Context) ->
 fn mended(settings: &Settings, context: &Context) -> String {
     let what = what(settings, context);
     let words = message!(
-        en: "The program as it is runs out of memory. With its batch in parts, as much a step, it trains: {what}.",
+        en: "The unchanged program runs out of memory. It trains if each batch is split into parts, with the \
+        same number of samples per step: {what}.",
         zh: "程序原样会内存不足。把 batch 分成几份、每步总量不变即可训练：{what}。"
     );
     format!("{}\n", context.say(&words))
@@ -312,7 +323,7 @@ fn flags(changes: &Settings) -> String {
     advise::render(&advice, Form::Flags, flatout_core::Language::English)
 }
 
-/// Only values changed, so lines stand where they stood.
+/// Only values changed, so line numbers stay the same.
 fn diff(path: &str, before: &str, after: &str) -> String {
     let mut text = format!("--- {path}\n+++ {path}\n");
     for (index, (old, new)) in before
@@ -340,7 +351,8 @@ fn noisy(found: &Found, context: &Context) -> String {
     }
     let percent = units::percent(noise);
     let words = message!(
-        en: "The same program varies by ±{percent} here: something else uses this machine. Measure again when it is quiet.",
+        en: "The same program varies by ±{percent} here, because something else uses this machine. Measure \
+        again when it is idle.",
         zh: "同一程序在此机器上波动 ±{percent}：有其他任务在占用。请在空闲时重新测量。"
     );
     format!("\n{}\n", context.say(&words))
@@ -367,7 +379,8 @@ fn behind(found: &Found, context: &Context) -> String {
     }
     let factor = units::significant(batch / before);
     let words = message!(
-        en: "A batch {factor}× as large makes {factor}× fewer updates an epoch: consider a learning rate scaled with it (--scale-lr tries that).",
+        en: "A {factor}× larger batch makes {factor}× fewer updates per epoch: consider scaling the learning \
+        rate (--scale-lr tries that).",
         zh: "batch 增大 {factor} 倍，每轮更新次数减少到 1/{factor}：请考虑同比放大学习率（--scale-lr 会这样试）。"
     );
     format!("\n{}\n", context.say(&words))
@@ -380,8 +393,7 @@ fn code(found: &Found, context: &Context) -> String {
     if faults.is_empty() {
         return String::new();
     }
-    let head =
-        message!(en: "Change this in the code, no setting can:", zh: "请修改代码，这些不是设置能解决的：");
+    let head = message!(en: "These need a change in the code; no setting can fix them:", zh: "请修改代码，这些不是设置能解决的：");
     let mut text = format!("\n{}\n", context.say(&head));
     for finding in faults {
         text += &named(finding, context);
@@ -405,7 +417,7 @@ fn unfixed(found: &Found, context: &Context) -> String {
     if causes.is_empty() {
         return String::new();
     }
-    let head = message!(en: "What the best run still suffers from:", zh: "最好的一次运行仍有的问题：");
+    let head = message!(en: "Remaining findings of the best run:", zh: "最好的一次运行仍有的问题：");
     let lines: String = causes.iter().map(|finding| named(finding, context)).collect();
     format!("\n{}\n{lines}", context.say(&head))
 }

@@ -10,7 +10,7 @@ use flatout_run::trial::Route;
 use flatout_tune::search::Found;
 use std::fmt::Write;
 
-/// What the source would need to say, for what neither the command nor a configuration file carries.
+/// The source changes for settings that neither the command nor a configuration file contains.
 pub fn patch(found: &Found, route: &Route) -> Result<Patch> {
     let data = Record::open(&found.measured.record)?.load();
     let analysis = Analysis::new(&data);
@@ -58,17 +58,19 @@ fn left(patch: &Patch, context: &Context) -> String {
         let _ = writeln!(
             text,
             "{}",
-            context.say(&message!(en: "not in the source: {key} ({why})", zh: "未写入源码：{key}（{why}）"))
+            context.say(
+                &message!(en: "not written to the source: {key} ({why})", zh: "未写入源码：{key}（{why}）")
+            )
         );
     }
     text
 }
 
-/// Into the files; their old texts are kept beside them.
+/// Writes the files; the originals are kept as backups.
 pub fn write(patch: &Patch, context: &Context) -> Result<()> {
     for (path, backup) in patch::write(patch)? {
         let (path, backup) = (path.display(), backup.display());
-        eprintln!("{}", context.say(&message!(en: "wrote {path}; the old one is {backup}", zh: "已写入 {path}；原文件保存为 {backup}")));
+        eprintln!("{}", context.say(&message!(en: "wrote {path}; the original is saved as {backup}", zh: "已写入 {path}；原文件保存为 {backup}")));
     }
     eprint!("{}", left(patch, context));
     Ok(())

@@ -101,7 +101,7 @@ fn other_workers_do_not_explain_what_is_left_open() {
 
 /// 28 workers on 16 CPUs, which were asked for batches alone as well: what they supply explains the steps, so fewer are predicted.
 #[test]
-fn a_crowd_that_was_asked_tells_what_fewer_are_worth() {
+fn many_measured_workers_predict_fewer() {
     let cost = Cost {
         own: Curve::straight(Line::flat(20e-3), 256.0),
         load: Line {

@@ -6,7 +6,7 @@ use crate::report::Reported;
 use flatout_core::{Severity, message};
 
 /// The calls that run at every step or every evaluated batch, in a program that uses CUDA.
-pub fn cuda_hot_calls(project: &Project, module: ModuleId) -> Vec<(Code<'_>, Hot)> {
+pub fn cuda_step_calls(project: &Project, module: ModuleId) -> Vec<(Code<'_>, Hot)> {
     let hot: Vec<(Code<'_>, Hot)> = project.hot_calls(module).collect();
     if hot.is_empty() || !project.uses_cuda(module) {
         Vec::new()
@@ -15,7 +15,7 @@ pub fn cuda_hot_calls(project: &Project, module: ModuleId) -> Vec<(Code<'_>, Hot
     }
 }
 
-/// The first step loop of a module, in a program that uses CUDA: where to say what a program never does.
+/// The first step loop of a module, in a program that uses CUDA: where to report what a program never does.
 pub fn cuda_step_loop(project: &Project, module: ModuleId) -> Option<Code<'_>> {
     let loops = project.flow().loops(project, module, LoopRole::Step);
     let first = loops.into_iter().find(|code| trains(*code))?;
@@ -68,8 +68,8 @@ pub fn from_host(code: Code<'_>) -> bool {
     false
 }
 
-/// Says where it is hot: in evaluation it costs less of the run.
-pub fn tell_hot(found: &mut Reported, call: Code<'_>) {
+/// Adds why the wait matters; in evaluation it costs less of the run.
+pub fn add_wait_note(found: &mut Reported, call: Code<'_>) {
     match call.hot() {
         Some(Hot::Evaluation) => {
             found.severity(Severity::Information).because(message!(
@@ -79,7 +79,7 @@ pub fn tell_hot(found: &mut Reported, call: Code<'_>) {
         }
         _ => {
             found.because(message!(
-                en: "Until the value has arrived the next step cannot be queued, so the GPU idles between steps.",
+                en: "The next step cannot be queued until the value arrives, so the GPU idles between steps.",
                 zh: "在取到数值之前无法提交下一步，GPU 在步与步之间空闲。"
             ));
         }
