@@ -1,27 +1,12 @@
 //! Configuration files as rules see them: every key with its path, place and value. YAML, JSON and TOML look the same.
 
-mod json;
 mod lost;
-mod toml;
-mod yaml;
 
 use crate::python::Span;
 use crate::source::Source;
+pub use flatout_config::{Format, Value};
 pub use lost::Lost;
-use std::path::Path;
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    Null,
-    Boolean(bool),
-    Integer(i64),
-    Float(f64),
-    Text(String),
-    Sequence,
-    Mapping,
-    /// An alias, an interpolation (`${…}`) or a tag whose meaning is the loader's.
-    Unknown,
-}
+use std::ops::Range;
 
 /// One key of a mapping.
 #[derive(Clone, Debug)]
@@ -60,30 +45,22 @@ pub struct Document {
     pub error: Option<ConfigError>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    Yaml,
-    Json,
-    Toml,
-}
-
-impl Format {
-    pub fn of(path: &Path) -> Option<Self> {
-        match path.extension()?.to_str()? {
-            "yaml" | "yml" => Some(Self::Yaml),
-            "json" => Some(Self::Json),
-            "toml" => Some(Self::Toml),
-            _ => None,
-        }
-    }
-}
-
 pub fn parse(source: Source, format: Format) -> Document {
-    let (entries, error) = match format {
-        Format::Yaml => yaml::entries(&source.text),
-        Format::Json => json::entries(&source.text),
-        Format::Toml => toml::entries(&source.text),
-    };
+    let (items, problem) = flatout_config::read(&source.text, format);
+    let span = |bytes: Range<usize>| Span::new(bytes.start, bytes.end);
+    let entries = items.into_iter().filter_map(|item| {
+        Some(Entry {
+            path: item.path,
+            key: span(item.key?),
+            value: item.value,
+            span: span(item.bytes),
+        })
+    });
+    let entries = entries.collect();
+    let error = problem.map(|problem| ConfigError {
+        at: span(problem.at),
+        text: problem.text,
+    });
     let (entries, lost) = lost::sort_out(entries);
     Document {
         source,
@@ -97,6 +74,7 @@ pub fn parse(source: Source, format: Format) -> Document {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::path::Path;
 
     fn read(name: &str, text: &str) -> Document {
         let format = Format::of(Path::new(name)).unwrap();

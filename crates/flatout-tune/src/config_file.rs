@@ -1,12 +1,11 @@
 //! A YAML, JSON or TOML file as values with their places, so that one value can be replaced and everything else, comments
-//! included, stays as it was. JSON is read as YAML, of which it is a part.
+//! included, stays as it was.
 
 use crate::TuneError;
+use flatout_config::{Format, Lines};
 use flatout_core::files::read_text;
-use saphyr_parser::{Event, Parser};
 use std::ops::Range;
 use std::path::Path;
-use toml_edit::{Document, TableLike};
 
 /// A single value, by the keys that lead to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,22 +31,27 @@ pub struct ConfigFile {
     pub values: Vec<Value>,
 }
 
-type Reader = fn(&str) -> Result<Vec<Value>, String>;
-
-/// How to read a file, by its name.
-fn reader(path: &Path) -> Option<Reader> {
-    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-    match extension.as_str() {
-        "yaml" | "yml" | "json" => Some(yaml),
-        "toml" => Some(toml),
-        _ => None,
+/// Everything that is written in the file, or the line of the first mistake and what it is.
+fn values(text: &str, format: Format) -> Result<Vec<Value>, String> {
+    let (items, problem) = flatout_config::read(text, format);
+    let lines = Lines::of(text);
+    if let Some(problem) = problem {
+        return Err(format!("{}: {}", lines.at(problem.at.start), problem.text));
     }
+    let written = items.into_iter().filter(flatout_config::Item::is_written);
+    let value = |item: flatout_config::Item| Value {
+        path: item.path.join("."),
+        text: item.text,
+        line: lines.at(item.bytes.start) as u32,
+        bytes: item.bytes,
+    };
+    Ok(written.map(value).collect())
 }
 
 impl ConfigFile {
     /// Whether one is meant, though it may not be there.
     pub fn is_meant_by(path: &Path) -> bool {
-        path.is_file() || (reader(path).is_some() && !path.is_dir())
+        path.is_file() || (Format::of(path).is_some() && !path.is_dir())
     }
 
     pub fn read(path: &Path) -> Result<Self, TuneError> {
@@ -55,10 +59,11 @@ impl ConfigFile {
         let format = || TuneError::Format {
             path: path.to_owned(),
         };
-        let values = reader(path).ok_or_else(format)?(&text).map_err(|text| TuneError::Syntax {
-            path: path.to_owned(),
-            text,
-        })?;
+        let values =
+            values(&text, Format::of(path).ok_or_else(format)?).map_err(|text| TuneError::Syntax {
+                path: path.to_owned(),
+                text,
+            })?;
         Ok(Self { text, values })
     }
 
@@ -80,119 +85,6 @@ impl ConfigFile {
             }
         }
         text
-    }
-}
-
-/// Reading takes the square of the nesting; no configuration has more levels than this.
-const DEEPEST: usize = 200;
-
-enum Frame {
-    Mapping { path: String, key: Option<String> },
-    Sequence { path: String, next: usize },
-}
-
-fn joined(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{path}.{name}")
-    }
-}
-
-fn yaml(text: &str) -> Result<Vec<Value>, String> {
-    // The parser counts characters; the file is cut by bytes.
-    let offsets: Vec<usize> = text
-        .char_indices()
-        .map(|(at, _)| at)
-        .chain([text.len()])
-        .collect();
-    let byte = |index: usize| offsets.get(index).copied().unwrap_or(text.len());
-    let mut stack: Vec<Frame> = Vec::new();
-    let mut values = Vec::new();
-    let mut parser = Parser::new_from_str(text);
-    while let Some(event) = parser.next_event() {
-        let (event, at) = event.map_err(|error| format!("{}: {}", error.marker().line(), error.info()))?;
-        if stack.len() > DEEPEST {
-            let line = at.start.line();
-            return Err(format!("{line}: nested more than {DEEPEST} levels deep"));
-        }
-        match event {
-            Event::Scalar(scalar, ..) => {
-                if let Some(Frame::Mapping { key: key @ None, .. }) = stack.last_mut() {
-                    *key = Some(scalar.into_owned());
-                } else {
-                    let path = place(&mut stack);
-                    let bytes = byte(at.start.index())..byte(at.end.index());
-                    let line = at.start.line() as u32;
-                    values.push(Value {
-                        path,
-                        text: scalar.into_owned(),
-                        bytes,
-                        line,
-                    });
-                }
-            }
-            Event::Alias(_) => match stack.last_mut() {
-                Some(Frame::Mapping { key: key @ None, .. }) => *key = Some(String::new()),
-                _ => drop(place(&mut stack)),
-            },
-            Event::MappingStart(..) => {
-                let path = place(&mut stack);
-                stack.push(Frame::Mapping { path, key: None });
-            }
-            Event::SequenceStart(..) => {
-                let path = place(&mut stack);
-                stack.push(Frame::Sequence { path, next: 0 });
-            }
-            Event::MappingEnd | Event::SequenceEnd => drop(stack.pop()),
-            _ => {}
-        }
-    }
-    Ok(values)
-}
-
-/// The path of the value that begins now.
-fn place(stack: &mut [Frame]) -> String {
-    match stack.last_mut() {
-        Some(Frame::Mapping { path, key }) => match key.take() {
-            Some(name) => joined(path, &name),
-            None => {
-                // A mapping as a key: it has no name that a person could give.
-                *key = Some(String::new());
-                path.clone()
-            }
-        },
-        Some(Frame::Sequence { path, next }) => {
-            *next += 1;
-            joined(path, &(*next - 1).to_string())
-        }
-        None => String::new(),
-    }
-}
-
-fn toml(text: &str) -> Result<Vec<Value>, String> {
-    let document = Document::parse(text).map_err(|error| error.message().to_owned())?;
-    let mut values = Vec::new();
-    table(document.as_table(), "", text, &mut values);
-    Ok(values)
-}
-
-fn table(table_like: &dyn TableLike, above: &str, text: &str, values: &mut Vec<Value>) {
-    for (name, item) in table_like.iter() {
-        let path = joined(above, name);
-        if let Some(inner) = item.as_table_like() {
-            table(inner, &path, text, values);
-        } else if let (Some(bytes), true) = (item.span(), item.is_value()) {
-            let line = 1 + text[..bytes.start.min(text.len())].matches('\n').count() as u32;
-            let shown = text.get(bytes.clone()).unwrap_or_default().trim();
-            let shown = item.as_str().unwrap_or(shown).to_owned();
-            values.push(Value {
-                path,
-                text: shown,
-                bytes,
-                line,
-            });
-        }
     }
 }
 
@@ -263,8 +155,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in "[ -~\\n训:\\-\\[\\]{}]{0,80}") {
-            for read in [yaml, toml] {
-                if let Ok(values) = read(&text) {
+            for format in [Format::Yaml, Format::Json, Format::Toml] {
+                if let Ok(values) = values(&text, format) {
                     let file = ConfigFile { text: text.clone(), values };
                     for value in &file.values {
                         let _ = file.with(&[(value.path.clone(), "x".into())]);

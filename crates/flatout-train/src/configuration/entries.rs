@@ -1,11 +1,8 @@
 //! A YAML file as a flat list of its values, each with its path and line. What a value means is not known here.
 
 use crate::TrainError;
-use saphyr_parser::{Event, Parser};
+use flatout_config::{Format, Item, Lines, Value};
 use std::path::Path;
-
-/// Reading takes the square of the nesting; no configuration has more levels than this.
-const DEEPEST: usize = 200;
 
 /// A value of the file, with its place.
 pub struct Entry {
@@ -16,73 +13,51 @@ pub struct Entry {
 
 /// The file's scalars with their paths; lists are joined by commas.
 pub fn entries(path: &Path, text: &str) -> Result<Vec<Entry>, TrainError> {
-    enum Frame {
-        Mapping { key: Option<String> },
-        Sequence { items: Vec<String>, line: usize },
-    }
-    let (mut stack, mut found): (Vec<Frame>, Vec<Entry>) = (Vec::new(), Vec::new());
-    let keys = |stack: &[Frame]| -> Vec<String> {
-        let keys = stack.iter().filter_map(|frame| match frame {
-            Frame::Mapping { key } => key.clone(),
-            Frame::Sequence { .. } => None,
-        });
-        keys.collect()
-    };
-    let mut parser = Parser::new_from_str(text);
-    while let Some(event) = parser.next_event() {
-        let (event, at) = event.map_err(|error| TrainError::Syntax {
+    let (items, problem) = flatout_config::read(text, Format::Yaml);
+    let lines = Lines::of(text);
+    if let Some(problem) = problem {
+        return Err(TrainError::Syntax {
             path: path.to_owned(),
-            line: error.marker().line(),
-            reason: error.info().to_owned(),
-        })?;
-        let line = at.start.line();
-        if stack.len() > DEEPEST {
-            return Err(TrainError::Syntax {
-                path: path.to_owned(),
-                line,
-                reason: format!("nested more than {DEEPEST} levels deep"),
-            });
-        }
-        match event {
-            Event::MappingStart(..) => stack.push(Frame::Mapping { key: None }),
-            Event::SequenceStart(..) => stack.push(Frame::Sequence {
-                items: Vec::new(),
-                line,
-            }),
-            Event::Scalar(value, ..) => match stack.last_mut() {
-                Some(Frame::Mapping { key: key @ None }) => *key = Some(value.into_owned()),
-                Some(Frame::Sequence { items, .. }) => items.push(value.into_owned()),
-                _ => {
-                    found.push(Entry {
-                        path: keys(&stack),
-                        text: value.into_owned(),
-                        line,
-                    });
-                    finish(&mut stack);
-                }
-            },
-            Event::SequenceEnd => {
-                if let Some(Frame::Sequence { items, line }) = stack.pop() {
-                    found.push(Entry {
-                        path: keys(&stack),
-                        text: items.join(","),
-                        line,
-                    });
-                }
-                finish(&mut stack);
-            }
-            Event::MappingEnd => {
-                stack.pop();
-                finish(&mut stack);
-            }
-            _ => {}
-        }
+            line: lines.at(problem.at.start),
+            reason: problem.text,
+        });
     }
-    /// The value of the current key is complete.
-    fn finish(stack: &mut [Frame]) {
-        if let Some(Frame::Mapping { key }) = stack.last_mut() {
-            *key = None;
+    let mut found: Vec<Entry> = Vec::new();
+    // The list that is being read: its path, and whether it has an item yet.
+    let mut list: Option<(Vec<String>, bool)> = None;
+    for item in items {
+        let line = lines.at(item.bytes.start);
+        let within = list.as_mut().filter(|(above, _)| {
+            item.key.is_none() && item.path.len() > above.len() && item.path.starts_with(above)
+        });
+        match (within, item.value == Value::Sequence) {
+            (_, _) if item.value == Value::Mapping => {}
+            (Some(_), true) => {}
+            (Some((_, has_items)), false) => {
+                let scalar = scalar(item, text);
+                if let Some(entry) = found.last_mut() {
+                    entry.text += if *has_items { "," } else { "" };
+                    entry.text += &scalar;
+                }
+                *has_items = true;
+            }
+            (None, is_list) => {
+                list = is_list.then(|| (item.path.clone(), false));
+                found.push(Entry {
+                    path: item.path.clone(),
+                    text: scalar(item, text),
+                    line,
+                });
+            }
         }
     }
     Ok(found)
+}
+
+/// An alias is shown as it is written: what it stands for is not looked up.
+fn scalar(item: Item, text: &str) -> String {
+    match item.value {
+        Value::Unknown if item.text.is_empty() => text.get(item.bytes).unwrap_or_default().to_owned(),
+        _ => item.text,
+    }
 }

@@ -1,8 +1,8 @@
 //! YAML, from the parser's events: spans are kept, aliases are not followed (their values are unknown here).
 
-use super::{ConfigError, Entry, Value};
-use crate::python::Span;
+use crate::{Item, Problem, Value};
 use saphyr_parser::{Event, Parser, ScalarStyle};
+use std::ops::Range;
 
 /// Paths grow with the nesting, so reading 100,000 levels took over 25 s; no configuration has more than this.
 const DEEPEST: usize = 200;
@@ -10,7 +10,7 @@ const DEEPEST: usize = 200;
 enum Frame {
     Mapping {
         path: Vec<String>,
-        key: Option<(String, Span)>,
+        key: Option<(String, Range<usize>)>,
     },
     Sequence {
         path: Vec<String>,
@@ -18,70 +18,70 @@ enum Frame {
     },
 }
 
-pub(super) fn entries(text: &str) -> (Vec<Entry>, Option<ConfigError>) {
+pub(crate) fn items(text: &str) -> (Vec<Item>, Option<Problem>) {
     let bytes = ByteOffsets::of(text);
     let mut reader = Reader {
         stack: Vec::new(),
-        entries: Vec::new(),
+        items: Vec::new(),
     };
     let mut parser = Parser::new_from_str(text);
     while let Some(event) = parser.next_event() {
         match event {
             Ok((event, at)) => {
-                let span = Span::new(bytes.at(at.start.index()), bytes.at(at.end.index()));
-                reader.event(event, span);
+                let place = bytes.at(at.start.index())..bytes.at(at.end.index());
+                reader.event(event, place.clone());
                 if reader.stack.len() > DEEPEST {
                     let text = format!("nested more than {DEEPEST} levels deep");
-                    return (Vec::new(), Some(ConfigError { at: span, text }));
+                    return (Vec::new(), Some(Problem { at: place, text }));
                 }
             }
             Err(error) => {
                 let at = bytes.at(error.marker().index());
-                let error = ConfigError {
-                    at: Span::new(at, at),
+                let problem = Problem {
+                    at: at..at,
                     text: error.info().to_owned(),
                 };
-                return (reader.entries, Some(error));
+                return (reader.items, Some(problem));
             }
         }
     }
-    (reader.entries, None)
+    (reader.items, None)
 }
 
 struct Reader {
     stack: Vec<Frame>,
-    entries: Vec<Entry>,
+    items: Vec<Item>,
 }
 
 impl Reader {
-    fn event(&mut self, event: Event<'_>, span: Span) {
+    fn event(&mut self, event: Event<'_>, place: Range<usize>) {
         match event {
             Event::Scalar(text, style, _, tag) => {
                 if let Some(Frame::Mapping { key: key @ None, .. }) = self.stack.last_mut() {
-                    *key = Some((text.into_owned(), span));
+                    *key = Some((text.into_owned(), place));
                     return;
                 }
                 let value = match (style, tag) {
                     (_, Some(_)) => Value::Unknown,
                     (ScalarStyle::Plain, None) => plain(&text),
                     (_, None) if text.contains("${") => Value::Unknown,
-                    (_, None) => Value::Text(text.into_owned()),
+                    (_, None) => Value::Text(text.clone().into_owned()),
                 };
-                self.value(value, span);
+                self.value(value, text.into_owned(), place);
             }
             Event::Alias(_) => {
                 if let Some(Frame::Mapping { key: key @ None, .. }) = self.stack.last_mut() {
-                    *key = Some((String::new(), span));
+                    *key = Some((String::new(), place));
                 } else {
-                    self.value(Value::Unknown, span);
+                    self.value(Value::Unknown, String::new(), place);
                 }
             }
             Event::MappingStart(..) => {
-                let path = self.start(Value::Mapping, span);
+                let path = self.start(Value::Mapping, place);
                 self.stack.push(Frame::Mapping { path, key: None });
             }
             Event::SequenceStart(..) => {
-                let path = self.start(Value::Sequence, span);
+                let path = self.start(Value::Sequence, place);
                 self.stack.push(Frame::Sequence { path, next: 0 });
             }
             Event::MappingEnd | Event::SequenceEnd => {
@@ -92,42 +92,44 @@ impl Reader {
     }
 
     /// A mapping or a sequence begins: as a value, or (rarely) as a key, which then has no name.
-    fn start(&mut self, value: Value, span: Span) -> Vec<String> {
+    fn start(&mut self, value: Value, place: Range<usize>) -> Vec<String> {
         if let Some(Frame::Mapping {
             key: key @ None,
             path,
         }) = self.stack.last_mut()
         {
-            *key = Some((String::new(), span));
+            *key = Some((String::new(), place));
             return path.clone();
         }
-        self.value(value, span)
+        self.value(value, String::new(), place)
     }
 
-    fn value(&mut self, value: Value, span: Span) -> Vec<String> {
-        match self.stack.last_mut() {
+    fn value(&mut self, value: Value, text: String, bytes: Range<usize>) -> Vec<String> {
+        let (path, key) = match self.stack.last_mut() {
             Some(Frame::Mapping { path, key }) => {
                 let Some((name, key)) = key.take() else {
                     return path.clone();
                 };
                 let mut path = path.clone();
                 path.push(name);
-                self.entries.push(Entry {
-                    path: path.clone(),
-                    key,
-                    value,
-                    span,
-                });
-                path
+                (path, Some(key))
             }
             Some(Frame::Sequence { path, next }) => {
                 let mut path = path.clone();
                 path.push(next.to_string());
                 *next += 1;
-                path
+                (path, None)
             }
-            None => Vec::new(),
-        }
+            None => (Vec::new(), None),
+        };
+        self.items.push(Item {
+            path: path.clone(),
+            key,
+            value,
+            text,
+            bytes,
+        });
+        path
     }
 }
 
@@ -194,8 +196,8 @@ mod tests {
             "{".repeat(100_000),
             "? ".repeat(100_000),
         ] {
-            assert!(entries(&text).1.is_some());
+            assert!(items(&text).1.is_some());
         }
-        assert!(entries(&("- ".repeat(100) + "a")).1.is_none());
+        assert!(items(&("- ".repeat(100) + "a")).1.is_none());
     }
 }

@@ -1,59 +1,62 @@
 //! TOML, from the format-preserving parser that knows the span of everything.
 
-use super::{ConfigError, Entry, Value};
-use crate::python::Span;
-use std::ops::Range;
-use toml_edit::{Document, Item, Key, TableLike};
+use crate::{Item, Problem, Value};
+use toml_edit::{Document, Item as Node, Key, TableLike};
 
-pub(super) fn entries(text: &str) -> (Vec<Entry>, Option<ConfigError>) {
+pub(crate) fn items(text: &str) -> (Vec<Item>, Option<Problem>) {
     match Document::parse(text) {
         Ok(document) => {
             let mut found = Vec::new();
-            table(document.as_table(), &[], &mut found);
+            table(document.as_table(), &[], text, &mut found);
             (found, None)
         }
         Err(error) => {
-            let at = span(error.span());
+            let at = error.span().unwrap_or_default();
             let text = error.message().to_owned();
-            (Vec::new(), Some(ConfigError { at, text }))
+            (Vec::new(), Some(Problem { at, text }))
         }
     }
 }
 
-fn span(range: Option<Range<usize>>) -> Span {
-    range.map_or_else(Span::default, |range| Span::new(range.start, range.end))
-}
-
-fn table(table: &dyn TableLike, above: &[String], found: &mut Vec<Entry>) {
-    for (name, item) in table.iter() {
-        let key = span(table.key(name).and_then(Key::span));
+fn table(table: &dyn TableLike, above: &[String], text: &str, found: &mut Vec<Item>) {
+    for (name, node) in table.iter() {
         let mut path = above.to_vec();
         path.push(name.to_owned());
-        let value = value(item);
-        found.push(Entry {
+        let bytes = node.span().unwrap_or_default();
+        let value = value(node);
+        let shown = match value {
+            Value::Mapping => "",
+            Value::Sequence if !node.is_value() => "",
+            _ => node
+                .as_str()
+                .or_else(|| text.get(bytes.clone()))
+                .unwrap_or_default(),
+        };
+        found.push(Item {
             path: path.clone(),
-            key,
+            key: Some(table.key(name).and_then(Key::span).unwrap_or_default()),
             value,
-            span: span(item.span()),
+            text: shown.trim().to_owned(),
+            bytes,
         });
-        below(item, &path, found);
+        below(node, &path, text, found);
     }
 }
 
-fn below(item: &Item, path: &[String], found: &mut Vec<Entry>) {
+fn below(item: &Node, path: &[String], text: &str, found: &mut Vec<Item>) {
     if let Some(inner) = item.as_table_like() {
-        table(inner, path, found);
+        table(inner, path, text, found);
     }
     if let Some(tables) = item.as_array_of_tables() {
         for (index, inner) in tables.iter().enumerate() {
             let mut path = path.to_vec();
             path.push(index.to_string());
-            table(inner, &path, found);
+            table(inner, &path, text, found);
         }
     }
 }
 
-fn value(item: &Item) -> Value {
+fn value(item: &Node) -> Value {
     let Some(value) = item.as_value() else {
         return if item.is_array_of_tables() {
             Value::Sequence

@@ -1,18 +1,18 @@
 //! JSON with places. Small, since all it must give is keys, scalars and spans; comments and trailing commas are forgiven.
 
-use super::{ConfigError, Entry, Value};
-use crate::python::Span;
+use crate::{Item, Problem, Value};
+use std::ops::Range;
 
 /// Deeper than any configuration; recursion stops here.
 const DEEPEST: usize = 64;
 
-pub(super) fn entries(text: &str) -> (Vec<Entry>, Option<ConfigError>) {
+pub(crate) fn items(text: &str) -> (Vec<Item>, Option<Problem>) {
     let mut reader = Reader {
         text,
         at: 0,
-        entries: Vec::new(),
+        items: Vec::new(),
     };
-    let result = reader.value(&[], 0).map(|_| ()).and_then(|()| {
+    let result = reader.item(Vec::new(), None, 0).and_then(|()| {
         reader.skip_space();
         if reader.at == text.len() {
             Ok(())
@@ -20,17 +20,17 @@ pub(super) fn entries(text: &str) -> (Vec<Entry>, Option<ConfigError>) {
             Err("text after the end")
         }
     });
-    let error = result.err().map(|what| ConfigError {
-        at: Span::new(reader.at.min(text.len()), reader.at.min(text.len())),
+    let error = result.err().map(|what| Problem {
+        at: reader.place()..reader.place(),
         text: what.to_owned(),
     });
-    (reader.entries, error)
+    (reader.items, error)
 }
 
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    entries: Vec<Entry>,
+    items: Vec<Item>,
 }
 
 type Read<T> = Result<T, &'static str>;
@@ -54,18 +54,46 @@ impl Reader<'_> {
         }
     }
 
-    fn value(&mut self, path: &[String], depth: usize) -> Read<(Value, Span)> {
+    /// Where the reader is, between two characters.
+    fn place(&self) -> usize {
+        let at = self.at.min(self.text.len());
+        (0..=at)
+            .rev()
+            .find(|at| self.text.is_char_boundary(*at))
+            .unwrap_or(0)
+    }
+
+    /// A value under this path, and what is in it after it.
+    fn item(&mut self, path: Vec<String>, key: Option<Range<usize>>, depth: usize) -> Read<()> {
         self.skip_space();
-        let start = self.at;
-        let value = match self.peek() {
+        let (index, start) = (self.items.len(), self.at);
+        self.items.push(Item {
+            path: path.clone(),
+            key,
+            value: Value::Null,
+            text: String::new(),
+            bytes: start..start,
+        });
+        let (value, text) = match self.peek() {
             _ if depth > DEEPEST => return Err("nested too deep"),
-            Some(b'{') => self.object(path, depth)?,
-            Some(b'[') => self.array(path, depth)?,
-            Some(b'"') => Value::Text(self.string()?),
-            Some(_) => self.word()?,
+            Some(b'{') => (self.object(&path, depth)?, String::new()),
+            Some(b'[') => (self.array(&path, depth)?, String::new()),
+            Some(b'"') => {
+                let text = self.string()?;
+                (Value::Text(text.clone()), text)
+            }
+            Some(_) => {
+                let value = self.word()?;
+                (
+                    value,
+                    self.text.get(start..self.at).unwrap_or_default().to_owned(),
+                )
+            }
             None => return Err("a value is missing"),
         };
-        Ok((value, Span::new(start, self.at)))
+        let item = &mut self.items[index];
+        (item.value, item.text, item.bytes) = (value, text, start..self.at);
+        Ok(())
     }
 
     fn object(&mut self, path: &[String], depth: usize) -> Read<Value> {
@@ -86,7 +114,7 @@ impl Reader<'_> {
     fn member(&mut self, path: &[String], depth: usize) -> Read<()> {
         let start = self.at;
         let name = self.string()?;
-        let key = Span::new(start, self.at);
+        let key = start..self.at;
         self.skip_space();
         if self.peek() != Some(b':') {
             return Err("`:` was expected");
@@ -94,18 +122,7 @@ impl Reader<'_> {
         self.at += 1;
         let mut path = path.to_vec();
         path.push(name);
-        let index = self.entries.len();
-        let placeholder = Entry {
-            path: path.clone(),
-            key,
-            value: Value::Null,
-            span: key,
-        };
-        self.entries.push(placeholder);
-        let (value, span) = self.value(&path, depth + 1)?;
-        self.entries[index].value = value;
-        self.entries[index].span = span;
-        Ok(())
+        self.item(path, Some(key), depth + 1)
     }
 
     fn array(&mut self, path: &[String], depth: usize) -> Read<Value> {
@@ -120,7 +137,7 @@ impl Reader<'_> {
                 Some(_) => {
                     let mut path = path.to_vec();
                     path.push(index.to_string());
-                    self.value(&path, depth + 1)?;
+                    self.item(path, None, depth + 1)?;
                     index += 1;
                 }
             }
