@@ -1,4 +1,5 @@
-//! Ctrl-C and its kin, as something one can wait for: watching ends in order, the record is closed, the verdict printed.
+//! Ctrl-C and its kin, as something one can wait for ([`Interrupt`]: watching ends in order, the record is closed, the verdict
+//! printed) or look at between two steps ([`flag`]: the trainer saves).
 
 use crate::signals::Signals;
 use std::os::fd::RawFd;
@@ -8,6 +9,9 @@ use std::time::Duration;
 static CAME: Signals = Signals::new();
 /// The end of a pipe that the handler writes to, so that a signal between looking and waiting is not missed.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
+
+/// Set with the first signal.
+static FLAG: AtomicBool = AtomicBool::new(false);
 
 /// From its making on, SIGINT, SIGTERM and SIGHUP no longer end the process.
 #[derive(Debug)]
@@ -24,26 +28,44 @@ extern "C" fn handle(signal: libc::c_int) {
         // SAFETY: alarm may be called in a handler.
         unsafe { libc::alarm(AFTER_HANGUP_S) };
     }
+    FLAG.store(true, Ordering::SeqCst);
     CAME.note();
     // SAFETY: write may be called in a handler; the descriptor is ours and stays open.
     unsafe { libc::write(WAKE.load(Ordering::SeqCst), [1u8].as_ptr().cast(), 1) };
 }
 
+fn catch(signals: &[libc::c_int]) {
+    // SAFETY: sigaction gets a zeroed structure with a handler that only touches atomics and calls what may be called in a handler.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handle as *const () as usize;
+        action.sa_flags = libc::SA_RESTART;
+        for signal in signals {
+            libc::sigaction(*signal, &action, std::ptr::null_mut());
+        }
+    }
+}
+
+/// From here on SIGINT and SIGTERM set this flag instead of ending the process; the second one ends it.
+pub fn flag() -> &'static AtomicBool {
+    catch(&[libc::SIGINT, libc::SIGTERM]);
+    &FLAG
+}
+
+/// Whether a signal came.
+pub fn came() -> bool {
+    CAME.came()
+}
+
 impl Interrupt {
     pub fn catch() -> Self {
         let mut ends: [RawFd; 2] = [-1, -1];
-        // SAFETY: pipe2 fills two descriptors; sigaction gets a zeroed structure with a handler that only
-        // touches atomics and calls what may be called in a handler.
+        // SAFETY: pipe2 fills two descriptors.
         unsafe {
             libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK);
             WAKE.store(ends[1], Ordering::SeqCst);
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = handle as *const () as usize;
-            action.sa_flags = libc::SA_RESTART;
-            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-                libc::sigaction(signal, &action, std::ptr::null_mut());
-            }
         }
+        catch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]);
         Self { wake: ends[0] }
     }
 

@@ -1,5 +1,6 @@
 //! The words every part of flatout shares. Nothing here reads a GPU, a record or a Python file.
 
+pub mod calendar;
 pub mod cgroup;
 pub mod cpus;
 pub mod error;
@@ -12,6 +13,7 @@ pub mod leftover;
 pub mod memory;
 pub mod nvidia;
 pub mod plural;
+pub mod random;
 pub mod rule;
 pub mod secrets;
 pub mod shell;

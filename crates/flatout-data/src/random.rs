@@ -5,15 +5,8 @@
 //! before it. Only integer arithmetic and exactly rounded floating-point operations are used: no `ln`, `cos` or `exp`, whose last bit
 //! differs between maths libraries.
 
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// SplitMix64's finaliser: a bijection of 64 bits that looks random.
-#[inline]
-pub fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    value ^ (value >> 31)
-}
+use flatout_core::random::GOLDEN;
+pub use flatout_core::random::mix;
 
 /// Hashes a seed and a path of numbers into one key.
 pub fn key(seed: u64, path: &[u64]) -> u64 {

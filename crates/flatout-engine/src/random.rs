@@ -1,20 +1,13 @@
 //! Counter-based random numbers: a value is a pure function of (seed, stream, index), so it is the same on every thread and
 //! every device, in any order, and backward can draw a mask again instead of keeping it.
 
+use flatout_core::random::{GOLDEN, mix};
+
 /// A stream of random numbers: one parameter's initial values, one dropout layer in one step.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
     key: u64,
 }
-
-/// The finaliser of SplitMix64: a bijection whose output bits all depend on all input bits.
-const fn mix(mut value: u64) -> u64 {
-    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
-}
-
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Stream {
     pub fn new(seed: u64, purpose: u64, step: u64) -> Self {

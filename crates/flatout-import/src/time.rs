@@ -1,6 +1,8 @@
 //! Times as logs write them: `2024/05/21 10:11:12.123`, `20240521 10:11:12`, `2024-05-21T10:11:12.123456+08:00`. Logs do not
 //! say their time zone, so it is taken for UTC: differences are right, which is what counts.
 
+use flatout_core::calendar::days_from_date;
+
 /// Milliseconds since 1970.
 pub fn parse(text: &[u8]) -> Option<f64> {
     let text = text.trim_ascii();
@@ -32,13 +34,7 @@ fn date(text: &[u8]) -> Option<(i64, &[u8])> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || year < 1970 {
         return None;
     }
-    // Days from a civil date (Howard Hinnant's algorithm, for years after 1970).
-    let (year, month, day) = (i64::from(year), i64::from(month), i64::from(day));
-    let year = if month <= 2 { year - 1 } else { year };
-    let year_of_era = year % 400;
-    let day_of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    Some((year / 400 * 146_097 + day_of_era - 719_468, rest))
+    Some((days_from_date(i64::from(year), month, day), rest))
 }
 
 /// Milliseconds since midnight; what follows the seconds (a zone) does not matter.

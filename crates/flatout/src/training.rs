@@ -1,13 +1,11 @@
 //! A training as a person sees it: its settings as flags, its reports as lines, and Ctrl-C as a wish to stop.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use flatout_core::signals::Signals;
 use flatout_core::{Language, Message, message, units};
 use flatout_report::text::terminal_columns;
 use flatout_report::text::width::cut;
 use flatout_train::settings::{self, Kind, Values};
 use flatout_train::{Report, SETTINGS};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A flag for every setting.
 pub fn settings_arguments(command: Command) -> Command {
@@ -59,24 +57,6 @@ fn argument(setting: &'static settings::Setting) -> Arg {
         Kind::Text => argument.value_name("VALUE"),
     };
     argument
-}
-
-/// Set by Ctrl-C; the trainer finishes its step and saves.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-static CAME: Signals = Signals::new();
-
-extern "C" fn interrupt(_: libc::c_int) {
-    INTERRUPTED.store(true, Ordering::Relaxed);
-    CAME.note();
-}
-
-/// From here on Ctrl-C and a polite kill set the flag instead of ending the process; the second one ends it.
-pub fn catch_interrupts() -> &'static AtomicBool {
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: the handler only touches an atomic, or ends the process.
-        unsafe { libc::signal(signal, interrupt as *const () as libc::sighandler_t) };
-    }
-    &INTERRUPTED
 }
 
 /// A line for each report worth one; `moving` writes progress over itself.

@@ -1,20 +1,14 @@
 //! A shared memory map of a file that another process writes. Only this file is unsafe.
 
+use memmap2::{MmapOptions, MmapRaw};
 use std::fs::OpenOptions;
 use std::io::{Error, ErrorKind, Result};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-pub struct Map {
-    start: NonNull<u8>,
-    length: usize,
-}
-
-// SAFETY: the memory is shared with another process anyway and is only ever touched through atomics.
-unsafe impl Send for Map {}
+/// The memory is shared with another process anyway, and only ever touched through atomics.
+pub struct Map(MmapRaw);
 
 impl Map {
     /// Maps a plain file of exactly this size.
@@ -27,33 +21,17 @@ impl Map {
         if file.metadata()?.len() != length as u64 {
             return Err(Error::from(ErrorKind::InvalidData));
         }
-        // SAFETY: a fresh shared map of an open file; the kernel picks the address. A file cut short later would raise
-        // SIGBUS; the files lie in a folder of our own that only the probe writes, and it never cuts.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(Error::last_os_error());
-        }
-        match NonNull::new(start.cast()) {
-            Some(start) => Ok(Self { start, length }),
-            None => Err(Error::from(ErrorKind::InvalidData)),
-        }
+        // A file cut short later would raise SIGBUS; the files lie in a folder of our own that only the probe writes, and
+        // it never cuts.
+        MmapOptions::new().len(length).map_raw(&file).map(Self)
     }
 
     fn word(&self, index: usize) -> Option<&AtomicU64> {
-        if (index + 1) * 8 > self.length {
+        if (index + 1) * 8 > self.0.len() {
             return None;
         }
         // SAFETY: within the map, which is page-aligned, so the word is aligned; the map lives as long as `self`.
-        Some(unsafe { AtomicU64::from_ptr(self.start.as_ptr().cast::<u64>().add(index)) })
+        Some(unsafe { AtomicU64::from_ptr(self.0.as_mut_ptr().cast::<u64>().add(index)) })
     }
 
     /// The word's value; the writer is little-endian, as every machine flatout runs on.
@@ -69,21 +47,14 @@ impl Map {
 
     /// A copy of some bytes, or `None` outside of the map.
     pub fn copy(&self, at: usize, length: usize) -> Option<Vec<u8>> {
-        if at.checked_add(length)? > self.length {
+        if at.checked_add(length)? > self.0.len() {
             return None;
         }
         let byte = |offset| {
             // SAFETY: within the map, checked above; single bytes need no alignment.
-            let byte = unsafe { AtomicU8::from_ptr(self.start.as_ptr().add(at + offset)) };
+            let byte = unsafe { AtomicU8::from_ptr(self.0.as_mut_ptr().add(at + offset)) };
             byte.load(Ordering::Relaxed)
         };
         Some((0..length).map(byte).collect())
-    }
-}
-
-impl Drop for Map {
-    fn drop(&mut self) {
-        // SAFETY: unmaps what `open` mapped, once.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }

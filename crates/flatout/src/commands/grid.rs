@@ -99,7 +99,7 @@ fn parse_jobs(text: &str) -> std::result::Result<usize, String> {
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let grid = Grid::read(&arguments.config, &arguments.values)?;
-    let interrupted = training::catch_interrupts();
+    let interrupted = flatout_core::interrupt::flag();
     let mut jobs = arguments.jobs;
     let mut told = Vec::new();
     let mut show = |report: &GridReport| {

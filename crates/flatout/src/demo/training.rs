@@ -1,26 +1,13 @@
 //! One of the demo's two trainings: the trainer that `flatout train` runs, stopped after some seconds.
 
 use crate::context::Context;
-use flatout_core::{Result, message, units};
+use flatout_core::{Result, interrupt, message, units};
 use flatout_train::settings::Values;
 use flatout_train::{Configuration, Report, Trainer};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
-
-/// Set by the clock of a training, or by Ctrl-C: the trainer then finishes its step and saves.
-static STOP: AtomicBool = AtomicBool::new(false);
-static CANCELLED: AtomicBool = AtomicBool::new(false);
-
-extern "C" fn interrupt(_: libc::c_int) {
-    if CANCELLED.swap(true, Ordering::Relaxed) {
-        // The second time: at once.
-        // SAFETY: _exit may be called from a signal handler.
-        unsafe { libc::_exit(130) };
-    }
-    STOP.store(true, Ordering::Relaxed);
-}
 
 /// What `flatout train` would be given.
 #[derive(Clone)]
@@ -80,11 +67,9 @@ const EPOCHS: &str = "1000000";
 impl Training {
     /// `None` when the user stopped it.
     pub fn run(settings: &Settings, seconds: f64, context: &Context) -> Result<Option<Self>> {
-        for signal in [libc::SIGINT, libc::SIGTERM] {
-            // SAFETY: the handler only touches atomics, or ends the process.
-            unsafe { libc::signal(signal, interrupt as *const () as libc::sighandler_t) };
-        }
-        STOP.store(CANCELLED.load(Ordering::Relaxed), Ordering::Relaxed);
+        // Set by the clock as well; the trainer then finishes its step and saves.
+        let stop = interrupt::flag();
+        stop.store(interrupt::came(), Ordering::Relaxed);
         // The parsed data of a demo is not worth keeping.
         let values = settings
             .clone()
@@ -110,15 +95,15 @@ impl Training {
                 _ => {}
             }
             if began.is_some_and(|began| began.elapsed().as_secs_f64() >= seconds) {
-                STOP.store(true, Ordering::Relaxed);
+                stop.store(true, Ordering::Relaxed);
             }
         };
-        let outcome = Trainer::new(&configuration, &STOP, &mut watch)?.run()?;
+        let outcome = Trainer::new(&configuration, stop, &mut watch)?.run()?;
         if moving {
             eprint!("\r\x1b[K");
             let _ = std::io::stderr().flush();
         }
-        if CANCELLED.load(Ordering::Relaxed) {
+        if interrupt::came() {
             return Ok(None);
         }
         Ok(Some(Self {
