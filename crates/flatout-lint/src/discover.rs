@@ -1,10 +1,11 @@
-//! Finding the files to lint. Links to folders are not followed, so a loop of links ends; folders that hold no source of the
-//! project's own (virtual environments, caches, hidden ones) are left out unless they are named.
+//! Finding the files to lint. Links to folders are not followed, so a loop of links ends; what Git ignores and folders that hold no
+//! source of the project's own (virtual environments, caches, hidden ones) are left out unless they are named.
 
 use crate::config::Format;
 use crate::project::Unreadable;
 use crate::settings::Settings;
 use flatout_core::message;
+use ignore::WalkBuilder;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -64,40 +65,44 @@ pub(crate) fn discover(paths: &[PathBuf], settings: &Settings) -> Files {
 }
 
 fn folder(start: &Path, settings: &Settings, files: &mut Files) {
-    let mut queue = vec![start.to_path_buf()];
-    while let Some(path) = queue.pop() {
-        let entries = match fs::read_dir(&path) {
-            Ok(entries) => entries,
+    let excluded = settings.clone();
+    let walk = WalkBuilder::new(start)
+        .hidden(false)
+        .filter_entry(move |entry| {
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            entry.depth() == 0
+                || !(excluded.excludes(&plain(entry.path())) || is_folder && is_skipped(entry.path()))
+        })
+        .build();
+    for entry in walk {
+        match entry {
+            Ok(entry) if entry.path().is_file() => file(&plain(entry.path()), files),
+            Ok(_) => {}
             Err(error) => {
+                let path = path_of(&error).unwrap_or(start).to_path_buf();
+                let error = error
+                    .io_error()
+                    .map_or_else(|| error.to_string(), |error| error.kind().to_string());
                 files.unreadable.push(Unreadable {
                     why: message!(en: "the folder cannot be read: {error}", zh: "无法读取该目录：{error}"),
                     path,
                 });
-                continue;
-            }
-        };
-        for entry in entries.flatten() {
-            let (path, Ok(kind)) = (plain(entry.path()), entry.file_type()) else {
-                continue;
-            };
-            if settings.excludes(&path) {
-                continue;
-            }
-            if kind.is_dir() {
-                if !is_skipped(&path) {
-                    queue.push(path);
-                }
-            } else if kind.is_file() || path.is_file() {
-                file(&path, files);
             }
         }
     }
 }
 
+fn path_of(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => path_of(err),
+        _ => None,
+    }
+}
+
 /// `./a/b.py` is shown as `a/b.py`.
-fn plain(path: PathBuf) -> PathBuf {
-    path.strip_prefix(".")
-        .map_or_else(|_| path.clone(), Path::to_path_buf)
+fn plain(path: &Path) -> PathBuf {
+    path.strip_prefix(".").unwrap_or(path).to_path_buf()
 }
 
 fn is_skipped(path: &Path) -> bool {
@@ -197,5 +202,27 @@ mod tests {
         let files = discover(&[root.to_path_buf()], &Settings::default());
         assert_eq!(files.python, [root.join("a/b/y.py"), root.join("a/x.py")]);
         assert_eq!(files.config.len(), 1);
+    }
+
+    #[test]
+    fn what_git_ignores_is_left_out_unless_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for path in [".git", "generated", "src/old"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        fs::write(root.join(".gitignore"), "generated/\n").unwrap();
+        fs::write(root.join("src/.gitignore"), "old/*\n!old/kept.py\n").unwrap();
+        for path in ["a.py", "generated/b.py", "src/old/c.py", "src/old/kept.py"] {
+            fs::write(root.join(path), "").unwrap();
+        }
+        let python = |path: &Path| discover(&[path.to_path_buf()], &Settings::default()).python;
+        assert_eq!(python(root), [root.join("a.py"), root.join("src/old/kept.py")]);
+        let named = root.join("generated");
+        assert_eq!(python(&named), [named.join("b.py")]);
+        assert_eq!(python(&named.join("b.py")), [named.join("b.py")]);
+        // Without a repository nobody ignores anything.
+        fs::remove_dir(root.join(".git")).unwrap();
+        assert_eq!(python(root).len(), 4);
     }
 }
