@@ -1,27 +1,43 @@
 //! The search: diagnose, then try what can act on the causes found, the largest expected gain first; look again after every
 //! change that was kept. At most a dozen trials. It knows nothing of how a trial is run.
+//!
+//! A search goes through [`Stage`]s. What it has is in three parts: the [`Trials`] so far, the [`Lessons`] they taught, and the
+//! [`State`]: the start and the best.
+//!
+//! ```text
+//! baseline ──▶ propose ──▶ try ──┐
+//!                 ▲   │          │
+//!                 └───┼──────────┘
+//!                     ▼
+//!                  shrink ──▶ confirm ──▶ found
+//! ```
 
 mod beginning;
 mod choosing;
+mod comparison;
 mod ending;
-mod judge;
-mod judging;
+mod lessons;
+mod plans;
 mod report;
 #[cfg(test)]
 mod tests;
+mod trials;
+mod verdict;
 
 pub use report::{Found, Row, Verdict};
 
 use crate::TuneError;
-use crate::knobs::{self, Done, Proposal};
+use crate::knobs::{self, Proposal};
 use crate::limits::Limits;
 use crate::machine::Machine;
 use crate::objective::Objective;
-use crate::trial::{Measurement, Outcome, Plan, Rate, Settings, Trial};
+use crate::trial::{Measurement, Plan, Rate, Settings, Trial};
 use flatout_core::Result;
 use flatout_diagnose::Analysis;
 use flatout_record::{Record, RunData};
-use std::time::{Duration, Instant};
+use lessons::Lessons;
+use std::time::Duration;
+use trials::Trials;
 
 /// Less than this is not worth a trial, nor a setting.
 const WORTHWHILE: f64 = 1.02;
@@ -69,26 +85,22 @@ pub enum Progress<'a> {
 struct Search<'a> {
     options: &'a Options,
     machine: &'a Machine,
-    trial: &'a mut dyn Trial,
-    tell: &'a mut dyn FnMut(Progress),
-    began: Instant,
-    rows: Vec<Row>,
-    done: Vec<Done>,
-    /// Settings that the program does not take.
-    dead: Vec<String>,
-    /// Changes that were refused.
-    refused: Vec<Refused>,
-    failures: usize,
-    /// The smallest batch that hurt the loss.
-    hurtful_batch: Option<u64>,
-    interrupted: bool,
+    trials: Trials<'a>,
+    lessons: Lessons,
 }
 
-/// A change that was refused, the best score then, and the batch: what feeds the steps depends on that.
-struct Refused {
-    changes: Settings,
-    score: f64,
-    batch: Option<String>,
+/// What a search does next, once it knows the baseline.
+enum Stage {
+    Propose,
+    Try(Proposal),
+    Shrink,
+    Confirm,
+}
+
+/// What a search has measured of value.
+struct State {
+    baseline: Best,
+    best: Best,
 }
 
 /// The best so far.
@@ -127,33 +139,43 @@ impl<'a> Search<'a> {
         Self {
             options,
             machine,
-            trial,
-            tell,
-            began: Instant::now(),
-            rows: Vec::new(),
-            done: Vec::new(),
-            dead: Vec::new(),
-            refused: Vec::new(),
-            failures: 0,
-            hurtful_batch: None,
-            interrupted: false,
+            trials: Trials::new(options, trial, tell),
+            lessons: Lessons::default(),
         }
     }
 
     fn run(&mut self) -> Result<Found> {
-        let Some(first) = self.baseline()? else {
+        let Some(baseline) = self.baseline()? else {
             return Err(TuneError::Interrupted.into());
         };
-        let baseline = first.clone();
-        let own_workers = Analysis::new(&first.data)
+        let mut state = State {
+            best: baseline.clone(),
+            baseline,
+        };
+        let mut stage = Stage::Propose;
+        let start_score = loop {
+            stage = match stage {
+                Stage::Propose => self.next(&state.best).map_or(Stage::Shrink, Stage::Try),
+                Stage::Try(proposal) => {
+                    self.attempt(&proposal, &mut state)?;
+                    Stage::Propose
+                }
+                Stage::Shrink => {
+                    self.shrink(&mut state)?;
+                    Stage::Confirm
+                }
+                Stage::Confirm => break self.confirm(&mut state)?,
+            };
+        };
+        Ok(self.found(state, start_score))
+    }
+
+    /// The result.
+    fn found(&mut self, state: State, start_score: Rate) -> Found {
+        let State { baseline, mut best } = state;
+        let own_workers = Analysis::new(&baseline.data)
             .train_loader()
             .and_then(|loader| loader.num_workers);
-        let mut best = first;
-        while let Some(proposal) = self.next(&best, self.kept_for_the_end(&best)) {
-            self.attempt(&proposal, &baseline.measured, &mut best)?;
-        }
-        self.shrink(&baseline.measured, &mut best)?;
-        let start_score = self.confirm(&baseline, &mut best)?;
         let start = self.options.start.clone();
         if let Some(workers) = own_workers {
             // Turned away and back again: that is no change.
@@ -164,8 +186,8 @@ impl<'a> Search<'a> {
         let score = best.score();
         let mut findings = flatout_diagnose::conclude(&seen(&best.data)).findings;
         findings.retain(|finding| !OF_WHOLE_RUNS.contains(&finding.rule.as_str()));
-        Ok(Found {
-            rows: std::mem::take(&mut self.rows),
+        Found {
+            rows: std::mem::take(&mut self.trials.rows),
             changed: best.settings != start,
             mended: (baseline.settings != start).then_some(baseline.settings),
             start,
@@ -174,12 +196,13 @@ impl<'a> Search<'a> {
             measured: best.measured,
             score,
             findings,
-            interrupted: self.interrupted,
-            seconds: self.began.elapsed().as_secs_f64(),
-        })
+            interrupted: self.trials.interrupted,
+            seconds: self.trials.elapsed_s(),
+        }
     }
 
-    fn attempt(&mut self, proposal: &Proposal, baseline: &Measurement, best: &mut Best) -> Result<()> {
+    fn attempt(&mut self, proposal: &Proposal, state: &mut State) -> Result<()> {
+        let State { baseline, best } = state;
         let settings = knobs::sensible(&best.settings, &proposal.changes, &self.options.start);
         let objective = self.options.objective;
         let energy = objective == Objective::Energy;
@@ -198,17 +221,15 @@ impl<'a> Search<'a> {
         };
         let speed = proposal.gain;
         let predicted = speed.and_then(|speed| objective.predicted(speed, &proposal.changes, &best.measured));
-        let outcome = self.measure(&settings, &plan, &proposal.changes, predicted)?;
-        let number = self.done.len();
-        let (verdict, measured) = self.judge(proposal, baseline, best, outcome)?;
+        let outcome = self
+            .trials
+            .measure(&settings, &plan, &proposal.changes, predicted)?;
+        let number = self.trials.done.len();
+        let (verdict, measured) = self.judge(proposal, &baseline.measured, best, outcome)?;
         let Some(verdict) = verdict else { return Ok(()) };
         let kept = matches!(verdict, Verdict::Kept { .. });
         if !kept {
-            self.refused.push(Refused {
-                changes: proposal.changes.clone(),
-                score: best.score().mean,
-                batch: best.settings.get(BATCH).map(str::to_owned),
-            });
+            self.lessons.refuse(&proposal.changes, best);
         }
         let row = Row {
             number,
@@ -217,47 +238,16 @@ impl<'a> Search<'a> {
             predicted,
             ..Row::new(&settings, &proposal.changes, verdict)
         };
-        self.row(row, measured.clone(), Some(best.score().mean));
+        self.trials.row(row, measured.clone(), Some(best.score().mean));
         if let (true, Some(measured)) = (kept, measured) {
             self.take(best, settings, measured);
         }
         Ok(())
     }
 
-    /// The plan of trials that others follow: they ask other workers for batches, as the search would have them.
-    fn plan(&self) -> Plan {
-        let Options { limits, start, .. } = &self.options;
-        let alive = !self.dead.iter().any(|key| key == knobs::FREEZE);
-        Plan {
-            workers: knobs::feeding(limits, self.machine),
-            freeze: alive && limits.allows(knobs::FREEZE) && start.get(knobs::FREEZE) != Some("off"),
-            ..self.options.plan.clone()
-        }
-    }
-
-    /// How many times its batch a trial takes steps of: as far as it may grow.
-    fn sizes(&self, settings: &Settings) -> u64 {
-        let limits = &self.options.limits;
-        let batch: Option<u64> = settings.get(BATCH).and_then(|batch| batch.parse().ok());
-        let within = limits.highest(BATCH).zip(batch);
-        let most = within.map_or(LARGEST, |(highest, batch)| highest / batch.max(1));
-        if limits.allows(BATCH) {
-            most.clamp(1, LARGEST)
-        } else {
-            1
-        }
-    }
-
-    /// What a trial may try on some of its steps; nothing where it is not asked to.
-    fn variants(&self, settings: &Settings, asked: bool) -> Vec<String> {
-        let all = knobs::variants(&self.options.limits, self.machine, settings);
-        let live = |wish: &String| !self.dead.iter().any(|key| wish.split('=').next() == Some(key));
-        all.into_iter().filter(|wish| asked && live(wish)).collect()
-    }
-
     fn take(&self, best: &mut Best, settings: Settings, measured: Measurement) {
         let mut settings = settings;
-        settings.0.retain(|key, _| !self.dead.contains(key));
+        settings.0.retain(|key, _| !self.lessons.dead.contains(key));
         if let Ok(data) = load(&measured)
             && seen(&data).window.is_some()
         {
@@ -266,53 +256,6 @@ impl<'a> Search<'a> {
         best.scores = self.options.objective.score(&measured).into_iter().collect();
         best.settings = settings;
         best.measured = measured;
-    }
-
-    fn left(&self) -> usize {
-        if self.began.elapsed() >= self.options.budget {
-            return 0;
-        }
-        self.options.most_trials.saturating_sub(self.done.len())
-    }
-
-    fn measure(
-        &mut self,
-        settings: &Settings,
-        plan: &Plan,
-        changes: &Settings,
-        predicted: Option<f64>,
-    ) -> Result<Outcome> {
-        (self.tell)(Progress::Begins {
-            number: self.done.len() + 1,
-            changes,
-            predicted,
-        });
-        let outcome = self.trial.run(settings, plan)?;
-        self.interrupted |= outcome == Outcome::Interrupted;
-        if outcome != Outcome::Interrupted {
-            self.done.push(Done {
-                settings: settings.clone(),
-                outcome: outcome.clone(),
-            });
-        }
-        Ok(outcome)
-    }
-
-    /// Adds a row, with what was measured held against the score of the best then.
-    fn row(&mut self, mut row: Row, measured: Option<Measurement>, against: Option<f64>) {
-        if row.number == 0 {
-            row.number = self.done.len();
-        }
-        row.score = measured
-            .as_ref()
-            .and_then(|measured| self.options.objective.score(measured));
-        row.gain = row
-            .score
-            .zip(against)
-            .map(|(score, against)| score.mean / against);
-        row.measured = measured;
-        (self.tell)(Progress::Row(&row));
-        self.rows.push(row);
     }
 }
 

@@ -3,11 +3,8 @@
 use super::report::{Row, Verdict};
 use super::{Best, Search, load};
 use crate::TuneError;
-use crate::trial::{Outcome, Plan, Settings};
+use crate::trial::{Outcome, Settings};
 use flatout_core::Result;
-
-/// The first run is longer: the diagnosis needs a steady window.
-const BASELINE_S: f64 = 5.0;
 
 impl Search<'_> {
     /// The program as it is. Out of memory is mended by halving the batch and keeping what a step adds up to.
@@ -21,7 +18,7 @@ impl Search<'_> {
             } else {
                 Settings::default()
             };
-            let outcome = self.measure(&settings, &plan, &halved, None)?;
+            let outcome = self.trials.measure(&settings, &plan, &halved, None)?;
             match outcome {
                 Outcome::Measured(measured) => {
                     let measured = *measured;
@@ -31,10 +28,11 @@ impl Search<'_> {
                         .score(&measured)
                         .ok_or(TuneError::NoEnergy)?;
                     let data = load(&measured)?;
-                    self.dead
+                    self.lessons
+                        .dead
                         .extend(measured.not_in_force.iter().map(|(key, _)| key.clone()));
                     let row = Row::new(&settings, &settings, Verdict::Start);
-                    self.row(row, Some(measured.clone()), None);
+                    self.trials.row(row, Some(measured.clone()), None);
                     return Ok(Some(Best {
                         settings,
                         measured,
@@ -45,9 +43,9 @@ impl Search<'_> {
                 Outcome::OutOfMemory {
                     batch: Some(batch),
                     message,
-                } if batch > 1 && self.left() > 0 => {
+                } if batch > 1 && self.trials.left() > 0 => {
                     let row = Row::new(&settings, &settings, Verdict::OutOfMemory { message });
-                    self.row(row, None, None);
+                    self.trials.row(row, None, None);
                     parts *= 2;
                     settings.set("loader.batch_size", batch.div_ceil(2));
                     settings.set("step.accumulation", parts);
@@ -55,21 +53,6 @@ impl Search<'_> {
                 Outcome::Interrupted => return Ok(None),
                 other => return Err(TuneError::Start(Box::new(other)).into()),
             }
-        }
-    }
-
-    fn first_plan(&self) -> Plan {
-        let plan = self.options.plan.clone();
-        if self.options.most_trials == 1 {
-            // Nothing follows: only its rate was asked for.
-            return plan;
-        }
-        Plan {
-            seconds: plan.seconds.max(BASELINE_S),
-            settle_s: plan.settle_s.max(2.0 * BASELINE_S),
-            sizes: self.sizes(&self.options.start),
-            variants: self.variants(&self.options.start, true),
-            ..self.plan()
         }
     }
 }

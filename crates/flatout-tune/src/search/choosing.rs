@@ -1,6 +1,6 @@
 //! What to try next: the largest expected gain among what the knobs propose and was not refused.
 
-use super::{AGAIN, BATCH, Best, FAILURES, NOISY, Search, WORTHWHILE, seen};
+use super::{BATCH, Best, NOISY, Search, WORTHWHILE, seen};
 use crate::knobs::{self, Proposal, Situation};
 use crate::trial::Settings;
 
@@ -8,8 +8,9 @@ const SCALE: &str = "optimizer.lr_scale";
 
 impl Search<'_> {
     /// What to try next; `None` when it is over.
-    pub(super) fn next(&self, best: &Best, kept: usize) -> Option<Proposal> {
-        if self.interrupted || self.left() <= kept || self.failures >= FAILURES {
+    pub(super) fn next(&self, best: &Best) -> Option<Proposal> {
+        let kept = self.kept_for_the_end(best);
+        if self.trials.interrupted || self.trials.left() <= kept || self.lessons.are_bad() {
             return None;
         }
         let analysis = seen(&best.data);
@@ -19,10 +20,10 @@ impl Search<'_> {
             findings: &findings,
             settings: &best.settings,
             best: &best.measured,
-            trials: &self.done,
+            trials: &self.trials.done,
             limits: &self.options.limits,
             machine: self.machine,
-            hurtful_batch: self.hurtful_batch,
+            hurtful_batch: self.lessons.hurtful_batch,
         };
         knobs::proposals(&situation)
             .into_iter()
@@ -31,28 +32,16 @@ impl Search<'_> {
                 changes: self.scaled(proposal.changes, best),
                 ..proposal
             })
-            .find(|proposal| self.may(&proposal.changes, best))
+            .find(|proposal| self.lessons.allow(&proposal.changes, best))
     }
 
     /// Trials that the last comparison needs, where the machine is not quiet.
-    pub(super) fn kept_for_the_end(&self, best: &Best) -> usize {
+    fn kept_for_the_end(&self, best: &Best) -> usize {
         if best.score().noise() > NOISY {
             (self.options.most_trials / 4).min(2)
         } else {
             0
         }
-    }
-
-    /// Neither dead nor refused a moment ago; how the steps are fed may be looked at again with another batch.
-    fn may(&self, changes: &Settings, best: &Best) -> bool {
-        let dead = changes.0.keys().any(|key| self.dead.contains(key));
-        let feeds = changes.0.keys().any(|key| key.starts_with("loader."));
-        let score = best.score().mean;
-        let refused = self.refused.iter().any(|refused| {
-            let same_batch = refused.batch.as_deref() == best.settings.get(BATCH);
-            refused.changes == *changes && score < refused.score * AGAIN && (same_batch || !feeds)
-        });
-        !dead && !refused
     }
 
     /// With the learning rate scaled along with the batch, where that was asked for.

@@ -3,6 +3,7 @@
 mod simulated;
 
 use super::*;
+use crate::trial::Outcome;
 use flatout_core::cpus::UsableCpus;
 use simulated::Simulated;
 
@@ -252,7 +253,7 @@ fn prefers_fewer_workers_on_a_tie() {
         let machine = Machine::here();
         let mut tell = |_: Progress| {};
         let mut search = Search::new(&options, &machine, &mut trial, &mut tell);
-        search.interrupted = true;
+        search.trials.interrupted = true;
         let mut best = Best {
             settings: knobs::one("loader.num_workers", 2),
             measured: Measurement::default(),

@@ -1,6 +1,7 @@
 //! A program whose cost is known by formula, with records as a real run would leave them.
 
 use super::*;
+use crate::trial::Outcome;
 use crate::trial::Size;
 use flatout_core::Message;
 use flatout_core::cpus::UsableCpus;

@@ -1,6 +1,6 @@
 //! What a trial's outcome means: kept, refused and why, or measured again because the noise hides it.
 
-use super::judge::{self, Compared, compare};
+use super::comparison::{self, Compared, compare};
 use super::report::{self, Verdict};
 use super::{Best, Search, WORTHWHILE};
 use crate::guard::{self, Guarded};
@@ -24,19 +24,24 @@ impl Search<'_> {
                 return Ok((Some(Verdict::OutOfMemory { message }), None));
             }
             other => {
-                self.failures += 1;
+                self.lessons.failures += 1;
                 let why = report::words(&other);
                 return Ok((Some(eager(proposal, Verdict::Refused { why })), None));
             }
         };
-        self.failures = 0;
+        self.lessons.failures = 0;
         // Others were in force before: this change is in their way, they are not dead.
         let turned = measured
             .not_in_force
             .iter()
             .filter(|(key, _)| proposal.changes.get(key).is_some());
-        self.dead.extend(turned.map(|(key, _)| key.clone()));
-        if proposal.changes.0.keys().all(|key| self.dead.contains(key)) {
+        self.lessons.dead.extend(turned.map(|(key, _)| key.clone()));
+        if proposal
+            .changes
+            .0
+            .keys()
+            .all(|key| self.lessons.dead.contains(key))
+        {
             let why = measured
                 .not_in_force
                 .first()
@@ -59,7 +64,7 @@ impl Search<'_> {
             .get("loader.batch_size")
             .and_then(|value| value.parse::<u64>().ok());
         if let (true, Some(batch)) = (verdict.is_some(), batch) {
-            self.hurtful_batch = Some(self.hurtful_batch.map_or(batch, |known| known.min(batch)));
+            self.lessons.hurt(batch);
         }
         let verdict = match verdict {
             Some(hurts) => hurts,
@@ -78,7 +83,7 @@ impl Search<'_> {
         Ok((Some(eager(proposal, verdict)), Some(measured)))
     }
 
-    pub(super) fn guarded(&self, baseline: &Measurement, measured: &Measurement) -> Option<Verdict> {
+    fn guarded(&self, baseline: &Measurement, measured: &Measurement) -> Option<Verdict> {
         let updates = measured
             .samples_a_step()
             .zip(baseline.samples_a_step())
@@ -90,9 +95,9 @@ impl Search<'_> {
     }
 
     /// Whether a score is better than the best; within the noise the best is measured again.
-    pub(super) fn faster(&mut self, best: &mut Best, score: Rate) -> Result<Verdict> {
+    fn faster(&mut self, best: &mut Best, score: Rate) -> Result<Verdict> {
         let refused = |score: Rate, best: Rate| Verdict::Refused {
-            why: judge::slower(score, best),
+            why: comparison::slower(score, best),
         };
         match compare(score, best.score(), WORTHWHILE) {
             Compared::Better => {
@@ -101,12 +106,12 @@ impl Search<'_> {
                 });
             }
             Compared::Worse => return Ok(refused(score, best.score())),
-            Compared::Unclear if self.left() == 0 || score.mean <= best.score().mean => {
+            Compared::Unclear if self.trials.left() == 0 || score.mean <= best.score().mean => {
                 return Ok(refused(score, best.score()));
             }
             Compared::Unclear => {}
         }
-        let again = self.repeat(&best.settings.clone())?;
+        let again = self.trials.repeat(&best.settings.clone())?;
         best.scores.extend(again);
         Ok(match compare(score, best.score(), WORTHWHILE) {
             Compared::Better => Verdict::Kept {
