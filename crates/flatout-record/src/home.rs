@@ -1,9 +1,11 @@
 //! Where records lie and how a person names one: a path, a run's name or id, or `last`.
 
 use super::{ReadError, Record, RunInfo};
+use flatout_core::calendar::date_from_days;
+use flatout_core::error::FileError;
 use flatout_core::leftover;
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -53,20 +55,7 @@ pub fn folder_name(name: &str, job: Option<&str>) -> String {
 /// `20261115-031200`, in UTC.
 fn stamp(unix_seconds: u64) -> String {
     let (days, rest) = ((unix_seconds / 86_400) as i64, unix_seconds % 86_400);
-    // Civil date from days since 1970 (Howard Hinnant's algorithm, for years after 1970).
-    let z = days + 719_468;
-    let era = z / 146_097;
-    let day_of_era = z % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 {
-        month_index + 3
-    } else {
-        month_index - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (year, month, day) = date_from_days(days);
     format!(
         "{year:04}{month:02}{day:02}-{:02}{:02}{:02}",
         rest / 3600,
@@ -118,6 +107,47 @@ pub fn list(runs: &Path) -> Vec<RunEntry> {
     all
 }
 
+/// The newest record of a training, which lies in its output folder: `run`, `run-2`, `run-3` …
+fn newest_record(output: &Path) -> Option<PathBuf> {
+    let numbered = (2..).map(|number| format!("run-{number}"));
+    let names = std::iter::once("run".to_owned()).chain(numbered);
+    names
+        .map(|name| output.join(name))
+        .take_while(|folder| folder.join("run.json").exists())
+        .last()
+}
+
+/// Puts a training on the list of runs: a link to its record, of which [`super::delete`] takes only the link away. An older link to
+/// the same folder goes, since what is there now is another training's record.
+pub fn put_on_list(runs: &Path, output: &Path) -> Result<(), FileError> {
+    let failed = |source| FileError::writing(runs, source);
+    let Some(record) = newest_record(output) else {
+        return Ok(());
+    };
+    let record = fs::canonicalize(record).map_err(failed)?;
+    fs::create_dir_all(runs).map_err(failed)?;
+    runs.parent().into_iter().for_each(hide_from_git);
+    for entry in fs::read_dir(runs).map_err(failed)?.flatten() {
+        if fs::read_link(entry.path()).is_ok_and(|target| target == record) {
+            fs::remove_file(entry.path()).map_err(failed)?;
+        }
+    }
+    let name = std::path::absolute(output).unwrap_or_else(|_| output.to_owned());
+    let name = name.file_name().unwrap_or_default().to_string_lossy();
+    let base = folder_name(&name, None);
+    for index in 1.. {
+        let link = match index {
+            1 => runs.join(&base),
+            _ => runs.join(format!("{base}-{index}")),
+        };
+        match std::os::unix::fs::symlink(&record, &link) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            result => return result.map_err(failed),
+        }
+    }
+    Ok(())
+}
+
 /// Opens what a person named: a record's folder, `last`, an id, or the newest run of that name.
 pub fn find(named: &str) -> Result<Record, ReadError> {
     let path = Path::new(named);
@@ -151,5 +181,37 @@ mod tests {
         assert_eq!(stamp(951_782_400), "20000229-000000");
         assert_eq!(stamp(1_794_712_320), "20261115-031200");
         assert_eq!(utc(1_794_712_320), "2026-11-15 03:12:00 UTC");
+    }
+
+    #[test]
+    fn trainings_are_on_the_list_once_and_stay_when_they_leave_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (runs, output) = (folder.path().join("runs"), folder.path().join("out/stocks"));
+        put_on_list(&runs, &output).unwrap();
+        assert!(list(&runs).is_empty());
+        for record in ["run", "run-2"] {
+            fs::create_dir_all(output.join(record)).unwrap();
+            let info = RunInfo {
+                schema: crate::SCHEMA,
+                kind: "train".to_owned(),
+                ..RunInfo::default()
+            };
+            let info = serde_json::to_string(&info).unwrap();
+            fs::write(output.join(record).join("run.json"), info).unwrap();
+        }
+        put_on_list(&runs, &output).unwrap();
+        put_on_list(&runs, &output).unwrap();
+        let all = list(&runs);
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert_eq!(
+            fs::read_link(&all[0].folder).unwrap(),
+            fs::canonicalize(output.join("run-2")).unwrap()
+        );
+        crate::delete(&all[0]).unwrap();
+        assert!(list(&runs).is_empty() && output.join("run-2/run.json").exists());
+        // A training that was deleted is passed over.
+        put_on_list(&runs, &output).unwrap();
+        fs::remove_dir_all(&output).unwrap();
+        assert!(list(&runs).is_empty());
     }
 }

@@ -44,7 +44,7 @@ pub use event::{Event, EventKind};
 pub use fact::{Blocked, Fact, GpuState, SourceLine, SourceLoop, StackCount, StackTick};
 pub use follow::Follow;
 pub use gpu_window::{GpuWindow, KernelKind, KindTime, LaunchStack, SyncStack};
-pub use home::{RunEntry, find, folder_name, hide_from_git, list, runs_folder, utc};
+pub use home::{RunEntry, find, folder_name, hide_from_git, list, put_on_list, runs_folder, utc};
 pub use profile::{Copy, DeviceProfile, Idle, NamedTime, Profile};
 pub use prune::{PruneOptions, delete, prunable, size_bytes};
 pub use reader::{Items, ReadError, Record, RunData, Skipped};

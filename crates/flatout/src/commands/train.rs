@@ -5,7 +5,7 @@ use crate::output::write_stdout;
 use crate::tracking::{Tracker, Trackers};
 use crate::training;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use flatout_core::{Message, Result, message, units};
+use flatout_core::{Explain, Message, Result, message, units};
 use flatout_run::trial;
 use flatout_train::settings::Values;
 use flatout_train::{Configuration, Report, Trainer, checkpoint, trainer};
@@ -90,14 +90,22 @@ impl FromArgMatches for Arguments {
 
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let mut configuration = configuration(&arguments)?;
-    if std::env::var_os(trial::ENVIRONMENT).is_some() {
+    let is_trial = std::env::var_os(trial::ENVIRONMENT).is_some();
+    if is_trial {
         configuration.go_on();
     }
     // Before hours of training: what is missing can still be installed.
     let trackers = Trackers::check(&arguments.log_to, &[], context);
-    let interrupted = training::catch_interrupts();
+    let interrupted = flatout_core::interrupt::flag();
     let moving = std::io::stderr().is_terminal() && !arguments.plain && !arguments.json;
+    let output = configuration.settings.output_dir.clone();
     let mut show = |report: &Report| {
+        if let (Report::Start { .. }, false) = (report, is_trial) {
+            // Without it everything but `flatout runs` works.
+            if let Err(error) = flatout_record::put_on_list(&flatout_record::runs_folder(), &output) {
+                log::info!("not on the list of runs: {}", error.message().en);
+            }
+        }
         if arguments.json {
             write_stdout(format!("{}\n", serde_json::to_string(report).unwrap_or_default()).as_bytes());
         } else {
