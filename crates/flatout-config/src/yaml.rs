@@ -29,6 +29,11 @@ pub(crate) fn items(text: &str) -> (Vec<Item>, Option<Problem>) {
         match event {
             Ok((event, at)) => {
                 let place = bytes.at(at.start.index())..bytes.at(at.end.index());
+                let quoted = matches!(
+                    event,
+                    Event::Scalar(_, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted, ..)
+                );
+                let place = if quoted { closed(text, place) } else { place };
                 reader.event(event, place.clone());
                 if reader.stack.len() > DEEPEST {
                     let text = format!("nested more than {DEEPEST} levels deep");
@@ -46,6 +51,23 @@ pub(crate) fn items(text: &str) -> (Vec<Item>, Option<Problem>) {
         }
     }
     (reader.items, None)
+}
+
+/// A quoted scalar up to its closing quote: the parser's place goes on to the end of a comment behind it.
+fn closed(text: &str, place: Range<usize>) -> Range<usize> {
+    let written = text.get(place.clone()).unwrap_or_default().as_bytes();
+    let Some((quote, mut at)) = written.first().map(|quote| (*quote, 1)) else {
+        return place;
+    };
+    while at < written.len() {
+        match written[at] {
+            b'\\' if quote == b'"' => at += 2,
+            byte if byte == quote && quote == b'\'' && written.get(at + 1) == Some(&quote) => at += 2,
+            byte if byte == quote => return place.start..place.start + at + 1,
+            _ => at += 1,
+        }
+    }
+    place
 }
 
 struct Reader {
