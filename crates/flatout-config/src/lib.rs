@@ -144,7 +144,7 @@ mod tests {
     fn scalars_have_their_text_and_place() {
         assert_eq!(
             written(
-                "# 训练\na: &y\n  b: \"x\"\nlist: [1, 2]\nalias: *y\n",
+                "# 训练\na: &y\n  b: \"x\"  # c\nlist: [1, 2]\nalias: *y\n",
                 Format::Yaml
             ),
             ["3: a.b = x (\"x\")", "4: list.0 = 1 (1)", "4: list.1 = 2 (2)"]
