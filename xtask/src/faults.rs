@@ -4,6 +4,7 @@
 //! program it can, `--run NAME…` only these. The held-out programs are scored apart. Below [`WANTED`] the task fails.
 //! The records of `faults/lines` are scored by source line, see [`lines`].
 
+mod gains;
 mod label;
 mod lines;
 mod live;

@@ -142,7 +142,7 @@ impl Account {
         if count < FEWEST_SAMPLES {
             return None;
         }
-        let mut spans = weighed(&samples, window);
+        let mut spans = weighed(data, &samples, window);
         agree_with_traces(data, &mut spans);
         device::credit_launches(data, &mut spans);
         collectives::split(data, window.range(), &mut spans);
@@ -338,14 +338,19 @@ fn agree_with_traces(data: &RunData, spans: &mut [Span]) {
     }
 }
 
-/// Splits the exact time of each phase over its samples.
-fn weighed(samples: &[&StackCount], window: &Window) -> Vec<Span> {
+/// Splits the exact time of each phase over its samples. What no sample could be read for belongs to those in which Python ran.
+fn weighed(data: &RunData, samples: &[&StackCount], window: &Window) -> Vec<Span> {
     // Without steps there are no exact times: every sample stands for the same part of the whole.
     let phase_of = |stack: &StackCount| stack.phase.filter(|_| window.steps > 0);
     let mut sampled: BTreeMap<Option<Phase>, f64> = BTreeMap::new();
+    let mut in_python: BTreeMap<Option<Phase>, f64> = BTreeMap::new();
     for stack in samples {
         *sampled.entry(phase_of(stack)).or_default() += stack.time_ms();
+        if stack.gil {
+            *in_python.entry(phase_of(stack)).or_default() += stack.time_ms();
+        }
     }
+    let lost = Lost::of(data, samples, window);
     // Samples without a phase stand for the time in no phase, and for nothing where the probe knows every phase.
     let exact = |phase: Option<Phase>| match phase {
         Some(phase) => window.seconds(phase),
@@ -366,13 +371,21 @@ fn weighed(samples: &[&StackCount], window: &Window) -> Vec<Span> {
     samples
         .iter()
         .filter_map(|stack| {
-            let all_ms = sampled.get(&phase_of(stack)).copied().filter(|ms| *ms > 0.0)?;
+            let phase = phase_of(stack);
+            let all_ms = sampled.get(&phase).copied().filter(|ms| *ms > 0.0)?;
+            let python_ms = in_python.get(&phase).copied().filter(|ms| *ms > 0.0);
+            let lost = python_ms.map_or(0.0, |_| lost.share(phase));
             let frames: Vec<Frame> = stack
                 .frames
                 .iter()
                 .filter_map(|text| Frame::parse(text))
                 .collect();
-            let seconds = exact(phase_of(stack)) * stack.time_ms() / all_ms;
+            let of_lost = match python_ms {
+                Some(ms) if stack.gil => lost * stack.time_ms() / ms,
+                _ => 0.0,
+            };
+            let share = (1.0 - lost) * stack.time_ms() / all_ms + of_lost;
+            let seconds = exact(phase) * share;
             (seconds > 0.0).then(|| Span {
                 activity: activity::of(stack, &frames),
                 phase: stack.phase,
@@ -384,6 +397,58 @@ fn weighed(samples: &[&StackCount], window: &Window) -> Vec<Span> {
         })
         .chain(unseen)
         .collect()
+}
+
+/// Time of phases for which no stack could be read. A read fails if Python calls or returns meanwhile, so this time was Python's; newer
+/// recorders read again and lose hardly any.
+struct Lost(BTreeMap<Phase, f64>);
+
+impl Lost {
+    /// Less is noise.
+    const LEAST: f64 = 0.08;
+    /// What was hardly sampled is not known.
+    const MOST: f64 = 0.8;
+    /// Phases with less time say nothing.
+    const LEAST_S: f64 = 1.5;
+    /// Samples that stand for more were late themselves: then time is missing whatever the program did.
+    const LATE_MS: f64 = 60.0;
+
+    fn of(data: &RunData, samples: &[&StackCount], window: &Window) -> Self {
+        let nothing = Self(BTreeMap::new());
+        let joined = samples.iter().any(|stack| stack.gpu.is_some());
+        if window.steps == 0 || joined || samples.iter().any(|stack| stack.ms <= 0.0) {
+            return nothing;
+        }
+        let (start_s, end_s) = window.range();
+        let ends = data.stacks.iter().map(|tick| tick.t);
+        let before = ends
+            .clone()
+            .filter(|t| *t <= start_s + 1.0)
+            .fold(start_s, f64::max);
+        let last = ends
+            .filter(|t| *t <= end_s + 60.0)
+            .fold(start_s, f64::max)
+            .min(end_s);
+        let covered_s = last - before;
+        let mut found = BTreeMap::new();
+        for phase in Phase::ALL {
+            let expected_s = window.share(phase) * covered_s;
+            let same = || samples.iter().filter(|stack| stack.phase == Some(phase));
+            let (ms, count) = same().fold((0.0, 0), |sum, stack| (sum.0 + stack.ms, sum.1 + stack.count));
+            if expected_s < Self::LEAST_S || count == 0 || ms / count as f64 > Self::LATE_MS {
+                continue;
+            }
+            let share = 1.0 - ms / 1e3 / expected_s;
+            if share >= Self::LEAST {
+                found.insert(phase, share.min(Self::MOST));
+            }
+        }
+        Self(found)
+    }
+
+    fn share(&self, phase: Option<Phase>) -> f64 {
+        phase.and_then(|phase| self.0.get(&phase)).copied().unwrap_or(0.0)
+    }
 }
 
 /// A thread that is ready to run but has no CPU looks as if it ran: its time is taken from what seems to run.

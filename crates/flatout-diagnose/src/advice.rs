@@ -1,7 +1,7 @@
 //! Values to suggest, computed from what the program may use and what it needs. Never the machine's core count.
 
 use crate::analysis::loaders::Loader;
-use crate::analysis::{Analysis, Device};
+use crate::analysis::{Analysis, Device, compiles};
 use flatout_core::{Fix, message, shell};
 use flatout_record::Phase;
 
@@ -33,6 +33,15 @@ pub fn workers(analysis: &Analysis, loader: &Loader) -> Option<u64> {
 pub fn on_the_device(analysis: &Analysis) -> bool {
     let device = analysis.of_the_input("input.device");
     device.is_some_and(|fact| fact.value == "cuda")
+}
+
+/// Whether `torch.compile` is worth a try: where the program asked for it already, or it failed, other rules tell what became of it; recurrent
+/// layers of torch are not compiled.
+pub fn may_compile(analysis: &Analysis) -> bool {
+    let facts = &analysis.facts;
+    let asked = facts.switch("compile.called") == Some(true) || facts.switch("compile.applied") == Some(true);
+    let recurrent = facts.switch("model.has_rnn") == Some(true);
+    !asked && !recurrent && compiles::errors(analysis.data).count == 0
 }
 
 /// How long the window would take if input and steps overlapped perfectly.
@@ -178,6 +187,16 @@ mod tests {
 
     fn suggested(cpus: usize, data_share: f64) -> Option<u64> {
         suggested_for(starved(cpus, data_share))
+    }
+
+    #[test]
+    fn compiling_is_not_offered_where_it_was_tried() {
+        let may = |build: Build| may_compile(&Analysis::new(&build.done()));
+        assert!(may(Build::steady(20)));
+        assert!(!may(Build::steady(20)
+            .fact("compile.called", true)
+            .fact("compile.applied", false)));
+        assert!(!may(Build::steady(20).fact("model.has_rnn", true)));
     }
 
     #[test]

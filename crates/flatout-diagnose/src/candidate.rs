@@ -49,6 +49,8 @@ pub struct Claim {
     pub certain_s: f64,
     /// Seconds that may go beyond those it claims: what its fix takes along elsewhere. They raise the gain, and stay others' to claim.
     pub beyond_s: f64,
+    /// Of those, the seconds that surely go.
+    pub surely_beyond_s: f64,
     pub reach: Reach,
     /// Whether the finding is worth its line without the seconds.
     pub stands_alone: bool,
@@ -112,6 +114,7 @@ impl Candidate {
             possible_s,
             certain_s: certain_s.clamp(0.0, possible_s),
             beyond_s: 0.0,
+            surely_beyond_s: 0.0,
             reach,
             stands_alone: false,
             is_line: false,
@@ -156,7 +159,18 @@ impl Candidate {
         self
     }
 
-    /// Where else its seconds may be, if their phase is unknown.
+    /// What it costs grows: at the end of the window its fix removes this share of the time, more than on average.
+    #[must_use]
+    pub fn by_now(mut self, share: Option<f64>, wall_s: f64) -> Self {
+        if let (Some(claim), Some(share)) = (&mut self.claim, share) {
+            let more_s = (share * wall_s - claim.possible_s).max(0.0);
+            claim.beyond_s = claim.beyond_s.max(more_s);
+            claim.surely_beyond_s = more_s;
+        }
+        self
+    }
+
+    /// Where else its seconds may lie, when it cannot be told which phase they fell into.
     #[must_use]
     pub fn or_in(mut self, stretch: Stretch) -> Self {
         if let Some(claim) = &mut self.claim {

@@ -13,6 +13,7 @@ use crate::account::center::Center;
 use crate::advice;
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
+use crate::rules::host::steps_slow_down;
 pub use costs::costs;
 use flatout_core::{Confidence, Evidence, message};
 use wording::{detail, fix, title};
@@ -151,6 +152,10 @@ fn build(analysis: &Analysis, cost: &Cost, id: &str) -> Option<Candidate> {
         .claims(stretch, reach(analysis, cost), certain, cost.goes_s)
         .explains(cost.seconds.max(cost.goes_s))
         .up_to(cost.most_s)
+        .by_now(
+            steps_slow_down::share_now(analysis, cost.center, surely / wall_s),
+            wall_s,
+        )
         .of_line();
     // A batch that the training process makes is made while the steps wait for it.
     if cost.part == Part::Step || cost.in_worker {

@@ -6,7 +6,7 @@
 //! 1.4 times to either side.
 //!
 //! The exponents were fitted to 45 programs whose repaired version was measured (`faults/lines/speeds-cpu.json`, two CPUs each, one run of
-//! both versions); `faults/lines/gains.py` compares promises with measurements, those of held-out programs apart.
+//! both versions); `cargo xtask faults` compares promises with measurements, those of held-out programs apart.
 
 use flatout_core::Gain;
 

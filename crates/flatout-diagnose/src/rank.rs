@@ -89,7 +89,7 @@ fn settle(
         Gain::from_removed_shares
     };
     finding.gain = Some(gain(
-        claim.certain_s.min(possible_s) / wall_s,
+        (claim.certain_s.min(possible_s) + claim.surely_beyond_s) / wall_s,
         (possible_s + claim.beyond_s) / wall_s,
     ));
     if !claim.stands_alone {

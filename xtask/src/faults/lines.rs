@@ -1,10 +1,12 @@
 //! Programs labelled by source line (`faults/lines`): does a cause name a line that the label names?
 //!
 //! The labels were written without knowledge of the rules, so they contain lines, not rule ids. A program is right when a
-//! location of a cause is in its `train.py`, at most one line away from a labelled line.
+//! location of a cause is in its `train.py`, at most one line away from a labelled line. Where the repaired program was measured as well,
+//! the promised gain is compared with the measured one, see [`super::gains`].
 
+use super::gains::{Speeds, Tally, kept, together};
 use crate::Result;
-use flatout_core::{Finding, Kind, Place, Severity};
+use flatout_core::{Finding, Gain, Kind, Place, Severity};
 use flatout_diagnose::account::{Account, activity::Activity};
 use flatout_record::Record;
 use serde_json::Value;
@@ -14,6 +16,8 @@ use std::path::{Path, PathBuf};
 /// Among the known programs on the CPU: those whose first cause names the line, and clean ones without a warning.
 const WANTED_FIRST: f64 = 0.85;
 const WANTED_QUIET: f64 = 0.95;
+/// Of these, the measured gains that lie within what was promised, see [`super::gains`].
+const WANTED_KEPT: f64 = 0.80;
 /// How far a named line may be from a labelled one.
 const TOLERANCE: u32 = 1;
 /// Several programs shared the GPU while they were recorded: true, and not what the labels are about.
@@ -26,6 +30,8 @@ struct Label {
     needs_gpu: bool,
     /// `lines` and `lines2`: where the cost is, and what leads there.
     lines: Vec<u32>,
+    /// Two faults: the repaired program has neither.
+    two_faults: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -50,6 +56,13 @@ impl Device {
         }
     }
 
+    fn speeds(self) -> &'static str {
+        match self {
+            Self::Cpu => "speeds-cpu.json",
+            Self::Gpu => "speeds-gpu.json",
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Cpu => "CPU",
@@ -65,6 +78,8 @@ struct Verdict<'a> {
     causes: Vec<Finding>,
     /// The rows' time and the unexplained part, as shares of the wall time.
     account: Option<(f64, f64)>,
+    /// How many times as fast the repaired program is.
+    measured: Option<f64>,
 }
 
 impl Verdict<'_> {
@@ -77,6 +92,17 @@ impl Verdict<'_> {
     fn line_named_first(&self) -> bool {
         let first = self.causes.first();
         first.is_some_and(|cause| names_a_line(cause, &self.program.label.lines))
+    }
+
+    /// What is promised: by the first cause, of a program with two faults by all of them.
+    fn promised(&self) -> Option<Gain> {
+        let mut gains = self.causes.iter().map(|cause| cause.gain);
+        let first = gains.next()??;
+        if self.program.label.two_faults {
+            Some(together([first].into_iter().chain(gains.flatten())))
+        } else {
+            Some(first)
+        }
     }
 
     fn is_right(&self) -> bool {
@@ -93,18 +119,32 @@ pub fn score(faults: &Path) -> Result {
     let programs = find(&faults.join("lines"))?;
     let mut short = Vec::new();
     for device in [Device::Cpu, Device::Gpu] {
+        let speeds = Speeds::read(&faults.join("lines").join(device.speeds()))?;
         for held_out in [false, true] {
             let group = programs.iter().filter(|program| program.held_out == held_out);
-            let verdicts: Vec<Verdict> = group.filter_map(|program| judge(program, device)).collect();
+            let verdicts: Vec<Verdict> = group
+                .filter_map(|program| judge(program, device, &speeds))
+                .collect();
             let totals = Totals::of(&verdicts);
             let title = if held_out { "held out" } else { "known" };
-            println!("\nlines, {}, {title}: {}", device.name(), totals.line());
+            let promises = Tally::of(
+                verdicts
+                    .iter()
+                    .filter_map(|verdict| Some((verdict.measured?, verdict.promised()))),
+            );
+            println!(
+                "\nlines, {}, {title}: {}; {}",
+                device.name(),
+                totals.line(),
+                promises.line()
+            );
             if held_out {
                 continue;
             }
             table(&verdicts);
-            if device == Device::Cpu && totals.falls_short() {
-                short.push(format!("lines, CPU: {}", totals.line()));
+            broken_promises(&verdicts);
+            if device == Device::Cpu && (totals.falls_short() || promises.falls_short(WANTED_KEPT)) {
+                short.push(format!("lines, CPU: {}; {}", totals.line(), promises.line()));
             }
         }
     }
@@ -149,7 +189,8 @@ pub fn rules_named(faults: &Path, name: &str) -> Result<Vec<String>> {
     let program = program
         .filter(|program| !program.held_out)
         .ok_or_else(|| format!("there is no known program `{name}` in faults/lines"))?;
-    let verdicts = [Device::Cpu, Device::Gpu].map(|device| judge(program, device));
+    let speeds = Speeds::default();
+    let verdicts = [Device::Cpu, Device::Gpu].map(|device| judge(program, device, &speeds));
     let causes = verdicts.into_iter().flatten().flat_map(|verdict| verdict.causes);
     Ok(causes.map(|cause| cause.rule).collect())
 }
@@ -165,7 +206,9 @@ fn parse(text: &str) -> Result<Label> {
     let numbers = |key: &str| -> Option<Vec<u32>> { serde_json::from_value(value(key)?).ok() };
     let family = string("family").ok_or("`family` must be a string")?;
     let mut lines = numbers("lines").ok_or("`lines` must be a list of line numbers")?;
-    lines.extend(numbers("lines2").unwrap_or_default());
+    let second = numbers("lines2").unwrap_or_default();
+    let two_faults = !second.is_empty();
+    lines.extend(second);
     if lines.is_empty() != (family == "clean") {
         return Err("`lines` must be empty for clean programs, and only for these".into());
     }
@@ -178,11 +221,12 @@ fn parse(text: &str) -> Result<Label> {
         family,
         needs_gpu,
         lines,
+        two_faults,
     })
 }
 
 /// Diagnoses a program's record, if it has one for this device.
-fn judge(program: &Program, device: Device) -> Option<Verdict<'_>> {
+fn judge<'a>(program: &'a Program, device: Device, speeds: &Speeds) -> Option<Verdict<'a>> {
     // A program that is clean on a CPU (FP32, small) need not be so on a GPU.
     if device == Device::Gpu && program.label.family == "clean" && !program.label.needs_gpu {
         return None;
@@ -198,6 +242,7 @@ fn judge(program: &Program, device: Device) -> Option<Verdict<'_>> {
         clean: program.label.family == "clean" || program.label.needs_gpu && device == Device::Cpu,
         causes: diagnosis.findings.into_iter().filter(counts).collect(),
         account: diagnosis.account.as_ref().map(shares),
+        measured: speeds.gain(&program.name),
     })
 }
 
@@ -301,6 +346,22 @@ fn table(verdicts: &[Verdict]) {
     }
 }
 
+/// The programs whose measured gain is not what was promised.
+fn broken_promises(verdicts: &[Verdict]) {
+    for verdict in verdicts {
+        let Some((measured, gain)) = verdict.measured.zip(verdict.promised()) else {
+            continue;
+        };
+        if !kept(measured, gain) {
+            let rule = verdict.causes.first().map_or("", |cause| cause.rule.as_str());
+            println!(
+                "  {:<20} gain {measured:.2}, promised {:.2} to {:.2} by {rule}",
+                verdict.program.name, gain.low, gain.high
+            );
+        }
+    }
+}
+
 /// `slow-collate 12 40`: the rule and its lines.
 fn described(finding: &Finding) -> String {
     let lines = numbers(finding.places.iter().map(|place| place.line));
@@ -330,6 +391,7 @@ mod tests {
         let label = parse(TEXT).unwrap();
         assert_eq!((label.family.as_str(), label.needs_gpu), ("a = b", false));
         assert_eq!(label.lines, [12, 40, 50]);
+        assert!(label.two_faults);
         assert!(
             parse("family = \"clean\"\nneeds = \"gpu\"\nlines = []\n")
                 .unwrap()
@@ -368,6 +430,7 @@ mod tests {
             clean,
             causes,
             account: Some((0.99, 0.06)),
+            measured: None,
         };
         let totals = Totals::of(&[
             of(&faulty, false, vec![cause("train.py", 12)]),

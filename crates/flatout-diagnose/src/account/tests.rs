@@ -58,6 +58,31 @@ fn account(data: &RunData) -> Account {
 }
 
 #[test]
+fn what_no_sample_could_be_read_for_was_python() {
+    let build = |sampled_ms: f64| {
+        let line = |number: u32, phase| {
+            Build::steady(20).stack_of(&[&format!("<module> (t.py:{number})")], 200, phase, false)
+        };
+        let mut data = line(5, Some(Phase::Compute)).done();
+        let other = line(6, Some(Phase::Compute)).done();
+        data.stacks[0].stacks.extend(other.stacks[0].stacks.clone());
+        // The line of stacks covers four seconds of steps.
+        for (stack, ms) in data.stacks[0].stacks.iter_mut().zip([2000.0, sampled_ms]) {
+            stack.ms = ms;
+            stack.gil = stack.frames[0].ends_with(":6)");
+        }
+        data
+    };
+    let share = |sampled_ms: f64| {
+        let account = account(&build(sampled_ms));
+        let python = account.rows.iter().find(|row| row.activity == Activity::Python);
+        python.unwrap().share
+    };
+    assert!((share(2000.0) - 0.5).abs() < 0.01, "{}", share(2000.0));
+    assert!((share(1000.0) - 0.5).abs() < 0.03, "{}", share(1000.0));
+}
+
+#[test]
 fn rows_add_up_to_the_wall_time() {
     let data = scoring();
     let account = account(&data);

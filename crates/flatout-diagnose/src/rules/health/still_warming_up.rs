@@ -7,8 +7,7 @@
 //! The first steps compile, allocate memory and fill caches. Their times do not predict the rest.
 //!
 //! ## Evidence
-//! The number of steady steps so far, and the time they took.
-//!
+//! The steady steps so far, the time they took, and the line that most samples since the first step are at.
 //! ## Fix
 //! Let it run longer: at least 10 steps and 3 seconds after the first step.
 //!
@@ -24,7 +23,7 @@
 //! ## 为什么慢
 //! 最初几步要编译、分配和填充缓存；它们的耗时不能说明之后的情况。
 //! ## 证据
-//! 目前稳定的步数及其用时。
+//! 目前稳定的步数及其用时，以及第一步之后样本最多的那一行。
 //! ## 怎么改
 //! 让它继续运行：至少 10 步，并在第一步之后至少 3 秒。
 //! ## 何时不成立
@@ -33,10 +32,16 @@
 //! 概念页“记录与结论”说明哪些步算稳定。
 
 use crate::analysis::Analysis;
+use crate::analysis::stacks::{HotLine, hottest_within};
 use crate::analysis::window::{SECONDS_NEEDED, STEPS_NEEDED, Window};
 use flatout_core::{Evidence, Finding, Kind, Severity, message};
 
 pub const ID: &str = "still-warming-up";
+
+/// Fewer samples name no line: one second at 20 per second.
+const FEWEST_SAMPLES: u64 = 20;
+/// A line with less of them is none to look at.
+const LINE_SHARE: f64 = 0.2;
 
 pub fn check(analysis: &Analysis) -> Option<Finding> {
     if analysis.window.is_some() {
@@ -69,14 +74,31 @@ pub fn check(analysis: &Analysis) -> Option<Finding> {
         )
         .against(SECONDS_NEEDED),
     );
+    if let Some(line) = hottest(analysis, &steady) {
+        finding.evidence.push(Evidence::new(
+            message!(en: "samples at this line since the first step", zh: "第一步之后停在该行的样本"),
+            line.share * 100.0,
+            "%",
+        ));
+        finding.places.push(line.place);
+    }
     Some(finding)
+}
+
+/// The line that the program is at most of the time since its first step; steps of minutes are worth a line before any is steady.
+fn hottest(analysis: &Analysis, steady: &Window) -> Option<HotLine> {
+    let range = (steady.first_step_s, f64::INFINITY);
+    let of_the_steps = |stack: &flatout_record::StackCount| !stack.worker && stack.phase.is_some();
+    let (line, samples) = hottest_within(analysis.data, range, of_the_steps)?;
+    (samples >= FEWEST_SAMPLES && line.share >= LINE_SHARE).then_some(line)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::Build;
-    use flatout_record::RunData;
+    use flatout_core::Place;
+    use flatout_record::{Phase, RunData};
 
     #[test]
     fn fires() {
@@ -85,6 +107,15 @@ mod tests {
         assert!(said(&short).unwrap().contains("run ended"));
         short.info.exit = None;
         assert!(said(&short).unwrap().contains("warming up"));
+    }
+
+    #[test]
+    fn a_run_that_is_too_short_names_its_line_too() {
+        let step = &["<module> (t.py:80)", "step (t.py:9)"];
+        let build = |count| Build::steady(2).stack_of(step, count, Some(Phase::Compute), false);
+        let places = |count| check(&Analysis::new(&build(count).done())).unwrap().places;
+        assert_eq!(places(60), [Place::new("t.py", 9)]);
+        assert!(places(5).is_empty());
     }
 
     #[test]

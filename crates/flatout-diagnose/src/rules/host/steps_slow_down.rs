@@ -69,43 +69,74 @@ const GROWN: f64 = 0.05;
 /// Ticks needed for four quarters of two ticks each.
 const TICKS: usize = 8;
 
+/// Seconds per step of steps that get slower and slower.
+struct Drift {
+    first: f64,
+    average: f64,
+    last: f64,
+}
+
+impl Drift {
+    fn of(analysis: &Analysis) -> Option<Self> {
+        let (start_s, end_s) = analysis.window.as_ref()?.range();
+        let ticks: Vec<&StepTick> = analysis
+            .data
+            .steps
+            .iter()
+            .filter(|tick| tick.t > start_s && tick.t <= end_s && tick.steps > 0)
+            .collect();
+        if ticks.len() < TICKS {
+            return None;
+        }
+        let quarter = ticks.len() / 4;
+        let per_step = |ticks: &[&StepTick]| {
+            let (seconds, steps) = ticks
+                .iter()
+                .fold((0.0, 0), |sum, tick| (sum.0 + tick.dt, sum.1 + tick.steps));
+            seconds / steps.max(1) as f64
+        };
+        let quarters: Vec<f64> = (0..4)
+            .map(|index| {
+                let end = if index == 3 {
+                    ticks.len()
+                } else {
+                    (index + 1) * quarter
+                };
+                per_step(&ticks[index * quarter..end])
+            })
+            .collect();
+        // Steady growth, not one slow stretch.
+        let grows = quarters.windows(2).all(|pair| pair[1] > pair[0] * 1.02);
+        let times: Vec<f64> = ticks.iter().map(|tick| per_step(&[tick])).collect();
+        let (first, last) = (quarters[0], quarters[3]);
+        if !grows || last < first * SLOWER || straightness(&times) < STRAIGHT {
+            return None;
+        }
+        Some(Self {
+            first,
+            average: per_step(&ticks),
+            last,
+        })
+    }
+
+    /// What grows takes this share of the time on average: its share of the last steps.
+    fn at_the_end(&self, share: f64) -> f64 {
+        (1.0 - self.average * (1.0 - share) / self.last).clamp(0.0, 0.95)
+    }
+}
+
+/// The share of the last steps' time that a line costs which takes this share on average. `None` where steps do not slow down, or where
+/// another line grows.
+pub fn share_now(analysis: &Analysis, center: &Center, share: f64) -> Option<f64> {
+    let drift = Drift::of(analysis)?;
+    let grows = growth(analysis, center) >= GROWN;
+    grows.then(|| drift.at_the_end(share))
+}
+
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
-    let (start_s, end_s) = window.range();
-    let ticks: Vec<&StepTick> = analysis
-        .data
-        .steps
-        .iter()
-        .filter(|tick| tick.t > start_s && tick.t <= end_s && tick.steps > 0)
-        .collect();
-    if ticks.len() < TICKS {
-        return None;
-    }
-    let quarter = ticks.len() / 4;
-    let per_step = |ticks: &[&StepTick]| {
-        let (seconds, steps) = ticks
-            .iter()
-            .fold((0.0, 0), |sum, tick| (sum.0 + tick.dt, sum.1 + tick.steps));
-        seconds / steps.max(1) as f64
-    };
-    let quarters: Vec<f64> = (0..4)
-        .map(|index| {
-            let end = if index == 3 {
-                ticks.len()
-            } else {
-                (index + 1) * quarter
-            };
-            per_step(&ticks[index * quarter..end])
-        })
-        .collect();
-    // Steady growth, not one slow stretch.
-    let grows = quarters.windows(2).all(|pair| pair[1] > pair[0] * 1.02);
-    let times: Vec<f64> = ticks.iter().map(|tick| per_step(&[tick])).collect();
-    let (first, last) = (quarters[0], quarters[3]);
-    if !grows || last < first * SLOWER || straightness(&times) < STRAIGHT {
-        return None;
-    }
-    let average = per_step(&ticks);
+    let drift = Drift::of(analysis)?;
+    let Drift { first, average, last } = drift;
     let lost = ((average - first) / average).clamp(0.0, 1.0);
     let (before, after) = (units::duration(first), units::duration(last));
     let line = growing_line(analysis).filter(|center| center.seconds >= LINE * window.wall_s())?;
@@ -136,7 +167,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         lost * window.wall_s(),
     )
     .or_in(Stretch::Dispatch)
-    .or_in(Stretch::Data);
+    .or_in(Stretch::Data)
+    .by_now(Some(drift.at_the_end(lost)), window.wall_s());
     for place in line.places() {
         candidate = candidate.place(Some(&place));
     }

@@ -48,6 +48,7 @@
 //! LSTM 3×256、batch 512、H200：数据在 GPU 上时每步 13.6 ms，用 CUDA graph 为 3.0 ms。HTA 把前一个 kernel 结束后才发出的下发称为 “host wait”。
 //! <https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs>
 
+use crate::advice;
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Evidence, Severity, message, units};
@@ -105,10 +106,8 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 }
 
 fn with_fixes(candidate: Candidate, analysis: &Analysis) -> Candidate {
-    let compiled = analysis.facts.switch("compile.applied") == Some(true);
-    let recurrent = analysis.facts.switch("model.has_rnn") == Some(true);
     let mut candidate = candidate;
-    if !compiled && !recurrent {
+    if advice::may_compile(analysis) {
         candidate = candidate.setting(
             "compile",
             None,

@@ -51,6 +51,7 @@
 //! <https://developer.nvidia.com/blog/cuda-graphs/>
 
 use super::host_bound_dispatch::refuse_workers;
+use crate::advice;
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
 use flatout_core::{Confidence, Evidence, Severity, message, units};
@@ -181,9 +182,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 }
 
 fn with_fixes(mut candidate: Candidate, analysis: &Analysis) -> Candidate {
-    let compiled = analysis.facts.switch("compile.applied") == Some(true);
-    let recurrent = analysis.facts.switch("model.has_rnn") == Some(true);
-    if !compiled && !recurrent {
+    if advice::may_compile(analysis) {
         candidate = candidate.setting(
             "compile",
             None,
