@@ -137,7 +137,11 @@ impl Span {
 impl Account {
     /// `None` without a steady window, or without samples of the training thread.
     pub fn new(data: &RunData, window: &Window) -> Option<Self> {
-        let samples = with_gpu_windows(data, samples_within(data, window.range()));
+        let mut samples = with_gpu_windows(data, samples_within(data, window.range()));
+        if window.steps == 0 {
+            // Nothing tells where the loop begins: imports are no part of it.
+            samples.retain(|stack| !imports(stack));
+        }
         let count: u64 = samples.iter().map(|stack| stack.count).sum();
         if count < FEWEST_SAMPLES {
             return None;
@@ -269,6 +273,12 @@ fn samples_within(data: &RunData, (start_s, end_s): (f64, f64)) -> Vec<&StackCou
         .flat_map(|tick| &tick.stacks)
         .filter(|stack| !stack.worker)
         .collect()
+}
+
+/// A module of a library is being imported.
+fn imports(stack: &StackCount) -> bool {
+    let mut frames = stack.frames.iter().filter_map(|text| Frame::parse(text));
+    frames.any(|frame| !frame.is_users() && frame.function == "<module>" && frame.package().is_some())
 }
 
 /// Samples taken while the GPU was traced stand for their phase: they know what the GPU did. Phases that the traces hardly saw

@@ -58,6 +58,25 @@ fn account(data: &RunData) -> Account {
 }
 
 #[test]
+fn imports_are_no_part_of_a_loop_without_steps() {
+    let import = format!("<module> ({TORCH}/__init__.py:9)");
+    let build = Build::steady(0)
+        .stack_of(&["<module> (t.py:3)", &import], 100, None, false)
+        .stack_of(&["<module> (t.py:9)", "work (t.py:5)"], 60, None, false);
+    let mut data = build.done();
+    data.stacks[1].t = 20.0;
+    let analysis = crate::Analysis::new(&data);
+    let account = analysis.account.unwrap();
+    assert_eq!(account.samples, 60);
+    assert!(
+        account
+            .rows
+            .iter()
+            .all(|row| row.place.as_ref().is_none_or(|place| place.line != 3))
+    );
+}
+
+#[test]
 fn what_no_sample_could_be_read_for_was_python() {
     let build = |sampled_ms: f64| {
         let line = |number: u32, phase| {
