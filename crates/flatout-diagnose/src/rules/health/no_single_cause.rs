@@ -158,8 +158,8 @@ pub fn finding(analysis: &Analysis) -> Finding {
             }
         }
         None if analysis.account.is_none() => message!(
-            en: "No cause was found, and nothing tells which lines the time goes to: there are no samples",
-            zh: "没有找到原因；也无法得知时间花在哪些行：没有采样"
+            en: "No cause was found; there are no samples, so the lines are unknown",
+            zh: "没有找到原因；没有采样，因此不知道时间花在哪些行"
         ),
         None => message!(en: "No single cause was found", zh: "没有找到单一原因"),
     };
