@@ -50,15 +50,6 @@ fn step_costs<'a>(analysis: &'a Analysis<'_>) -> Vec<Cost<'a>> {
             let generic = matches!(other.known, Known::HostWork | Known::PythonLoopInStep);
             generic && (other.center.hot == center.hot || other.center.site == center.site)
         };
-        // What most of the loop does is named already: metrics, logging.
-        let narrower = |other: &Cost| {
-            let here = other.center.hot == center.hot || other.center.site == center.site;
-            let generic = matches!(other.known, Known::HostWork | Known::PythonLoopInStep);
-            here && !generic && other.seconds >= center.seconds * 0.5
-        };
-        if found.iter().any(narrower) {
-            continue;
-        }
         let mut looped = cost(center, Known::PythonLoopInStep, center.seconds);
         looped.goes_s += backward_of(analysis, center);
         looped.most_s = looped.most_s.max(with_side_effects(analysis, looped.goes_s));
