@@ -1,32 +1,35 @@
 //! # no-single-cause
 //!
 //! ## What it detects
-//! A run in which no cause costs a tenth of the time, although it could be faster: a GPU that is busy less than 85% of the time, a
-//! host without a GPU that is in operators less than half of the time, or a line aside from the model that takes a tenth of it.
+//! No single cause takes a tenth of the time, although the device could do more: the GPU is busy less than 85% of the time, or,
+//! without a GPU, the CPU runs operators less than half of the time.
+//!
 //! ## Why it is slow
 //! The time is spread over many lines, or spent in a part of the program that no rule covers.
 //!
 //! ## Evidence
-//! The account of the steady steps, and its largest line that could be avoided.
+//! The time breakdown of the steady steps, and its largest line.
+//!
 //! ## Fix
 //! Look at the lines that take most of the time. `flatout diagnose` and the report list them.
 //!
 //! ## When it is wrong
-//! The model is too small to keep this device busy, or the line is needed as it is.
+//! The model is too small to keep this device busy.
+//!
 //! ## References
 //! The guide "Why was the GPU idle?" explains how time is assigned to lines.
 //!
 //! ---
 //! ## 检测什么
-//! 没有任何原因占到十分之一的时间，但还可以更快：GPU 忙碌的时间不到 85%，没有 GPU 时主机在算子中的时间不到一半，或模型之外有一行占到十分之一的时间。
+//! 没有任何原因占到十分之一的时间，但设备还有余力：GPU 忙碌的时间不到 85%，或没有 GPU 时主机在算子中的时间不到一半。
 //! ## 为什么慢
 //! 时间分散在许多行，或在没有规则认识的地方。
 //! ## 证据
-//! 稳定步骤的时间账，及其中可以避免的最大一行。
+//! 稳定步骤的时间账，及其中最大的一行。
 //! ## 怎么改
 //! 查看占时间最多的那些行：`flatout diagnose` 和报告会列出它们。
 //! ## 何时不成立
-//! 模型太小，无法让该设备一直忙碌，或那一行本来就必需。
+//! 模型太小，无法让该设备一直忙碌。
 //! ## 参考
 //! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。
 

@@ -1,9 +1,10 @@
 //! # nothing-wrong
 //!
 //! ## What it detects
-//! A run with enough steady steps in which no cause and no line aside from the model costs a tenth of the time, and whose device is
-//! well used: a GPU that is busy at least 85% of the time, or without one a host that is in operators at least half of the time.
-//! Otherwise the verdict is `no-single-cause`, with the line that holds most of the time.
+//! The run has enough steady steps, no cause takes a tenth of the time, and the device is well used: the GPU is busy at least 85% of
+//! the time, or, without a GPU, the CPU runs operators at least half of the time. Otherwise the verdict is `no-single-cause`, with
+//! the line that takes most of the time.
+//!
 //! ## Why it is slow
 //! As far as the record shows, it is not slow.
 //!
@@ -21,7 +22,7 @@
 //!
 //! ---
 //! ## 检测什么
-//! 有足够多的稳定步骤，没有任何原因、模型之外也没有任何一行占到十分之一的时间，并且设备得到充分利用：GPU 至少有 85% 的时间在忙，没有 GPU 时主机至少有一半时间在算子中。
+//! 有足够多的稳定步骤，没有任何原因占到十分之一的时间，并且设备得到充分利用：GPU 至少有 85% 的时间在忙，没有 GPU 时主机至少有一半时间在算子中。
 //! 否则结论是 `no-single-cause`，并给出占时间最多的那一行。
 //! ## 为什么慢
 //! 就记录所示，它并不慢。

@@ -7,7 +7,8 @@
 //! The first steps compile, allocate memory and fill caches. Their times do not predict the rest.
 //!
 //! ## Evidence
-//! The steady steps so far, the time they took, and the line that most samples since the first step are at.
+//! The number of steady steps so far, and the time they took.
+//!
 //! ## Fix
 //! Let it run longer: at least 10 steps and 3 seconds after the first step.
 //!
@@ -23,7 +24,7 @@
 //! ## 为什么慢
 //! 最初几步要编译、分配和填充缓存；它们的耗时不能说明之后的情况。
 //! ## 证据
-//! 目前稳定的步数及其用时，以及第一步之后样本最多的那一行。
+//! 目前稳定的步数及其用时。
 //! ## 怎么改
 //! 让它继续运行：至少 10 步，并在第一步之后至少 3 秒。
 //! ## 何时不成立
