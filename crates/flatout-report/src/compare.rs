@@ -18,7 +18,7 @@ use crate::digest::Digest;
 use crate::digest::figures::{Figure, Unit};
 pub use findings::{Fate, FindingRow};
 use flatout_compare::{Change, Limit, LimitError, Ratio};
-use flatout_core::{Message, message};
+use flatout_core::{Message, message, units};
 use flatout_record::Fact;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -274,6 +274,7 @@ fn notes(digests: &[Digest]) -> Vec<Message> {
             zh: "这些运行来自不同机器；各自按自己的时钟测量"
         ));
     }
+    notes.extend(scaling(digests));
     notes.extend(hardware(digests));
     notes.push(message!(
         en: "Intervals come from within each run. Speed also varies from run to run: repeat both runs to \
@@ -281,6 +282,30 @@ fn notes(digests: &[Digest]) -> Vec<Message> {
         zh: "区间来自每次运行内部。机器在不同运行之间也有差异：小的变化请重复运行以确认。"
     ));
     notes
+}
+
+/// How well several ranks do compared with one, where both were measured. The rates of a run with ranks are those of one of them.
+fn scaling(digests: &[Digest]) -> Vec<Message> {
+    let ranks = |digest: &Digest| digest.ranks.rows.len().max(1);
+    let Some(alone) = digests.iter().position(|digest| ranks(digest) == 1) else {
+        return Vec::new();
+    };
+    let rate = |digest: &Digest| digest.figure("samples_per_s").map(|figure| figure.mean);
+    let Some(one) = digests.get(alone).and_then(rate).filter(|rate| *rate > 0.0) else {
+        return Vec::new();
+    };
+    let several = digests.iter().enumerate().filter(|(_, digest)| ranks(digest) > 1);
+    let notes = several.filter_map(|(index, digest)| {
+        let efficiency = rate(digest)? / one;
+        let (run, base, count) = (letter(index), letter(alone), ranks(digest));
+        let times = units::significant(efficiency * count as f64);
+        let share = units::percent(efficiency);
+        Some(message!(
+            en: "{run} has {count} ranks, {base} has one, and rates are those of one rank: all ranks of {run} together are {times}× as fast as {base} (scaling efficiency {share}).",
+            zh: "{run} 有 {count} 个 rank，{base} 只有一个，速率均为单个 rank 的：{run} 的所有 rank 合计为 {base} 的 {times} 倍（扩展效率 {share}）。"
+        ))
+    });
+    notes.collect()
 }
 
 /// Different GPUs or CPUs: the runs differ by more than what was changed.

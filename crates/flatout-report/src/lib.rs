@@ -3,6 +3,7 @@
 //! - [`text`]: findings, verdicts and tables as text, for terminals and pipes, with Chinese aligned.
 //! - [`analyze`]: runs, jobs and other tools' logs as statistics.
 //! - [`digest`]: a record boiled down to what is shown of it.
+//! - [`fleet`]: a cluster's GPU-hours by user, account and cause.
 //! - [`compare`]: digests of several runs against the first.
 //! - [`ranks`]: the ranks of one job side by side.
 //! - [`page`]: a digest as one HTML file; [`markdown`]: as Markdown; [`json`]: for programs; [`words`]: what these share.
@@ -13,6 +14,7 @@
 pub mod analyze;
 pub mod compare;
 pub mod digest;
+pub mod fleet;
 pub mod json;
 pub mod markdown;
 pub mod page;

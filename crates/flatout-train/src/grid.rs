@@ -7,6 +7,7 @@ mod runner;
 mod seeds;
 mod side_by_side;
 mod table;
+mod tasks;
 
 pub use axes::Grid;
 pub use point::{Point, PointResult};
@@ -14,3 +15,4 @@ pub use runner::{GridReport, run};
 pub use seeds::{Group, over_seeds};
 pub use side_by_side::SideBySide;
 pub use table::write_csv;
+pub use tasks::{LocalTasks, TaskState, Tasks, run_by_tasks, run_one};

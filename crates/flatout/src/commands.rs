@@ -68,6 +68,7 @@ commands! {
     Prove: Baseline = baseline;
     Prove: Report = report;
     Prove: Analyze = analyze;
+    See: Fleet = fleet;
     Change: Check = check;
     Change: Bench = bench;
     Train: Train = train;

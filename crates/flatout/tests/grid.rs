@@ -83,3 +83,69 @@ fn a_killed_grid_goes_on() {
         "{shown}"
     );
 }
+
+/// The driver's two GPUs are those of a recording; the trainings themselves run on the CPU.
+#[test]
+fn auto_spreads_a_grid_over_all_gpus() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let made = flatout(root)
+        .args([
+            "generate", "stocks", "--out", "data", "--size", "8", "--days", "200",
+        ])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let text = "data: data\nhidden_size: [4, 8]\nlearning_rate: [0.01, 0.001]\nsequence_length: 5\nbatch_size: 64\nthreads: 1\nepochs: 3\nnum_layers: 1\noutput_dir: out\n";
+    std::fs::write(root.join("grid.yaml"), text).unwrap();
+    let library = Path::new(env!("CARGO_BIN_EXE_flatout")).with_file_name("libflatout_fake_nvml.so");
+    let run = |arguments: &[&str], visible: Option<&str>| {
+        let mut command = flatout(root);
+        command.args(["grid", "grid.yaml"]).args(arguments);
+        command
+            .env("FLATOUT_NVML_LIB", &library)
+            .env("FLATOUT_FAKE_NVML_GPUS", "2");
+        match visible {
+            Some(gpus) => command.env("CUDA_VISIBLE_DEVICES", gpus),
+            None => command.env_remove("CUDA_VISIBLE_DEVICES"),
+        };
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let gpus = |out: &str| -> std::collections::BTreeMap<String, usize> {
+        let mut found = std::collections::BTreeMap::new();
+        for number in 1..=4 {
+            let log =
+                std::fs::read_to_string(root.join(out).join(format!("tasks/logs/{number}.log"))).unwrap();
+            let gpu = log
+                .lines()
+                .next()
+                .unwrap()
+                .strip_prefix("CUDA_VISIBLE_DEVICES=")
+                .unwrap();
+            *found.entry(gpu.to_owned()).or_default() += 1;
+        }
+        found
+    };
+    run(&["--jobs", "auto"], None);
+    let used = gpus("out");
+    assert_eq!(used.len(), 2, "{used:?}");
+    assert!(used.keys().all(|gpu| gpu.starts_with("GPU-")), "{used:?}");
+    run(&["--jobs", "auto", "--output-dir", "some"], Some("5,7,9"));
+    let used = gpus("some");
+    assert!(
+        used.keys().all(|gpu| ["5", "7", "9"].contains(&gpu.as_str())) && used.len() >= 2,
+        "{used:?}"
+    );
+    // The same figures as one after the other.
+    let best = |out: &str| -> Vec<String> {
+        let csv = std::fs::read_to_string(root.join(out).join("grid.csv")).unwrap();
+        csv.lines()
+            .map(|line| line.split(',').take(4).collect::<Vec<_>>().join(","))
+            .collect()
+    };
+    run(&["--jobs", "1", "--output-dir", "alone"], None);
+    assert_eq!(best("out"), best("alone"));
+    assert_eq!(best("out").len(), 5);
+}

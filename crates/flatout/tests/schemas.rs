@@ -33,6 +33,12 @@ fn diagnosis() -> Value {
     schema
 }
 
+fn fleet() -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let schema = generator.into_root_schema_for::<flatout_report::fleet::Fleet>();
+    titled(schema, "flatout fleet --json")
+}
+
 fn rules() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -68,6 +74,7 @@ fn configuration() -> Value {
         value["description"] = description.into();
         value
     };
+    let text = json!({ "type": "string" });
     let count = json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -83,6 +90,21 @@ fn configuration() -> Value {
                     "exclude": described("Names of folders or files, or ends of paths, to leave out.", &names),
                     "cpus": described("CPUs of the machine that the training runs on.", &count),
                     "gpu-memory-gib": described("Memory of its GPU in GiB.", &count),
+                },
+            },
+            "slurm": {
+                "type": "object",
+                "additionalProperties": false,
+                "properties": {
+                    "partition": described("Partition of jobs and tasks.", &text),
+                    "account": described("Account.", &text),
+                    "qos": described("Quality of service.", &text),
+                    "gpus": described("GPUs of each node or task.", &count),
+                    "cpus-per-gpu": described("CPUs for each GPU.", &count),
+                    "mem": described("Memory of each node or task: 32G.", &text),
+                    "time": described("Time limit: 2h, or as Slurm writes it.", &text),
+                    "max-running": described("Tasks of an array at once.", &count),
+                    "sbatch": described("Further options of sbatch: constraint=a100.", &names),
                 },
             },
         },
@@ -132,6 +154,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
             titled(schema_for!(Profile), "profile.json of a run record"),
         ),
         ("diagnosis", diagnosis()),
+        ("fleet", fleet()),
         (
             "lint",
             titled(flatout_lint::format::json_schema(), "flatout lint --format json"),
@@ -180,4 +203,14 @@ fn the_schema_of_the_settings_has_every_key() {
         listed, described,
         "left: what the lint accepts; right: the schema"
     );
+}
+
+/// The same for `[slurm]`.
+#[test]
+fn the_schema_of_the_slurm_profile_has_every_key() {
+    let schema = configuration();
+    let keys = schema["properties"]["slurm"]["properties"].as_object().unwrap();
+    let described: std::collections::BTreeSet<&str> = keys.keys().map(String::as_str).collect();
+    let known = flatout_run::slurm::Profile::KEYS.iter().copied().collect();
+    assert_eq!(described, known);
 }

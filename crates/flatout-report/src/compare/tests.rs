@@ -154,3 +154,34 @@ fn every_form_holds_three_runs_and_an_empty_one() {
     assert_eq!(json["schema"], 1);
     assert_eq!(json["runs"][2]["letter"], "C");
 }
+
+#[test]
+fn several_ranks_are_measured_against_one() {
+    let row = |rank: u32| crate::ranks::RankRow {
+        rank,
+        run: String::new(),
+        host: None,
+        steps: 400,
+        step_ms: None,
+        own_ms: None,
+        wait_ms: None,
+        transfer_ms: None,
+        data_ms: None,
+        utilisation: None,
+        straggler: false,
+        started_unix_ms: 0,
+    };
+    let mut several = run("four ranks", 0.0, 1);
+    several.ranks.rows = (0..4).map(row).collect();
+    let runs = [run("one", 0.0, 2), several];
+    let notes = Comparison::of(&runs).notes;
+    let note = notes.iter().find(|note| note.en.contains("scaling efficiency"));
+    let note = note.unwrap_or_else(|| panic!("{notes:?}"));
+    // 11 instead of 21 steps per second and rank.
+    assert!(
+        note.en.contains("B has 4 ranks") && note.en.contains("2.1× as fast as A (scaling efficiency 52"),
+        "{note:?}"
+    );
+    let alone = Comparison::of(&[run("one", 0.0, 2), run("other", 0.0, 1)]).notes;
+    assert!(!alone.iter().any(|note| note.en.contains("scaling")));
+}

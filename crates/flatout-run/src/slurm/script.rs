@@ -150,7 +150,7 @@ fn directives(request: &Request) -> Result<Vec<String>, ScriptError> {
     Ok(lines)
 }
 
-fn checked<'a>(
+pub(super) fn checked<'a>(
     option: &'static str,
     value: &'a str,
     is_good: fn(&str) -> bool,
@@ -165,12 +165,12 @@ fn checked<'a>(
     }
 }
 
-fn is_memory(text: &str) -> bool {
+pub(super) fn is_memory(text: &str) -> bool {
     let number = text.strip_suffix(['K', 'M', 'G', 'T']).unwrap_or(text);
     !number.is_empty() && number.len() <= 12 && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn is_time(text: &str) -> bool {
+pub(super) fn is_time(text: &str) -> bool {
     text == "UNLIMITED"
         || text.len() <= 20
             && text.starts_with(|c: char| c.is_ascii_digit())
@@ -180,7 +180,7 @@ fn is_time(text: &str) -> bool {
 }
 
 /// A name may be anything; Slurm's file patterns and its parser leave these.
-fn safe_name(name: &str) -> String {
+pub(super) fn safe_name(name: &str) -> String {
     let safe: String = name
         .chars()
         .map(|c| {

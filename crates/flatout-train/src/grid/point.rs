@@ -3,6 +3,7 @@
 use crate::metrics::Scores;
 use crate::settings::Values;
 use crate::{Configuration, Outcome, TrainError, checkpoint};
+use flatout_core::Message;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
 use serde::{Deserialize, Serialize};
@@ -103,6 +104,34 @@ impl Point {
     /// Whether an earlier call, of whatever settings, trained this combination to its end.
     pub(super) fn is_trained(&self) -> bool {
         self.kept().is_some_and(|result| result.error.is_none())
+    }
+
+    /// Why an earlier call failed, if it was of the same training.
+    pub(super) fn failed(&self, configuration: &Configuration) -> Option<PointResult> {
+        let result = self.kept()?;
+        let same = result.configuration == compared(&configuration.yaml());
+        (same && result.error.is_some()).then_some(result)
+    }
+
+    /// Takes the result of a failed training away; a model that is there stays.
+    pub(super) fn forget_failure(&self) {
+        if self.kept().is_some_and(|result| result.error.is_some()) {
+            let _ = std::fs::remove_file(self.output_dir().join("result.json"));
+        }
+    }
+
+    /// The result of a task that left none.
+    pub(super) fn lost(&self, configuration: &Configuration, reason: &Message) -> PointResult {
+        PointResult {
+            error: Some(reason.en.clone()),
+            ..self.result(configuration, Err(TrainError::Missing { setting: "result" }))
+        }
+    }
+
+    /// What tells this training from others: its settings, without those that change where it runs.
+    pub fn identity(&self) -> Result<String, TrainError> {
+        let configuration = self.configuration(&Values::new())?;
+        Ok(compared(&configuration.yaml()))
     }
 
     fn kept(&self) -> Option<PointResult> {

@@ -5,7 +5,7 @@ use super::{Grid, Point, PointResult};
 use crate::data::TrainingData;
 use crate::folder::FolderLock;
 use crate::settings::Values;
-use crate::{Report, Settings, TrainError, Trainer};
+use crate::{Report, Settings, TrainError, Trainer, device};
 use flatout_core::Message;
 use flatout_data::DataError;
 use serde::Serialize;
@@ -25,6 +25,19 @@ pub enum GridReport {
         jobs: usize,
         tried: Vec<(usize, f64)>,
         #[serde(skip)]
+        told: Message,
+    },
+    /// How the tasks stand that train the combinations elsewhere.
+    Queue {
+        done: usize,
+        of: usize,
+        running: usize,
+        waiting: usize,
+        /// Why they wait, by the scheduler's word, where none runs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Note {
         told: Message,
     },
     Begin {
@@ -54,6 +67,8 @@ struct Shared<'a> {
     jobs: usize,
     next: AtomicUsize,
     interrupted: &'a AtomicBool,
+    /// For a training that says nothing itself, where not all CPUs are its own.
+    threads: Option<usize>,
     /// Loaded by whoever comes first; all others take windows of it.
     data: Mutex<Option<(Settings, TrainingData)>>,
 }
@@ -74,11 +89,13 @@ pub fn run(
         jobs,
         next: AtomicUsize::new(0),
         interrupted,
+        threads: None,
         data: Mutex::new(None),
     };
     if jobs > 1 {
         let found = side_by_side::measure(shared.candidates(), jobs)?;
         shared.jobs = found.jobs;
+        shared.threads = (found.jobs > 1).then(|| side_by_side::threads_of_one(found.jobs));
         report(&GridReport::SideBySide {
             jobs: found.jobs,
             told: found.told(),
@@ -114,6 +131,43 @@ pub fn run(
     Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
+/// The CPUs that Slurm gave this task, where it does not keep the task from using the others of the node.
+fn granted() -> Option<usize> {
+    let cpus = std::env::var("SLURM_CPUS_PER_TASK").ok()?.parse::<usize>().ok()?;
+    (1..device::usable_threads()).contains(&cpus).then_some(cpus)
+}
+
+/// One combination, in this process.
+pub(super) fn one_alone(
+    grid: &Grid,
+    index: usize,
+    interrupted: &AtomicBool,
+    report: &mut dyn FnMut(&GridReport),
+) -> Result<(), TrainError> {
+    let Some(point) = grid.points.get(index) else {
+        return Ok(());
+    };
+    let shared = Shared {
+        grid,
+        jobs: 1,
+        next: AtomicUsize::new(index),
+        interrupted,
+        threads: granted(),
+        data: Mutex::new(None),
+    };
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let training = scope.spawn({
+            let shared = &shared;
+            move || one(shared, point, index, &sender)
+        });
+        for event in receiver {
+            report(&event);
+        }
+        training.join().unwrap_or(Ok(()))
+    })
+}
+
 /// What failed beside others (their memory, their use of the card) may do alone: it is tried once more, one after the other.
 fn again_alone(
     shared: &mut Shared,
@@ -121,6 +175,7 @@ fn again_alone(
     report: &mut dyn FnMut(&GridReport),
 ) -> Result<(), TrainError> {
     shared.jobs = 1;
+    shared.threads = None;
     for (number, result) in results.iter_mut().filter(|(_, result)| result.error.is_some()) {
         let Some(point) = shared.grid.points.get(*number - 1) else {
             continue;
@@ -171,8 +226,9 @@ fn one(
         let _ = sender.send(event);
     };
     let mut more = Values::new();
-    if shared.jobs > 1 && point.configuration(&more)?.settings.threads.is_none() {
-        let threads = side_by_side::threads_of_one(shared.jobs);
+    if let Some(threads) = shared.threads
+        && point.configuration(&more)?.settings.threads.is_none()
+    {
         more.insert("threads", threads.to_string());
     }
     let mut configuration = point.configuration(&more)?;

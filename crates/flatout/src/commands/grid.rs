@@ -1,5 +1,7 @@
 //! `flatout grid`
 
+mod tasks;
+
 use crate::context::Context;
 use crate::output::write_stdout;
 use crate::training;
@@ -15,19 +17,32 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use tasks::{SlurmOptions, SlurmTasks};
 
 pub const EXAMPLES: &str = "Examples:
   flatout grid examples/sequence-grid.yaml
   flatout grid grid.yaml --hidden-size 128,256 --sequence-length 30,60,90 --output-dir out/grid
   flatout grid grid.yaml --jobs 2
+  flatout grid grid.yaml --jobs auto                    one combination per GPU, if there are several
+  flatout grid grid.yaml --slurm --partition gpu --time-limit 2h --max-running 8
 To continue a grid that was killed or interrupted, run the same command again.";
 
 pub struct Arguments {
     config: PathBuf,
     values: Values,
-    jobs: usize,
+    jobs: Jobs,
     json: bool,
     plain: bool,
+    /// As tasks of a Slurm array.
+    slurm: Option<SlurmOptions>,
+    /// This combination alone: what a task does.
+    point: Option<usize>,
+}
+
+#[derive(Clone, Copy)]
+enum Jobs {
+    Auto,
+    Most(usize),
 }
 
 pub fn about() -> Message {
@@ -47,7 +62,7 @@ impl Args for Arguments {
             .default_value("1")
             .value_parser(parse_jobs)
             .help(
-                "Trainings side by side at most, as many as is measured to be fastest; auto: up to one a CPU",
+                "Trainings side by side at most, as many as is measured to be fastest; auto: one per GPU, or up to one per CPU without several GPUs",
             );
         let json = Arg::new("json")
             .long("json")
@@ -57,7 +72,8 @@ impl Args for Arguments {
             .long("plain")
             .action(ArgAction::SetTrue)
             .help("Lines instead of a moving line, also on a terminal");
-        training::settings_arguments(command.arg(config).arg(jobs).arg(json).arg(plain))
+        let command = slurm_arguments(command.arg(config).arg(jobs));
+        training::settings_arguments(command.arg(json).arg(plain))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -73,9 +89,11 @@ impl FromArgMatches for Arguments {
                 .map(PathBuf::from)
                 .unwrap_or_default(),
             values: training::given_settings(matches),
-            jobs: matches.get_one::<usize>("jobs").copied().unwrap_or(1),
+            jobs: matches.get_one::<Jobs>("jobs").copied().unwrap_or(Jobs::Most(1)),
             json: matches.get_flag("json"),
             plain: matches.get_flag("plain"),
+            slurm: matches.get_flag("slurm").then(|| slurm_options(matches)),
+            point: matches.get_one::<usize>("point").copied(),
         })
     }
 
@@ -85,14 +103,97 @@ impl FromArgMatches for Arguments {
     }
 }
 
+/// `--slurm` and what goes with it. Times have `--time-limit`: `--time` is the column of time.
+fn slurm_arguments(command: Command) -> Command {
+    let text = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .value_name(value)
+            .help(help)
+            .requires("slurm")
+    };
+    let slurm = Arg::new("slurm")
+        .long("slurm")
+        .action(ArgAction::SetTrue)
+        .conflicts_with("jobs")
+        .help("Train the combinations as tasks of a Slurm array; defaults are in [slurm] of the nearest flatout.toml");
+    let count = |name, value, help, least: i64| {
+        text(name, value, help).value_parser(clap::value_parser!(u32).range(least..=4096))
+    };
+    let point = Arg::new("point")
+        .long("point")
+        .value_name("N")
+        .hide(true)
+        .conflicts_with_all(["slurm", "jobs"])
+        .value_parser(clap::value_parser!(usize))
+        .help("Train only this combination, counted from 1");
+    command
+        .arg(slurm)
+        .arg(text("partition", "NAME", "Partition"))
+        .arg(text("account", "NAME", "Account"))
+        .arg(text("qos", "NAME", "Quality of service"))
+        .arg(count(
+            "gpus",
+            "N",
+            "GPUs of each task [default: 1, or 0 for device cpu]",
+            0,
+        ))
+        .arg(count(
+            "cpus-per-gpu",
+            "N",
+            "CPUs per GPU [default: a GPU's share of the partition's nodes, at most 16]",
+            1,
+        ))
+        .arg(text(
+            "mem",
+            "SIZE",
+            "Memory of each task, as in 32G [default: the GPUs' share of the partition's nodes]",
+        ))
+        .arg(text(
+            "time-limit",
+            "TIME",
+            "Time limit of each task: 2h, 90m, or as Slurm writes it [default: 24:00:00]",
+        ))
+        .arg(count("max-running", "N", "Tasks of the array at once", 1))
+        .arg(
+            text(
+                "sbatch",
+                "OPTION",
+                "Additional sbatch options, such as constraint=a100",
+            )
+            .action(ArgAction::Append),
+        )
+        .arg(point)
+}
+
+fn slurm_options(matches: &ArgMatches) -> SlurmOptions {
+    let text = |name: &str| matches.get_one::<String>(name).cloned();
+    let count = |name: &str| matches.get_one::<u32>(name).copied();
+    SlurmOptions {
+        partition: text("partition"),
+        account: text("account"),
+        qos: text("qos"),
+        gpus: count("gpus"),
+        cpus_per_gpu: count("cpus-per-gpu").map(u64::from),
+        mem: text("mem"),
+        time: text("time-limit"),
+        max_running: count("max-running"),
+        sbatch: matches
+            .get_many::<String>("sbatch")
+            .map(|options| options.cloned().collect())
+            .unwrap_or_default(),
+    }
+}
+
 /// A number from 1, or `auto`.
-fn parse_jobs(text: &str) -> std::result::Result<usize, String> {
+fn parse_jobs(text: &str) -> std::result::Result<Jobs, String> {
     match text {
-        "auto" => Ok(UsableCpus::here().count().max(2)),
+        "auto" => Ok(Jobs::Auto),
         _ => text
             .parse()
             .ok()
             .filter(|jobs| *jobs > 0)
+            .map(Jobs::Most)
             .ok_or_else(|| "expected a whole number from 1, or auto".to_owned()),
     }
 }
@@ -100,42 +201,148 @@ fn parse_jobs(text: &str) -> std::result::Result<usize, String> {
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let grid = Grid::read(&arguments.config, &arguments.values)?;
     let interrupted = flatout_core::interrupt::flag();
-    let mut jobs = arguments.jobs;
-    let mut told = Vec::new();
-    let mut show = |report: &GridReport| {
-        if let GridReport::SideBySide { jobs: chosen, .. } = report {
-            jobs = *chosen;
+    let mut shown = Shown {
+        json: arguments.json,
+        plain: arguments.plain,
+        jobs: 1,
+        by_tasks: false,
+        told: Vec::new(),
+    };
+    if let Some(number) = arguments.point {
+        let mut show = |report: &GridReport| shown.report(report, context);
+        let result = grid::run_one(&grid, number, interrupted, &mut show)?;
+        return Ok(match result {
+            Some(result) => ExitCode::from(u8::from(result.error.is_some())),
+            None => ExitCode::from(130),
+        });
+    }
+    if let Some(options) = arguments.slurm {
+        let mut tasks = SlurmTasks::open(&grid, &arguments.config, &arguments.values, options)?;
+        shown.by_tasks = true;
+        let mut show = |report: &GridReport| shown.report(report, context);
+        let results = grid::run_by_tasks(&grid, &mut tasks, interrupted, &mut show)?;
+        let all = results.len() == grid.points.len();
+        conclude(&grid, &results, arguments.json, context)?;
+        if !all {
+            eprintln!("{}", context.say(&tasks.left(results.len(), grid.points.len())));
+            return Ok(ExitCode::from(130));
         }
-        let report = &without_repeated_notes(report.clone(), &mut told);
-        let moving = jobs == 1 && std::io::stderr().is_terminal() && !arguments.plain && !arguments.json;
-        if arguments.json {
-            write_stdout(format!("{}\n", serde_json::to_string(report).unwrap_or_default()).as_bytes());
-        } else {
-            show(report, context, moving, jobs);
+        return Ok(exit_code(&results));
+    }
+    let local = match arguments.jobs {
+        Jobs::Auto => tasks::on_all_gpus(&grid, &arguments.config, &arguments.values)?,
+        Jobs::Most(_) => None,
+    };
+    let results = match local {
+        Some(mut tasks) => {
+            shown.by_tasks = true;
+            let mut show = |report: &GridReport| shown.report(report, context);
+            grid::run_by_tasks(&grid, &mut tasks, interrupted, &mut show)?
+        }
+        None => {
+            let jobs = match arguments.jobs {
+                Jobs::Auto => UsableCpus::here().count().max(2),
+                Jobs::Most(jobs) => jobs,
+            };
+            shown.jobs = jobs;
+            let mut show = |report: &GridReport| shown.report(report, context);
+            grid::run(&grid, jobs, interrupted, &mut show)?
         }
     };
-    let results = grid::run(&grid, arguments.jobs, interrupted, &mut show)?;
-    grid::write_csv(&grid, &results)?;
-    if arguments.json {
+    conclude(&grid, &results, arguments.json, context)?;
+    if interrupted.load(Ordering::Relaxed) {
+        tasks::stopped(context, results.len(), grid.points.len());
+        return Ok(ExitCode::from(130));
+    }
+    Ok(exit_code(&results))
+}
+
+fn exit_code(results: &[PointResult]) -> ExitCode {
+    ExitCode::from(u8::from(results.iter().any(|result| result.error.is_some())))
+}
+
+/// `grid.csv`, and the table or its JSON form.
+fn conclude(grid: &Grid, results: &[PointResult], json: bool, context: &Context) -> Result<()> {
+    grid::write_csv(grid, results)?;
+    if json {
         let selected = results.first().map_or("loss", |result| result.selected.as_str());
-        let seeds = grid::over_seeds(&results, Select::named(selected));
+        let seeds = grid::over_seeds(results, Select::named(selected));
         let line = serde_json::json!({"event": "grid", "schema": 1, "results": results, "seeds": seeds});
         write_stdout(format!("{line}\n").as_bytes());
     } else {
-        write_stdout(summary(&grid, &results, context).as_bytes());
+        write_stdout(summary(grid, results, context).as_bytes());
     }
-    if interrupted.load(Ordering::Relaxed) {
-        let (done, of) = (results.len(), grid.points.len());
-        let stopped = message!(en: "stopped after {done} of {of}; run the same command again to continue", zh: "已停止，完成 {done}/{of}；再次运行同一命令即可继续");
-        eprintln!("{}", context.say(&stopped));
-        return Ok(ExitCode::from(130));
+    Ok(())
+}
+
+/// How the progress is shown.
+struct Shown {
+    json: bool,
+    plain: bool,
+    /// Trainings at once in this process.
+    jobs: usize,
+    by_tasks: bool,
+    told: Vec<Message>,
+}
+
+impl Shown {
+    fn report(&mut self, report: &GridReport, context: &Context) {
+        if let GridReport::SideBySide { jobs, .. } = report {
+            self.jobs = *jobs;
+        }
+        let report = &without_repeated_notes(report.clone(), &mut self.told);
+        if self.json {
+            let line = serde_json::to_string(report).unwrap_or_default();
+            return write_stdout(format!("{line}\n").as_bytes());
+        }
+        let moving = self.jobs == 1 && std::io::stderr().is_terminal() && !self.plain;
+        match self.by_tasks {
+            true => show_task(report, context, moving),
+            false => show(report, context, moving, self.jobs),
+        }
     }
-    let failed = results.iter().any(|result| result.error.is_some());
-    Ok(if failed {
-        ExitCode::from(1)
-    } else {
-        ExitCode::SUCCESS
-    })
+}
+
+/// The progress of a grid that others train: a line for each result, and how the queue stands.
+fn show_task(report: &GridReport, context: &Context, moving: bool) {
+    let text = match report {
+        GridReport::Queue {
+            done,
+            of,
+            running,
+            waiting,
+            reason,
+        } => {
+            let mut text = message!(
+                en: "{done} of {of} done, {running} running, {waiting} waiting",
+                zh: "已完成 {done}/{of}，运行中 {running}，等待 {waiting}"
+            );
+            if let Some(reason) = reason {
+                text.en += &format!(" ({reason})");
+                text.zh += &format!("（{reason}）");
+            }
+            if moving {
+                eprint!("\r\x1b[K{}", context.say(&text));
+                return;
+            }
+            text
+        }
+        GridReport::End {
+            point,
+            of,
+            result,
+            before: false,
+        } if result.error.is_none() => {
+            let (name, select) = (&result.name, &result.selected);
+            let best = result
+                .best
+                .map_or_else(|| "?".to_owned(), |best| format!("{best:.6}"));
+            let time = units::duration(result.seconds);
+            message!(en: "[{point}/{of}] {name}: best {select} {best} in {time}", zh: "[{point}/{of}] {name}：最佳 {select} {best}，用时 {time}")
+        }
+        _ => return show(report, context, moving, 1),
+    };
+    eprintln!("{}{}", if moving { "\r\x1b[K" } else { "" }, context.say(&text));
 }
 
 /// What holds for every combination is printed once.
@@ -153,7 +360,8 @@ fn without_repeated_notes(mut report: GridReport, told: &mut Vec<Message>) -> Gr
 
 fn show(report: &GridReport, context: &Context, moving: bool, jobs: usize) {
     let text = match report {
-        GridReport::SideBySide { told, .. } => told.clone(),
+        GridReport::SideBySide { told, .. } | GridReport::Note { told } => told.clone(),
+        GridReport::Queue { .. } => return,
         GridReport::Begin {
             point,
             of,

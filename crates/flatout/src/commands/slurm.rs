@@ -1,4 +1,4 @@
-//! `flatout slurm script | submit | status`
+//! `flatout slurm script | submit | status | wrap`
 
 use crate::commands::train;
 use crate::context::Context;
@@ -8,7 +8,7 @@ use flatout_core::interrupt::Interrupt;
 use flatout_core::{Failure, Message, Result, message};
 use flatout_report::analyze::status::{self, Status};
 use flatout_report::text;
-use flatout_run::slurm::{self, Grid, NodeShape, Request};
+use flatout_run::slurm::{self, Grid, NodeShape, Profile, Request};
 use flatout_run::{Options, run_name};
 use flatout_train::settings;
 use std::ffi::OsString;
@@ -22,7 +22,8 @@ pub const EXAMPLES: &str = "Examples:
   flatout slurm submit --gpus 4 --ranks -- python train_ddp.py  one process and one record per GPU
   flatout slurm submit --grid hidden-size=128,256 --grid lr=1e-3,3e-4 -- python train.py
   flatout slurm status 52098 --follow
-  flatout analyze --job-id 52098                                when it is done";
+  flatout analyze --job-id 52098                                when it is done
+  flatout slurm wrap > flatout-prolog.sh                        for administrators: record every job";
 
 /// How often a job is looked at while it is followed.
 const FOLLOW_EVERY: Duration = Duration::from_secs(5);
@@ -39,6 +40,15 @@ enum Action {
     Script(Job),
     /// Submit that script with sbatch
     Submit(Job),
+    /// For administrators: print the line that makes Slurm record every job; nothing is changed
+    Wrap {
+        /// Where the records of all users go, a folder for each [default: every user's own ~/.flatout]
+        #[arg(long, value_name = "DIR")]
+        records: Option<PathBuf>,
+        /// Seconds between samples
+        #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=600))]
+        interval: u32,
+    },
     /// Show job status: queue state, record so far, end of the log
     Status {
         /// The job: 52098, or 52098_3 for one task of an array
@@ -58,9 +68,9 @@ struct Job {
     /// Name of the job and of its run [default: the script's]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// GPUs per node
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    gpus: u32,
+    /// GPUs per node [default: 1]
+    #[arg(long, value_name = "N")]
+    gpus: Option<u32>,
     #[arg(long, value_name = "N", default_value_t = 1)]
     /// Number of nodes
     nodes: u32,
@@ -73,9 +83,9 @@ struct Job {
     /// Memory per node, such as 32G [default: the GPUs' share of the partition's nodes]
     #[arg(long, value_name = "SIZE")]
     mem: Option<String>,
-    /// Time limit: minutes, hours:minutes:seconds, or days-hours
-    #[arg(long, value_name = "TIME", default_value = "24:00:00")]
-    time: String,
+    /// Time limit: 2h, 90m, minutes, hours:minutes:seconds, or days-hours [default: 24:00:00]
+    #[arg(long, value_name = "TIME")]
+    time: Option<String>,
     #[arg(long)]
     /// Partition
     partition: Option<String>,
@@ -113,6 +123,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Action::Submit(job) => submit(&job, context),
+        Action::Wrap { records, interval } => wrap(records.as_deref(), interval, context),
         Action::Status {
             job, follow: true, ..
         } => follow(&job, context),
@@ -134,14 +145,15 @@ fn width() -> usize {
 }
 
 fn request(job: &Job) -> Result<Request> {
-    let node = NodeShape::of_partition(job.partition.as_deref());
+    let profile = Profile::discover(Path::new("."))?;
+    let partition = job.partition.clone().or(profile.partition);
+    let gpus = job.gpus.or(profile.gpus).unwrap_or(1);
+    let node = NodeShape::of_partition(partition.as_deref());
     let cpus = node.map_or_else(NodeShape::usual_cpus_per_gpu, |node| node.cpus_per_gpu());
-    let share = node.map(|node| {
-        format!(
-            "{}M",
-            node.memory_per_gpu_mb().saturating_mul(job.gpus.max(1).into())
-        )
-    });
+    let time = job.time.clone().or(profile.time);
+    let mut more = profile.sbatch;
+    more.extend(job.sbatch.iter().cloned());
+    let share = node.map(|node| format!("{}M", node.memory_per_gpu_mb().saturating_mul(gpus.max(1).into())));
     let flatout = std::env::current_exe().map_err(|error| {
         Failure::new(
             message!(en: "flatout cannot find its own executable", zh: "无法确定 flatout 自身的路径"),
@@ -156,19 +168,19 @@ fn request(job: &Job) -> Result<Request> {
             .clone()
             .unwrap_or_else(|| run_name(&Options::new(job.command.clone()))),
         command: job.command.clone(),
-        gpus: job.gpus,
+        gpus,
         nodes: job.nodes,
         ranks: job.ranks,
-        cpus_per_gpu: job.cpus_per_gpu.unwrap_or(cpus),
-        memory: job.mem.clone().or(share),
-        time: job.time.clone(),
-        partition: job.partition.clone(),
-        account: job.account.clone(),
-        qos: job.qos.clone(),
+        cpus_per_gpu: job.cpus_per_gpu.or(profile.cpus_per_gpu).unwrap_or(cpus),
+        memory: job.mem.clone().or(profile.mem).or(share),
+        time: slurm::time_limit(time.as_deref().unwrap_or("24:00:00")),
+        partition,
+        account: job.account.clone().or(profile.account),
+        qos: job.qos.clone().or(profile.qos),
         logs: job.logs.clone(),
         grid,
-        at_once: job.at_once,
-        more: job.sbatch.clone(),
+        at_once: job.at_once.or(profile.max_running),
+        more,
         flatout,
     })
 }
@@ -195,6 +207,48 @@ fn task_folder(command: &[OsString], grid: &Grid) -> Option<(String, PathBuf)> {
     }
     let folder = train::output_dir(&rest[1..])?;
     Some(("output-dir".to_owned(), folder))
+}
+
+/// The prolog goes to stdout, so that it can be written into a file; what it does goes to stderr.
+fn wrap(records: Option<&Path>, interval_s: u32, context: &Context) -> Result<ExitCode> {
+    let flatout = std::env::current_exe().map_err(|error| {
+        Failure::new(
+            message!(en: "flatout cannot find its own executable", zh: "无法确定 flatout 自身的路径"),
+        )
+        .caused_by(&error)
+    })?;
+    let records = records.map(std::path::absolute).transpose().map_err(|error| {
+        Failure::new(message!(en: "the folder cannot be used", zh: "无法使用该目录")).caused_by(&error)
+    })?;
+    write_stdout(&slurm::prolog(&flatout, records.as_deref(), interval_s));
+    let place = records
+        .as_ref()
+        .map_or_else(|| "/home".to_owned(), |folder| folder.display().to_string());
+    let flatout = flatout.display();
+    let told = message!(
+        en: "\
+This is a TaskProlog; nothing was changed. To use it:
+  1. write it to a file that every node sees: flatout slurm wrap > /etc/slurm/flatout-prolog.sh; chmod 755 it.
+     If the cluster has a TaskProlog, add the last line to it.
+  2. make sure that every node has {flatout}
+  3. slurm.conf: TaskProlog=/etc/slurm/flatout-prolog.sh, then: scontrol reconfigure
+What it does: when a job with GPUs begins on a node, `flatout monitor` starts in the background as the job's user. It samples the GPUs
+every {interval_s} s, ends with the job, and writes one record. The program is not touched: no probe, no changed variable.
+See the cluster: flatout fleet --records {place}
+For causes with their lines, users put `flatout run --` in front of their command.",
+        zh: "\
+这是一个 TaskProlog；没有做任何修改。使用方法：
+  1. 写入所有节点可见的文件：flatout slurm wrap > /etc/slurm/flatout-prolog.sh，并 chmod 755。
+     如果集群已有 TaskProlog，把最后一行加进去。
+  2. 确认每个节点上都有 {flatout}
+  3. 在 slurm.conf 中写 TaskProlog=/etc/slurm/flatout-prolog.sh，然后执行 scontrol reconfigure
+它的作用：带 GPU 的作业在节点上开始时，以作业用户的身份在后台启动 `flatout monitor`，每 {interval_s} 秒采样一次 GPU，
+随作业结束，写一份记录。不触碰用户程序：没有探针，不改变任何变量。
+查看整个集群：flatout fleet --records {place}
+要得到原因和代码行，用户在命令前加上 `flatout run --`。"
+    );
+    eprintln!("{}", context.say(&told));
+    Ok(ExitCode::SUCCESS)
 }
 
 fn submit(job: &Job, context: &Context) -> Result<ExitCode> {

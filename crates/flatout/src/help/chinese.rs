@@ -189,7 +189,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "Additional sbatch options, such as constraint=a100",
         "sbatch 的其他选项，如 constraint=a100",
     ),
-    ("GPUs per node", "每个节点的 GPU 数"),
+    ("GPUs per node [default: 1]", "每个节点的 GPU 数 [默认：1]"),
     (
         "Continue the last search of this command",
         "继续该命令上一次的搜索",
@@ -608,8 +608,8 @@ pub static CHINESE: &[(&str, &str)] = &[
     ("Same as --format json", "等同于 --format json"),
     ("The shell to generate completions for", "为哪种 shell 补全"),
     (
-        "Time limit: minutes, hours:minutes:seconds, or days-hours",
-        "时间上限：分钟、时:分:秒 或 天-时",
+        "Time limit: 2h, 90m, minutes, hours:minutes:seconds, or days-hours [default: 24:00:00]",
+        "时间上限：2h、90m、分钟、时:分:秒 或 天-时 [默认：24:00:00]",
     ),
     (
         "Replay speed as a multiple of real time; 0 is as fast as possible [default: 10 on the screen, else 0]",
@@ -625,8 +625,8 @@ pub static CHINESE: &[(&str, &str)] = &[
         "训练设置列表的每一种组合",
     ),
     (
-        "Trainings side by side at most, as many as is measured to be fastest; auto: up to one a CPU",
-        "最多同时进行的训练数，实际数目由实测决定；auto：最多每个 CPU 一个",
+        "Trainings side by side at most, as many as is measured to be fastest; auto: one per GPU, or up to one per CPU without several GPUs",
+        "最多同时进行的训练数，实际数目由实测决定；auto：每个 GPU 一个，没有多个 GPU 时最多每个 CPU 一个",
     ),
     (
         "Try better settings on a program and keep those that measurably help",
@@ -884,4 +884,78 @@ pub static CHINESE: &[(&str, &str)] = &[
         "also steps and waits, on Python 3.14",
         "同时看到步和等待，需 Python 3.14",
     ),
+    (
+        "GPU-hours of a cluster: allocated, used, wasted, by user, account and cause",
+        "集群的 GPU 小时：分配、使用、浪费，按用户、账户和原因统计",
+    ),
+    ("the last seven days, all users", "最近七天，所有用户"),
+    ("with the records of all users", "连同所有用户的记录"),
+    ("text for an e-mail to each user", "给每个用户的邮件文本"),
+    ("where sacct cannot be called", "无法调用 sacct 时"),
+    (
+        "From when on: 7d, 12h, 4w, or a date as in 2026-11-01 [default: 7d]",
+        "起始时间：7d、12h、4w，或日期如 2026-11-01 [默认：7d]",
+    ),
+    ("Until when [default: now]", "截止时间 [默认：现在]"),
+    (
+        "Only these users, separated by commas",
+        "只统计这些用户，用逗号分隔",
+    ),
+    ("Only these accounts", "只统计这些账户"),
+    ("Only these partitions", "只统计这些分区"),
+    (
+        "Folders with flatout's records, of one user or with a folder per user [default: $FLATOUT_HOME/runs, else ./.flatout/runs]",
+        "flatout 记录所在的目录：单个用户的，或每个用户一个子目录 [默认：$FLATOUT_HOME/runs，否则 ./.flatout/runs]",
+    ),
+    (
+        "Read this file instead of calling sacct, `-` for stdin: the output of sacct --parsable2 with its header",
+        "读取此文件而不调用 sacct（`-` 为标准输入）：sacct --parsable2 带表头的输出",
+    ),
+    (
+        "Every user, account and job, not the costliest only",
+        "列出全部用户、账户和作业，而不只是浪费最多的",
+    ),
+    ("Also write it as a page", "同时写成网页"),
+    (
+        "Print text for an e-mail to each user whose jobs are worth a talk",
+        "为作业值得沟通的每个用户输出邮件文本",
+    ),
+    (
+        "For administrators: print the line that makes Slurm record every job; nothing is changed",
+        "供管理员使用：输出让 Slurm 记录所有作业的那一行；不做任何修改",
+    ),
+    (
+        "Where the records of all users go, a folder for each [default: every user's own ~/.flatout]",
+        "所有用户的记录存放处，每人一个目录 [默认：各用户自己的 ~/.flatout]",
+    ),
+    (
+        "for administrators: record every job",
+        "供管理员使用：记录所有作业",
+    ),
+    (
+        "one combination per GPU, if there are several",
+        "有多个 GPU 时，每个 GPU 一个组合",
+    ),
+    (
+        "Train the combinations as tasks of a Slurm array; defaults are in [slurm] of the nearest flatout.toml",
+        "以 Slurm 数组任务训练各组合；默认值写在最近的 flatout.toml 的 [slurm] 一节",
+    ),
+    (
+        "GPUs of each task [default: 1, or 0 for device cpu]",
+        "每个任务的 GPU 数 [默认：1；device 为 cpu 时为 0]",
+    ),
+    (
+        "Memory of each task, as in 32G [default: the GPUs' share of the partition's nodes]",
+        "每个任务的内存，如 32G [默认：分区节点中这些 GPU 应得的份额]",
+    ),
+    (
+        "Time limit of each task: 2h, 90m, or as Slurm writes it [default: 24:00:00]",
+        "每个任务的时间上限：2h、90m，或 Slurm 的写法 [默认：24:00:00]",
+    ),
+    (
+        "Train only this combination, counted from 1",
+        "只训练第几个组合（从 1 起）",
+    ),
+    ("Seconds between samples", "采样间隔（秒）"),
+    ("on the cluster, for the next line", "在集群上执行，供下一行使用"),
 ];

@@ -1,6 +1,8 @@
 //! A whole Slurm on this machine for the length of a test: munge, MariaDB, slurmdbd, slurmctld and slurmd, all their state in one
 //! temporary folder, their ports free ones of loopback. Dropping it ends all of it.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -25,10 +27,18 @@ pub const NODES: [&str; 2] = ["first", "second"];
 pub struct Cluster {
     pub folder: tempfile::TempDir,
     daemons: Vec<Child>,
+    nodes: Vec<&'static str>,
+    /// More lines of slurm.conf.
+    more: String,
 }
 
 /// The cluster, or why there can be none here.
 pub fn start() -> Result<Cluster, String> {
+    start_with(&NODES, |_| String::new())
+}
+
+/// The same with other nodes, and with more lines of slurm.conf for the cluster's folder.
+pub fn start_with(nodes: &[&'static str], more: impl Fn(&Path) -> String) -> Result<Cluster, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let exists = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
     let missing: Vec<&str> = PROGRAMS.into_iter().filter(|program| !exists(program)).collect();
@@ -42,9 +52,12 @@ pub fn start() -> Result<Cluster, String> {
     if unsafe { libc::geteuid() } != 0 {
         return Err("its daemons need root".into());
     }
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut cluster = Cluster {
-        folder: tempfile::tempdir().map_err(|error| error.to_string())?,
+        more: more(folder.path()),
+        folder,
         daemons: Vec::new(),
+        nodes: nodes.to_vec(),
     };
     match cluster.bring_up() {
         Ok(()) => Ok(cluster),
@@ -81,7 +94,12 @@ impl Cluster {
         let folder = self.path().display().to_string();
         // Jobs and daemons of other users must be able to look inside.
         let _ = fs::set_permissions(self.path(), fs::Permissions::from_mode(0o755));
-        for name in ["db", "state", "spool", "spool/first", "spool/second"] {
+        let spools = self.nodes.iter().map(|node| format!("spool/{node}"));
+        for name in ["db", "state", "spool"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(spools)
+        {
             fs::create_dir(self.path().join(name)).map_err(|error| error.to_string())?;
         }
         let (controller, database) = (free_port(), free_port());
@@ -95,7 +113,7 @@ impl Cluster {
         wait_for("slurmctld", || {
             TcpStream::connect(("127.0.0.1", controller)).is_ok()
         })?;
-        for node in NODES {
+        for node in self.nodes.clone() {
             self.spawn("slurmd", &["-D", "-N", node])?;
         }
         wait_for("slurmd", || {
@@ -105,8 +123,16 @@ impl Cluster {
     }
 
     fn configure(&self, controller: u16, database: u16) {
-        let (one, other) = (free_port(), free_port());
-        let (folder, host, [first, second]) = (self.path().display(), host(), NODES);
+        let (folder, host) = (self.path().display(), host());
+        let nodes: String = self
+            .nodes
+            .iter()
+            .map(|node| {
+                let port = free_port();
+                format!("NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=4 RealMemory=2000 Gres=gpu:2 State=UNKNOWN\n")
+            })
+            .collect();
+        let more = &self.more;
         let write =
             |name: &str, text: String| fs::write(self.path().join(name), text).expect("the configuration");
         write(
@@ -122,7 +148,7 @@ impl Cluster {
         write(
             "slurm.conf",
             format!(
-                "ClusterName=throwaway\nSlurmctldHost={host}(127.0.0.1)\nAuthType=auth/munge\nAuthInfo=socket={folder}/munge.sock\nSlurmUser=root\nSlurmdUser=root\nSlurmctldPort={controller}\nStateSaveLocation={folder}/state\nSlurmdSpoolDir={folder}/spool/%n\nSlurmctldPidFile={folder}/slurmctld.pid\nSlurmdPidFile={folder}/slurmd-%n.pid\nSlurmctldLogFile={folder}/slurmctld.log\nSlurmdLogFile={folder}/slurmd-%n.log\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSwitchType=switch/none\nMpiDefault=none\nReturnToService=2\nSlurmdParameters=config_overrides\nSchedulerParameters=sched_interval=1,batch_sched_delay=0\nSelectType=select/cons_tres\nSelectTypeParameters=CR_CPU_Memory\nJobAcctGatherType=jobacct_gather/linux\nJobAcctGatherFrequency=task=1\nAccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=localhost\nAccountingStoragePort={database}\nAccountingStoragePass={folder}/munge.sock\nAccountingStorageTRES=gres/gpu\nGresTypes=gpu\nKillWait=2\nMinJobAge=300\nNodeName={first} NodeHostname={host} NodeAddr=127.0.0.1 Port={one} CPUs=4 RealMemory=2000 Gres=gpu:2 State=UNKNOWN\nNodeName={second} NodeHostname={host} NodeAddr=127.0.0.1 Port={other} CPUs=4 RealMemory=2000 Gres=gpu:2 State=UNKNOWN\nPartitionName=gpu Nodes=ALL Default=YES MaxTime=60 DefMemPerCPU=200 State=UP\n"
+                "ClusterName=throwaway\nSlurmctldHost={host}(127.0.0.1)\nAuthType=auth/munge\nAuthInfo=socket={folder}/munge.sock\nSlurmUser=root\nSlurmdUser=root\nSlurmctldPort={controller}\nStateSaveLocation={folder}/state\nSlurmdSpoolDir={folder}/spool/%n\nSlurmctldPidFile={folder}/slurmctld.pid\nSlurmdPidFile={folder}/slurmd-%n.pid\nSlurmctldLogFile={folder}/slurmctld.log\nSlurmdLogFile={folder}/slurmd-%n.log\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSwitchType=switch/none\nMpiDefault=none\nReturnToService=2\nSlurmdParameters=config_overrides\nSchedulerParameters=sched_interval=1,batch_sched_delay=0\nSelectType=select/cons_tres\nSelectTypeParameters=CR_CPU_Memory\nJobAcctGatherType=jobacct_gather/linux\nJobAcctGatherFrequency=task=1\nAccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=localhost\nAccountingStoragePort={database}\nAccountingStoragePass={folder}/munge.sock\nAccountingStorageTRES=gres/gpu\nGresTypes=gpu\nKillWait=2\nMinJobAge=300\n{nodes}PartitionName=gpu Nodes=ALL Default=YES MaxTime=60 DefMemPerCPU=200 State=UP\n{more}"
             ),
         );
         // Two files stand for two GPUs.
@@ -130,7 +156,10 @@ impl Cluster {
         write("gpu1", String::new());
         write(
             "gres.conf",
-            format!("NodeName={first},{second} Name=gpu File={folder}/gpu[0-1]\n"),
+            format!(
+                "NodeName={} Name=gpu File={folder}/gpu[0-1]\n",
+                self.nodes.join(",")
+            ),
         );
     }
 
@@ -233,6 +262,50 @@ impl Cluster {
                 text(&output.stderr)
             ))
         }
+    }
+
+    /// Ends a node as a power failure does: its daemon, the steps on it and their processes, without a word to the controller.
+    pub fn lose(&mut self, node: &str) {
+        let kill = |pid: u32| {
+            // SAFETY: the number is of a process of this cluster, found a moment ago.
+            unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+        };
+        let wanted = format!("-N\0{node}\0");
+        for daemon in &mut self.daemons {
+            let command = fs::read_to_string(format!("/proc/{}/cmdline", daemon.id())).unwrap_or_default();
+            if command.contains(&wanted) {
+                let _ = daemon.kill();
+                let _ = daemon.wait();
+            }
+        }
+        let variable = |text: &str| format!("\0{text}\0");
+        let (name, conf) = (
+            variable(&format!("SLURMD_NODENAME={node}")),
+            variable(&format!("SLURM_CONF={}", self.conf().display())),
+        );
+        let processes: Vec<u32> = fs::read_dir("/proc")
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid: &u32| {
+                let bytes = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                let text = format!("\0{}", String::from_utf8_lossy(&bytes));
+                text.contains(&name) && text.contains(&conf)
+            })
+            .collect();
+        // The step's daemon first: it would report the end of its processes.
+        for pid in &processes {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+            let parent = parent.and_then(|parent| parent.trim().parse::<u32>().ok());
+            let is_step = |pid: u32| {
+                fs::read_to_string(format!("/proc/{pid}/comm"))
+                    .is_ok_and(|comm| comm.starts_with("slurmstepd"))
+            };
+            parent.filter(|pid| is_step(*pid)).into_iter().for_each(kill);
+        }
+        processes.into_iter().for_each(kill);
     }
 
     /// The ends of all logs, for a test that failed.
