@@ -98,7 +98,11 @@ fn auto_spreads_a_grid_over_all_gpus() {
     assert!(made.status.success(), "{made:?}");
     let text = "data: data\nhidden_size: [4, 8]\nlearning_rate: [0.01, 0.001]\nsequence_length: 5\nbatch_size: 64\nthreads: 1\nepochs: 3\nnum_layers: 1\noutput_dir: out\n";
     std::fs::write(root.join("grid.yaml"), text).unwrap();
-    let library = Path::new(env!("CARGO_BIN_EXE_flatout")).with_file_name("libflatout_fake_nvml.so");
+    // The stand-in driver is next to the test, because it is a dev-dependency.
+    let library = std::env::current_exe()
+        .unwrap()
+        .with_file_name("libflatout_fake_nvml.so");
+    assert!(library.exists(), "{} is missing", library.display());
     let run = |arguments: &[&str], visible: Option<&str>| {
         let mut command = flatout(root);
         command.args(["grid", "grid.yaml"]).args(arguments);

@@ -161,7 +161,7 @@ fn run_of(record: &Record, runs: &[usize], jobs: &[Job]) -> Option<usize> {
 }
 
 fn look_at(records: &[&Record]) -> Option<Seen> {
-    let mut watched: BTreeMap<(String, u32), Vec<(f64, f64, f64)>> = BTreeMap::new();
+    let mut watched: BTreeMap<(String, u32), Vec<Span>> = BTreeMap::new();
     let mut first: Option<(f64, Option<Finding>, PathBuf)> = None;
     for record in records {
         let data = record.load();
@@ -178,7 +178,11 @@ fn look_at(records: &[&Record]) -> Option<Seen> {
         for (gpu, of) in &verdict.gpus {
             if let Some(utilisation) = &of.utilisation {
                 let key = (host.clone(), *gpu);
-                let entry = (began + first_s, verdict.duration_s, utilisation.spread.mean);
+                let entry = Span {
+                    began: began + first_s,
+                    seconds: verdict.duration_s,
+                    share: utilisation.spread.mean,
+                };
                 watched.entry(key).or_default().push(entry);
             }
         }
@@ -202,26 +206,31 @@ fn look_at(records: &[&Record]) -> Option<Seen> {
     })
 }
 
+/// What one record saw of a GPU: from when on, in seconds since 1970, how long, and its mean utilization.
+struct Span {
+    began: f64,
+    seconds: f64,
+    share: f64,
+}
+
 /// Several records of one GPU: the time that any of them watched, and the mean of their utilization by their length.
-fn together(mut spans: Vec<(f64, f64, f64)>) -> Gpu {
-    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+fn together(mut spans: Vec<Span>) -> Gpu {
+    spans.sort_by(|a, b| a.began.total_cmp(&b.began));
     let (mut seconds, mut until) = (0.0, f64::NEG_INFINITY);
     let (mut weights, mut sum) = (0.0, 0.0);
-    for (began, length, share) in spans {
-        let end = began + length;
-        seconds += (end - began.max(until)).max(0.0);
+    for span in spans {
+        let end = span.began + span.seconds;
+        seconds += (end - span.began.max(until)).max(0.0);
         until = until.max(end);
-        weights += length;
-        sum += length * share;
+        weights += span.seconds;
+        sum += span.seconds * span.share;
     }
-    Gpu {
-        seconds,
-        share: if weights > 0.0 {
-            (sum / weights).clamp(0.0, 1.0)
-        } else {
-            0.0
-        },
-    }
+    let share = if weights > 0.0 {
+        (sum / weights).clamp(0.0, 1.0)
+    } else {
+        0.0
+    };
+    Gpu { seconds, share }
 }
 
 /// One line for an e-mail. What flatout itself would try is for whoever has the record.

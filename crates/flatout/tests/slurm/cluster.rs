@@ -133,6 +133,7 @@ impl Cluster {
             })
             .collect();
         let more = &self.more;
+        // A job that lost its node waits for its credential to expire: two minutes by default.
         let write =
             |name: &str, text: String| fs::write(self.path().join(name), text).expect("the configuration");
         write(
@@ -148,7 +149,7 @@ impl Cluster {
         write(
             "slurm.conf",
             format!(
-                "ClusterName=throwaway\nSlurmctldHost={host}(127.0.0.1)\nAuthType=auth/munge\nAuthInfo=socket={folder}/munge.sock\nSlurmUser=root\nSlurmdUser=root\nSlurmctldPort={controller}\nStateSaveLocation={folder}/state\nSlurmdSpoolDir={folder}/spool/%n\nSlurmctldPidFile={folder}/slurmctld.pid\nSlurmdPidFile={folder}/slurmd-%n.pid\nSlurmctldLogFile={folder}/slurmctld.log\nSlurmdLogFile={folder}/slurmd-%n.log\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSwitchType=switch/none\nMpiDefault=none\nReturnToService=2\nSlurmdParameters=config_overrides\nSchedulerParameters=sched_interval=1,batch_sched_delay=0\nSelectType=select/cons_tres\nSelectTypeParameters=CR_CPU_Memory\nJobAcctGatherType=jobacct_gather/linux\nJobAcctGatherFrequency=task=1\nAccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=localhost\nAccountingStoragePort={database}\nAccountingStoragePass={folder}/munge.sock\nAccountingStorageTRES=gres/gpu\nGresTypes=gpu\nKillWait=2\nMinJobAge=300\n{nodes}PartitionName=gpu Nodes=ALL Default=YES MaxTime=60 DefMemPerCPU=200 State=UP\n{more}"
+                "ClusterName=throwaway\nSlurmctldHost={host}(127.0.0.1)\nAuthType=auth/munge\nAuthInfo=socket={folder}/munge.sock,cred_expire=10\nSlurmUser=root\nSlurmdUser=root\nSlurmctldPort={controller}\nStateSaveLocation={folder}/state\nSlurmdSpoolDir={folder}/spool/%n\nSlurmctldPidFile={folder}/slurmctld.pid\nSlurmdPidFile={folder}/slurmd-%n.pid\nSlurmctldLogFile={folder}/slurmctld.log\nSlurmdLogFile={folder}/slurmd-%n.log\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSwitchType=switch/none\nMpiDefault=none\nReturnToService=2\nSlurmdParameters=config_overrides\nSchedulerParameters=sched_interval=1,batch_sched_delay=0\nSelectType=select/cons_tres\nSelectTypeParameters=CR_CPU_Memory\nJobAcctGatherType=jobacct_gather/linux\nJobAcctGatherFrequency=task=1\nAccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=localhost\nAccountingStoragePort={database}\nAccountingStoragePass={folder}/munge.sock\nAccountingStorageTRES=gres/gpu\nGresTypes=gpu\nKillWait=2\nMinJobAge=300\n{nodes}PartitionName=gpu Nodes=ALL Default=YES MaxTime=60 DefMemPerCPU=200 State=UP\n{more}"
             ),
         );
         // Two files stand for two GPUs.
