@@ -14,7 +14,7 @@ pub use jobs::{Filter, Jobs};
 pub use records::find as find_records;
 
 use flatout_core::Message;
-use flatout_telemetry::record::Record;
+use flatout_record::Record;
 use jobs::Job;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};

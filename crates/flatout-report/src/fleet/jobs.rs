@@ -2,7 +2,7 @@
 
 use flatout_core::text::shortened;
 use flatout_core::{Message, message};
-use flatout_telemetry::slurm::{HistoryRow, is_over, jobstats_gpus};
+use flatout_slurm::{HistoryRow, is_over, jobstats_gpus};
 use std::collections::HashMap;
 
 /// Of a job's name.

@@ -4,7 +4,7 @@ use super::jobs::Job;
 use flatout_core::{Finding, Fix, Kind, Message};
 use flatout_diagnose::Analysis;
 use flatout_diagnose::verdict::Gatherer;
-use flatout_telemetry::record::Record;
+use flatout_record::Record;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::panic::AssertUnwindSafe;

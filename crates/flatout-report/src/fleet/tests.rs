@@ -1,6 +1,6 @@
 use super::*;
 use flatout_core::Language;
-use flatout_telemetry::slurm::history_of;
+use flatout_slurm::history_of;
 use std::path::Path;
 
 const HEAD: &str = "JobIDRaw|JobID|User|Account|Partition|State|Start|ElapsedRaw|AllocTRES|AdminComment\n";

@@ -6,7 +6,7 @@ use super::script::{ScriptError, checked, is_memory, is_time, safe_name};
 use flatout_core::error::FileError;
 use flatout_core::files::write_inside;
 use flatout_core::{Explain, Failure, Message, explained, message};
-use flatout_telemetry::slurm::{SlurmError, call, is_job_id};
+use flatout_slurm::{SlurmError, call, is_job_id};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -18,11 +18,12 @@ pub fn prolog(flatout: &Path, records: Option<&Path>, interval_s: u32) -> Vec<u8
         }
         None => out.extend_from_slice(b"\"${FLATOUT_HOME:-$HOME/.flatout}\""),
     }
-    out.extend_from_slice(b" setsid flock -n \"/tmp/flatout-job-$SLURM_JOB_ID-$(id -u)\" ");
+    // The shell in the new session starts the monitor: when the prolog ends, it has left the prolog's process group.
+    out.extend_from_slice(b" setsid sh -c 'flock -n \"$0\" \"$@\" </dev/null >/dev/null 2>&1 &' \"/tmp/flatout-job-$SLURM_JOB_ID-$(id -u)\" ");
     out.extend(quoted(OsStr::new(flatout)));
     out.extend_from_slice(
         format!(
-            " monitor --plain --interval {interval_s} --name \"${{SLURM_JOB_NAME:-job}}\" ${{SLURM_TASK_PID:+--pid \"$SLURM_TASK_PID\"}} </dev/null >/dev/null 2>&1 &\n"
+            " monitor --plain --interval {interval_s} --name \"${{SLURM_JOB_NAME:-job}}\" ${{SLURM_TASK_PID:+--pid \"$SLURM_TASK_PID\"}}\n"
         )
         .as_bytes(),
     );

@@ -5,9 +5,10 @@ use flatout_core::cpus::UsableCpus;
 use flatout_core::error::FileError;
 use flatout_core::files::write_inside;
 use flatout_core::{Failure, Message, Result, message};
+use flatout_record::RunInfo;
 use flatout_run::slurm::{self, ArrayRequest, Arrays, NodeShape, Profile};
-use flatout_telemetry::sources::nvml::GpuState;
-use flatout_telemetry::{GpuScope, RunInfo, Sampler, SamplerOptions};
+use flatout_telemetry::sources::gpus::GpuState;
+use flatout_telemetry::{GpuScope, Sampler, SamplerOptions};
 use flatout_train::grid::{Grid, LocalTasks, Point, TaskState, Tasks};
 use flatout_train::settings::Values;
 use std::collections::BTreeMap;
@@ -230,11 +231,13 @@ fn gpus() -> Vec<String> {
     let mut info = RunInfo::default();
     sampler.describe(&mut info);
     // The driver and CUDA may count in different orders: a UUID means the same to both.
-    let name = |index: u32| {
-        let uuid = info.gpus.get(&index).and_then(|gpu| gpu.uuid.clone());
-        uuid.unwrap_or_else(|| index.to_string())
+    let name = |index: u32| match info.gpus.get(&index).and_then(|gpu| gpu.uuid.clone()) {
+        Some(uuid) if uuid.starts_with("GPU-") || uuid.starts_with("MIG-") => Some(uuid),
+        // Of another vendor: CUDA does not see it.
+        Some(_) => None,
+        None => Some(index.to_string()),
     };
-    indices.into_iter().map(name).collect()
+    indices.into_iter().filter_map(name).collect()
 }
 
 /// How a grid by tasks that was stopped is told, where the tasks ended with it.
