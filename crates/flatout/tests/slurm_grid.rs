@@ -91,13 +91,6 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The stand-in driver is next to the test, because it is a dev-dependency.
-fn fake_nvml() -> PathBuf {
-    std::env::current_exe()
-        .unwrap()
-        .with_file_name("libflatout_fake_nvml.so")
-}
-
 #[test]
 fn a_grid_survives_a_lost_node() {
     let more = |_: &Path| "SlurmdTimeout=6\nJobRequeue=1\n".to_owned();
