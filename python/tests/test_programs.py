@@ -280,13 +280,15 @@ def work():
         optimizer.zero_grad()
         (x * weight - 1).square().mean().backward()
         optimizer.step()
-    print(round(weight.item(), 6))
+    results.append(round(weight.item(), 6))
 
+results = []
 threads = [threading.Thread(target=work) for _ in range(3)]
 for thread in threads:
     thread.start()
 for thread in threads:
     thread.join()
+print(results)
 """
 
 
