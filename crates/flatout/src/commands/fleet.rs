@@ -177,7 +177,7 @@ fn gather(arguments: &Arguments) -> Result<Fleet> {
         true => vec![record::runs_folder()],
         false => arguments.records.clone(),
     };
-    for folder in arguments.records.iter().filter(|folder| !folder.is_dir()) {
+    if let Some(folder) = arguments.records.iter().find(|folder| !folder.is_dir()) {
         return Err(FileError::reading(folder, std::io::ErrorKind::NotFound.into()).into());
     }
     let records = fleet::find_records(&folders);

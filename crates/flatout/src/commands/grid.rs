@@ -154,7 +154,12 @@ fn slurm_arguments(command: Command) -> Command {
             "TIME",
             "Time limit of each task: 2h, 90m, or as Slurm writes it [default: 24:00:00]",
         ))
-        .arg(count("max-running", "N", "Maximum number of array tasks to run at once", 1))
+        .arg(count(
+            "max-running",
+            "N",
+            "Maximum number of array tasks to run at once",
+            1,
+        ))
         .arg(
             text(
                 "sbatch",
