@@ -99,7 +99,7 @@ def test_larger_batches_are_tried_where_they_are_allowed(tmp_path):
 
 def test_settings_can_be_left_out(tmp_path):
     alone, changed, done = auto(tmp_path, "sleepy", 200, "--without", "num_workers")
-    assert alone == changed and "excluded by --without" in done.stderr
+    assert alone == changed and "excluded with --without" in done.stderr
 
 
 def test_kinds_that_do_not_exist_are_refused(tmp_path):

@@ -226,7 +226,7 @@ def test_padding_is_trimmed_in_a_program(tmp_path):
     assert losses[0] == losses[1] and len(losses[0]) == 20
     assert {line.split()[1] for line in done.stdout.splitlines()} == {"8"} and "32" in alone.stdout
     assert "padding.trim=on was not applied" not in done.stderr
-    for setting, reason in {"step.graph=on": "CUDA graphs need a GPU", "loader.resident=on": "the program uses no GPU"}.items():
+    for setting, reason in {"step.graph=on": "CUDA graphs need a GPU", "loader.resident=on": "the program does not use a GPU"}.items():
         assert f"{setting} was not applied: {reason}" in done.stderr, done.stderr
     (record,) = (tmp_path / "home/runs").iterdir()
     facts = [json.loads(line) for line in (record / "facts.jsonl").read_text().splitlines()]

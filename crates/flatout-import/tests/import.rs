@@ -323,7 +323,7 @@ fn wrong_encodings_torn_lines_and_foreign_files() {
     for (text, shown) in [
         ("", "is empty"),
         ("\n\n", "is empty"),
-        ("epoch,loss\n1,2\n", "begins with `epoch,loss`"),
+        ("epoch,loss\n1,2\n", "starts with `epoch,loss`"),
         ("\u{1}\u{2}binary", "is not a log"),
     ] {
         let error = open(text.as_bytes(), &ImportOptions::default()).err().unwrap();

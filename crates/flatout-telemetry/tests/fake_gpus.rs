@@ -188,7 +188,7 @@ fn a_driver_that_does_not_start_is_explained() {
     for (fault, words) in [
         ("mismatch", "does not match the loaded kernel module"),
         ("no-driver", "driver is not loaded"),
-        ("no-permission", "refuses"),
+        ("no-permission", "no permission"),
         ("no-gpus", "reports no GPU"),
     ] {
         let data = record("0.4", "0.05", &[("FLATOUT_FAKE_NVML_FAULT", fault)]);

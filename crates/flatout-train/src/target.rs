@@ -445,7 +445,7 @@ mod tests {
         assert!(decide(&[-1.0, 0.0], "classes").is_err());
         assert!(decide_classes(vec![0], vec!["a".into(), "b".into()], "regression").is_err());
         let one = decide_classes(vec![0], vec!["a".into()], "auto").err().unwrap();
-        assert!(one.to_string().contains("one class only, `a`"), "{one}");
+        assert!(one.to_string().contains("only one class, `a`"), "{one}");
     }
 
     #[test]

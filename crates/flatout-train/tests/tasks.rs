@@ -193,7 +193,7 @@ fn every_model_learns_what_was_planted_in_its_data() {
     )
     .unwrap();
     assert!(
-        notes.iter().any(|note| note.contains("only tcn has it")),
+        notes.iter().any(|note| note.contains("only tcn uses it")),
         "{notes:?}"
     );
 

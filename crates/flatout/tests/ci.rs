@@ -238,7 +238,7 @@ fn baselines_are_saved_listed_compared_and_deleted() {
     assert_eq!(compared["runs"].as_array().unwrap().len(), 2);
     let missing = checkout.flatout(&["compare", "--baseline", "other"]);
     assert!(
-        text(&missing.stderr).contains("there are main"),
+        text(&missing.stderr).contains("available baselines: main"),
         "{}",
         text(&missing.stderr)
     );

@@ -110,7 +110,7 @@ fn configuration_files_equal_flags() {
         "{said}"
     );
     // Rows 90 to 119 are from October on.
-    assert!(said.contains("(30 to validate on)"), "{said}");
+    assert!(said.contains("(30 for validation)"), "{said}");
     let early = ["train", "--config", "c.yaml", "--validation-from", "1990-01-01"];
     let output = flatout(folder.path(), &early);
     assert_eq!(output.status.code(), Some(2));
@@ -141,7 +141,9 @@ fn inspecting_takes_the_same_words() {
     };
     let plain = inspect(&[]);
     assert!(
-        plain.contains("3 rows cannot be read; training stops at the first one without --bad-rows skip"),
+        plain.contains(
+            "3 rows cannot be read; training stops at the first one unless you pass --bad-rows skip"
+        ),
         "{plain}"
     );
     assert!(
@@ -242,7 +244,7 @@ fn globs_and_columns_with_commas_and_empty_ones() {
     )
     .unwrap();
     let (code, said) = train(&["--config", "c.yaml"]);
-    assert!(code == Some(0) && said.contains("12 rows are left out"), "{said}");
+    assert!(code == Some(0) && said.contains("12 rows are dropped"), "{said}");
 }
 
 #[test]

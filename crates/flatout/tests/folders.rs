@@ -137,7 +137,7 @@ fn a_resumed_training_stays_in_its_folder() {
     // Sent elsewhere on purpose, it leaves its own folder alone and puts aside what is there.
     let b = files(&folder.join("out/B"));
     let text = succeeds(folder, "train --resume out/B --output-dir out/A --epochs 3");
-    assert!(text.contains("out/A held another training"), "{text}");
+    assert!(text.contains("out/A contained another training"), "{text}");
     assert!(files(&folder.join("out/B")) == b);
     let aside = folder.join("out/A/before/best.safetensors");
     assert_eq!(

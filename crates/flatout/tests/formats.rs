@@ -154,6 +154,6 @@ fn images_of_several_sizes_and_broken_ones() {
             done && said.contains("2 images cannot be read and are skipped"),
             "{said}"
         );
-        assert!(said.contains("32 samples (8 to validate on)"), "{said}");
+        assert!(said.contains("32 training samples (8 for validation)"), "{said}");
     }
 }

@@ -181,7 +181,7 @@ fn large_categories_are_hashed_or_thinned_out() {
         "{said}"
     );
     assert!(
-        said.contains("`author_id`: 0 of 50 values have an embedding"),
+        said.contains("`author_id`: 0 of 50 values get an embedding"),
         "{said}"
     );
     let bytes = std::fs::read(place.path().join("out/last.safetensors")).unwrap();

@@ -310,7 +310,7 @@ fn answers_are_small_and_lead_on() {
     let gated = client.answer("compare", json!({"baseline": "main", "runs": ["h200-steady"]}));
     assert_eq!(gated["figures"], compared["figures"]);
     let missing = client.refusal("compare", json!({"baseline": "other"}));
-    assert!(missing.contains("there are main"), "{missing}");
+    assert!(missing.contains("available baselines: main"), "{missing}");
     let busy = compared["figures"]
         .as_array()
         .unwrap()
@@ -462,7 +462,7 @@ fn programs_are_waited_for_stopped_and_cancelled() {
     );
     until("the program starts", || runs("7351.5"));
     let busy = client.refusal("run", json!({"command": ["true"]}));
-    assert!(busy.contains("job1 still runs"), "{busy}");
+    assert!(busy.contains("job1 is still running"), "{busy}");
     let stopped = client.answer("job", json!({"job": "job1", "stop": true}));
     assert_eq!(stopped["state"], "ended", "{stopped}");
     assert!(stopped["run"].is_string() && !runs("7351.5"), "{stopped}");

@@ -125,8 +125,16 @@ fn json_lines_are_objects_and_end_with_the_verdict() {
 fn bad_input_is_named_with_a_hint() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    fails(home, &["monitor", "--interval", "0"], "interval of 0 s");
-    fails(home, &["monitor", "--duration", "-1"], "duration of -1 s");
+    fails(
+        home,
+        &["monitor", "--interval", "0"],
+        "0 s is not a valid interval",
+    );
+    fails(
+        home,
+        &["monitor", "--duration", "-1"],
+        "-1 s is not a valid duration",
+    );
     fails(home, &["monitor", "--gpu", "one"], "`one`");
     fails(home, &["monitor", "--gpu", "0"], "no NVIDIA driver library");
     fails(home, &["monitor", "--require-gpu"], "no NVIDIA driver library");
@@ -134,7 +142,7 @@ fn bad_input_is_named_with_a_hint() {
     fails(home, &monitor(&["--log", "missing/log.csv"]), "missing/log.csv");
     fails(home, &["replay", "nothing-here"], "nothing-here");
     fails(home, &["replay", "."], "not a run record");
-    fails(home, &["runs", "prune"], "which records are old");
+    fails(home, &["runs", "prune"], "specify which records are old");
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = port.local_addr().unwrap().to_string();
     fails(
@@ -182,7 +190,11 @@ fn replays_a_torn_record_and_reports_it() {
     fs::write(&samples, &whole[..whole.len() - 5]).unwrap();
     let output = run(home, &["replay", "torn"]);
     assert_eq!(output.status.code(), Some(0));
-    assert!(text(&output.stderr).contains("torn"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("incomplete"),
+        "{}",
+        text(&output.stderr)
+    );
     let chinese = run(home, &["replay", "torn", "--lang", "zh-CN"]);
     assert!(text(&chinese.stdout).contains("的结论") && text(&chinese.stderr).contains("不完整"));
 }
@@ -274,7 +286,7 @@ fn eight_gpus_are_watched_and_judged() {
     let out = text(&output.stdout);
     assert!(out.contains("GPU 7 ") && out.contains("/700W"), "{out}");
     assert!(
-        out.contains("power draw, of limit") && out.contains("GPU         "),
+        out.contains("power vs limit") && out.contains("GPU         "),
         "{out}"
     );
 }

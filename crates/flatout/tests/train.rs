@@ -123,7 +123,10 @@ fn a_disk_without_room_costs_no_checkpoint_and_no_training() {
         said.contains("warning: failed to write `out/last.safetensors`"),
         "{said}"
     );
-    assert!(said.contains("train 3/3") && said.contains("no room"), "{said}");
+    assert!(
+        said.contains("train 3/3") && said.contains("no space left"),
+        "{said}"
+    );
     assert!(
         before == std::fs::read(&checkpoint).unwrap(),
         "the checkpoint before was touched"
@@ -168,7 +171,7 @@ fn files_of_two_trainings_never_mix() {
         .map(|word| if *word == "16" { "8" } else { *word })
         .collect();
     let (done, text) = said(folder.path(), &[&other[..], &["--epochs", "1"]].concat());
-    assert!(done && text.contains("out held another training"), "{text}");
+    assert!(done && text.contains("out contained another training"), "{text}");
     assert_eq!(std::fs::read(at("before/best.safetensors")).unwrap(), first);
     assert!(at("before/run/run.json").exists() && at("before/metrics.csv").exists());
     assert_ne!(std::fs::read(at("best.safetensors")).unwrap(), first);

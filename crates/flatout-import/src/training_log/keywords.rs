@@ -74,7 +74,7 @@ const WORDS: &[(&str, u16)] = &[
     ("segmentation", Found::ERROR),
     ("killed", Found::ERROR),
     ("cancelled", Found::ERROR),
-    ("out-of-memory errors", Found::ERROR),
+    ("out of memory", Found::ERROR),
     ("oom", Found::ERROR),
     ("warn", Found::WARNING),
     ("错误", Found::ERROR),

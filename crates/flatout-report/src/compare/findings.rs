@@ -43,8 +43,8 @@ pub struct Number {
     pub outcome: Option<Outcome>,
 }
 
-/// The one verdict of a run that was judged.
-const NOTHING_WRONG: &str = "nothing-wrong";
+/// The verdicts of runs that were judged.
+const JUDGED: [&str; 2] = ["nothing-wrong", "no-single-cause"];
 /// A finding has no interval of its own: less than a twentieth of it, or less than one point, is called unchanged.
 const NOISE_SHARE: f64 = 0.05;
 const NOISE_POINTS: f64 = 1.0;
@@ -97,7 +97,7 @@ fn is_judged(digest: &Digest) -> bool {
         .findings
         .iter()
         .filter(|finding| finding.kind == Kind::Verdict);
-    verdicts.all(|finding| finding.rule == NOTHING_WRONG)
+    verdicts.all(|finding| JUDGED.contains(&finding.rule.as_str()))
 }
 
 /// The first evidence that all runs with the finding have: a rule puts its main one first.

@@ -23,28 +23,30 @@ pub fn entries(path: &Path, text: &str) -> Result<Vec<Entry>, TrainError> {
         });
     }
     let mut found: Vec<Entry> = Vec::new();
-    // The list that is being read: its path, and whether it has an item yet.
-    let mut list: Option<(Vec<String>, bool)> = None;
+    // The lists so far: their paths, and which entry each one fills.
+    let mut lists: Vec<(Vec<String>, usize)> = Vec::new();
     for item in items {
         let line = lines.at(item.bytes.start);
-        let within = list.as_mut().filter(|(above, _)| {
+        let within = lists.iter().rev().find(|(above, _)| {
             item.key.is_none() && item.path.len() > above.len() && item.path.starts_with(above)
         });
-        match (within, item.value == Value::Sequence) {
-            (_, _) if item.value == Value::Mapping => {}
-            (Some(_), true) => {}
-            (Some((_, has_items)), false) => {
+        match (within.map(|(_, entry)| *entry), &item.value) {
+            (_, Value::Mapping) => {}
+            (Some(entry), Value::Sequence) => lists.push((item.path, entry)),
+            (Some(entry), _) => {
                 let scalar = scalar(item, text);
-                if let Some(entry) = found.last_mut() {
-                    entry.text += if *has_items { "," } else { "" };
+                if let Some(entry) = found.get_mut(entry) {
+                    entry.text += if entry.text.is_empty() { "" } else { "," };
                     entry.text += &scalar;
                 }
-                *has_items = true;
             }
-            (None, is_list) => {
-                list = is_list.then(|| (item.path.clone(), false));
+            (None, value) => {
+                let keys = keys(&item.path, &lists);
+                if *value == Value::Sequence {
+                    lists.push((item.path.clone(), found.len()));
+                }
                 found.push(Entry {
-                    path: item.path.clone(),
+                    path: keys,
                     text: scalar(item, text),
                     line,
                 });
@@ -52,6 +54,13 @@ pub fn entries(path: &Path, text: &str) -> Result<Vec<Entry>, TrainError> {
         }
     }
     Ok(found)
+}
+
+/// A path without the positions in lists.
+fn keys(path: &[String], lists: &[(Vec<String>, usize)]) -> Vec<String> {
+    let is_position = |&(place, _): &(usize, &String)| lists.iter().any(|(list, _)| list == &path[..place]);
+    let keys = path.iter().enumerate().filter(|part| !is_position(part));
+    keys.map(|(_, key)| key.clone()).collect()
 }
 
 /// An alias is shown as it is written: what it stands for is not looked up.

@@ -91,7 +91,7 @@ fn a_replay_ends_with_the_verdict_of_its_samples() {
     assert_eq!(outcome.verdict, Verdict::of(&record.info, &record.load().samples));
     assert_eq!(outcome.end, End::Over);
     assert!(
-        text.starts_with("    1.0 s  GPU 0   90%     61/141 GiB   598/700W      –        –\n"),
+        text.starts_with("    1.0 s  GPU 0   90%     61/141 GiB   598/700W   85%      –        –\n"),
         "{text}"
     );
     assert!(text.contains("    3.0 s  test: half\n"), "{text}");

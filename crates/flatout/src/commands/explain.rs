@@ -259,7 +259,7 @@ mod tests {
             .unwrap();
         assert!(tf32.run.is_some() && tf32.source.is_some());
         for (language, heading) in [
-            (Language::English, "## In the source"),
+            (Language::English, "## In source code"),
             (Language::Chinese, "## 在源码中"),
         ] {
             let page = tf32.page(language);

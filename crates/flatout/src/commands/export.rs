@@ -10,7 +10,7 @@ use std::process::ExitCode;
 pub const EXAMPLES: &str = "Examples:
   flatout export out/stocks --out stocks.onnx
   flatout export out/clicks/last.safetensors --out clicks.onnx
-  flatout export out/clicks --out clicks_model.py          # and clicks_model.safetensors";
+  flatout export out/clicks --out clicks_model.py          and clicks_model.safetensors";
 
 #[derive(Args)]
 pub struct Arguments {

@@ -246,7 +246,7 @@ mod tests {
             losses("step 20: loss 0.6931, accuracy 0.5\nstep 40: loss 0.6900, accuracy 0.5\n123 samples/s\n");
         assert_eq!(before, [(20, "0.6931".to_owned()), (40, "0.6900".to_owned())]);
         let same = losses("step 20: loss 0.6931\nstep 40: loss 0.6900\nstep 60: loss 0.1\n");
-        assert!(learning(&before, &same).en.contains("the same at all 2 steps"));
+        assert!(learning(&before, &same).en.contains("identical at all 2 steps"));
         let other = losses("step 20: loss 0.6931\nstep 40: loss 0.7\n");
         assert!(learning(&before, &other).en.contains("different at 1 of 2 steps"));
         assert!(learning(&before, &[]).en.contains("no step"));

@@ -8,6 +8,7 @@ pub static CHINESE: &[(&str, &str)] = &[
     ),
     ("In a notebook:", "在 notebook 中："),
     ("first line of a cell that trains", "训练单元格的第一行"),
+    ("and clicks_model.safetensors", "以及 clicks_model.safetensors"),
     ("Process id of the kernel", "内核的进程号"),
     (
         "Record one notebook cell; %%flatout starts this command",

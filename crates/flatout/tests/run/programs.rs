@@ -306,7 +306,7 @@ fn outside_of_a_run_the_package_is_harmless() {
         .unwrap();
     assert_eq!(
         (output.stdout.as_slice(), output.stderr.as_slice()),
-        (&b"None\n"[..], &b""[..])
+        (&b"None\n"[..], &b"x: GPU unknown\n"[..])
     );
 }
 

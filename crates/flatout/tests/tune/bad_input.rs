@@ -25,7 +25,7 @@ fn a_command_that_does_not_train() {
     };
     assert_eq!(code, Some(2));
     assert!(
-        text.contains("no training step was seen") && text.contains("hello") && text.contains("hint:"),
+        text.contains("ended without a training step") && text.contains("hello") && text.contains("hint:"),
         "{text}"
     );
 }
@@ -37,7 +37,7 @@ fn a_command_that_fails_at_once() {
     };
     assert_eq!(code, Some(2));
     assert!(
-        text.contains("fails as it is: exit code 1") && text.contains("no such data set"),
+        text.contains("fails on its own: exit code 1") && text.contains("no such data set"),
         "{text}"
     );
     let place = Try::new();
@@ -56,7 +56,7 @@ fn a_command_that_fails_from_the_third_trial_on() {
     };
     assert_eq!(code, Some(0), "{text}");
     assert!(
-        text.contains("refused: exit code 1: AssertionError: broken") && text.contains("kept"),
+        text.contains("rejected: exit code 1: AssertionError: broken") && text.contains("kept"),
         "{text}"
     );
     // Every trial that began is told, that of the smaller batch at the end as well.

@@ -173,7 +173,7 @@ for inputs, target in loader:
     // On a machine that is busy with something else it may not even be tried.
     let tried = text.contains("loader.batch_size=");
     assert!(
-        !tried || (text.contains("refused:") && text.contains("loss")),
+        !tried || (text.contains("rejected:") && text.contains("loss")),
         "{text}"
     );
     assert!(text.contains("Keep your settings"), "{text}");
@@ -205,7 +205,7 @@ fn supports_placeholders_resume_and_chinese() {
         &program,
     );
     assert!(
-        again.status.success() && words(&again).contains("4 trials were measured before"),
+        again.status.success() && words(&again).contains("4 trials are known from before"),
         "{}",
         words(&again)
     );

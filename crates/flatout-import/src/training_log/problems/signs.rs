@@ -41,7 +41,7 @@ pub fn without_rank(line: &[u8]) -> &[u8] {
 
 pub fn is_out_of_memory(line: &[u8]) -> bool {
     [
-        &b"out-of-memory errors"[..],
+        &b"out of memory"[..],
         b"outofmemory",
         b"oom-kill",
         b"oom_kill",

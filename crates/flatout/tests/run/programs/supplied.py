@@ -27,7 +27,8 @@ for x in loader:
     model(x).mean().backward()
     optimizer.step()
 
-from _flatout_probe import guard, making, supply
+from _flatout_apply.trials import making, supply
+from _flatout_probe import guard
 from _flatout_probe.patches import loader as patched
 
 

@@ -218,7 +218,7 @@ fn what_goes_along_with_workers_is_proposed_with_a_batch_and_alone() {
         "gc.freeze=on,loader.persistent_workers=on,loader.pin_memory=on"
     );
     assert!(one.gain.is_some_and(|gain| gain > 1.0), "{one:?}");
-    assert!(one.why.en.contains("wait for batches"), "{}", one.why.en);
+    assert!(one.why.en.contains("waiting for batches"), "{}", one.why.en);
 }
 
 /// The transformer, where bf16 was kept first: what TF32 is worth to products in fp32 says nothing then, and a larger batch is worth much
