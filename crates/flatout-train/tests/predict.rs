@@ -209,7 +209,7 @@ fn a_sequence_model_reports_missing_columns() {
     std::fs::write(&plain, short).unwrap();
     let refused = predict(&output, &plain, &flags).err().unwrap().to_string();
     assert!(
-        refused.contains("takes 10 rows") && refused.contains("has 3"),
+        refused.contains("needs 10 rows") && refused.contains("has 3"),
         "{refused}"
     );
 }

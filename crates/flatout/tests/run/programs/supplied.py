@@ -27,9 +27,8 @@ for x in loader:
     model(x).mean().backward()
     optimizer.step()
 
-from _flatout_apply.trials import making, supply
+from _flatout_apply.trials import batches, making, supply
 from _flatout_probe import guard
-from _flatout_probe.patches import loader as patched
 
 
 def asked(counts, sizes, samples=10, freeze=False):
@@ -44,7 +43,7 @@ def begin(worker):
 
 
 # As a trial leaves it.
-patched.take_part(2)
+batches.take_part(2)
 plain = {"samples": 10, "wait_s": 0.005}
 told = {"supply": asked([2, 1, 0], [plain, {"samples": 40}, {"samples": 2, "wait_s": 0.001}])}
 told["dear"] = asked([2], [{"samples": 10, "wait_s": 5.0}])
