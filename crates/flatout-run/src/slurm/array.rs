@@ -380,7 +380,7 @@ fn most_indices() -> usize {
     value.filter(|size| *size > 1).unwrap_or(USUAL_INDICES)
 }
 
-/// Slurm's ways to write a time: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]].
+/// Slurm's ways to write a time: minutes, minutes:seconds, hours:minutes:seconds, `days-hours[:minutes[:seconds]]`.
 fn seconds(text: &str) -> Option<u64> {
     let numbers =
         |text: &str| -> Option<Vec<u64>> { text.split(':').map(|part| part.parse().ok()).collect() };
