@@ -18,15 +18,16 @@ sys.path.insert(0, str(ROOT / "python"))
 
 
 # The probe as on a machine with a GPU, with every tensor taken for one on the device.
-AWAKE = """
+# It is code of another file than the program: programs that trace themselves must not see the stand-in for torch's `is_cuda`.
+_AWAKE = """
 import sys
 if "_flatout_probe.patches.sync" in sys.modules:
     sync = sys.modules["_flatout_probe.patches.sync"]
     sync._is_cuda = lambda tensor: True
     sync.device_awake()
     assert not sys.modules["_flatout_probe.guard"].off, sys.modules["_flatout_probe.guard"].told
-    del sync
 """
+AWAKE = "exec(compile(%r, '<awake>', 'exec'), {})\n" % _AWAKE
 
 
 # A shell that starts tests in the background lets them ignore these, and every program would inherit it.

@@ -10,6 +10,7 @@ CUDA is initialized only `item` is followed, for the loss.
 
 import gc
 import sys
+from sys import getprofile
 from itertools import repeat
 from struct import Struct
 from threading import get_ident
@@ -168,7 +169,8 @@ class Read:
         original = self.original
         if tensor is None:
             return original
-        if type(tensor) not in _plain or _inside or guard.off or _mode_enabled():
+        # A profiler of the program would miss the call: it is told of functions in C, not of iterators.
+        if type(tensor) not in _plain or _inside or guard.off or _mode_enabled() or getprofile() is not None:
             return original.__get__(tensor)
         try:
             on, frame = _is_cuda(tensor), _getframe(1)
