@@ -82,7 +82,7 @@ def test_what_cannot_stay_the_same_is_left_alone(tmp_path, name):
         assert done.returncode == 0 and alone == changed
         found = changes(place)
         reasons = [change.get("reason") for change in found if change["setting"].startswith("loader.num_workers")]
-        if reasons:
+        if set(reasons) - {"too-short"}:
             break
     assert REASONS[name] in reasons, (found, done.stderr)
     assert not [change for change in found if change["state"] == "kept" and change["setting"].startswith("loader.")]
