@@ -105,6 +105,7 @@ fn python_tests(python: &std::path::Path) -> Result {
                 "auto",
                 "--dist",
                 "loadgroup",
+                "--durations=10",
                 "python/tests",
             ]),
     )
