@@ -578,11 +578,14 @@ fn the_official_python_client_gets_from_run_to_proof() {
     }
     let folder = project();
     std::fs::write(folder.path().join("fixable.py"), FIXABLE).unwrap();
+    // One `tune` at a time holds the lock in the temporary folder; a folder of its own keeps other tests' tunes out.
+    let temporary = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/client.py");
     let output = Command::new(&python)
         .arg(script)
         .arg(env!("CARGO_BIN_EXE_flatout"))
         .arg(folder.path())
+        .env("TMPDIR", temporary.path())
         .output()
         .unwrap();
     let (out, err) = (
