@@ -33,11 +33,14 @@ _total = _place = None
 
 
 class Sum:
-    """What the graphs held: operations by dtype, operators, attention that is not fused, the smallest number of rows, whether all is known."""
+    """What the graphs held: operations by dtype, operators, attention that is not fused, dense gradients of embedding tables, the
+    smallest number of rows, whether all is known."""
 
     def __init__(self):
         self.flops, self.whole = {}, True
         self.unfused = self.math = self.tokens = self.nodes = 0
+        # Of embedding tables with dense gradients: the values of a whole gradient, and those of the rows that were looked up.
+        self.table = self.looked_up = 0
         self.rows = None
 
 
@@ -73,9 +76,14 @@ def finish(steps):
     global _done, _total
     stop()
     total, _total, _done = _total, None, True
-    if not _looked or not total.flops:
+    if not _looked:
         return
     times = _calls / _looked
+    if total.table:
+        clock.fact("embedding.gradient_values", total.table * times / steps)
+        clock.fact("embedding.used_values", total.looked_up * times / steps)
+    if not total.flops:
+        return
     flops = sum(total.flops.values()) * times / steps
     clock.fact("step.flops" if total.whole else "step.flops_at_least", flops)
     clock.fact("step.flops_dtype", max(total.flops, key=total.flops.get))
@@ -176,6 +184,8 @@ def count(total, kind, node, after):
         attention(total, node, after)
     elif "Rnn" in kind or kind == "ThnnFused" or kind.startswith("_thnn"):
         recurrent(total, node, after)
+    elif kind == "Embedding":
+        embedding(total, node)
     elif kind.startswith("CompiledFunction"):
         total.whole = False
 
@@ -264,6 +274,16 @@ def attention(total, node, after):
     flops = 2 * prod(query) * key[-2] + 2 * prod(query[:-1]) * key[-2] * value[-1]
     # Five products backward, of which one computes the scores again: as many as the graph needs, four, count.
     put(total, node, flops, 2)
+
+
+def embedding(total, node):
+    """A table that a lookup gives a dense gradient to."""
+    given, rows = raw.given_by(node), getattr(node, "_saved_weight_sym_argsize_0", None)
+    if not given or rows is None or getattr(node, "_saved_sparse", True):
+        return
+    shape = tuple(given[0].shape)
+    total.table += int(rows) * shape[-1]
+    total.looked_up += min(int(rows), prod(shape[:-1])) * shape[-1]
 
 
 def recurrent(total, node, after):

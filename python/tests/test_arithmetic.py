@@ -174,3 +174,15 @@ def test_shapes_without_the_number_of_samples():
 
 def test_tensors_elsewhere_are_left_alone():
     assert looked_at([torch.empty(4, 32, dtype=torch.long, device="meta")] * 8)["input.shapes"] == 1
+
+
+def test_dense_gradients_of_tables_are_told_and_sparse_ones_are_not():
+    ids = torch.tensor([[1, 2, 3], [1, 5, 7]])
+
+    def looked_up(**options):
+        found = arithmetic.Sum()
+        arithmetic.add(found, [nn.Embedding(100, 8, **options)(ids).sum().grad_fn])
+        return found.table, found.looked_up
+
+    assert looked_up() == (800, 48)
+    assert looked_up(sparse=True) == (0, 0)

@@ -102,6 +102,7 @@ rules! {
         elementwise_bound,
         layout_conversions,
         far_from_peak,
+        frozen_forward,
     }
     compile {
         compile_not_applied,
@@ -114,6 +115,7 @@ rules! {
         optimizer_unfused,
         gradients_zeroed,
         optimizer_rebuilt,
+        dense_embedding_gradients,
     }
     interruptions {
         evaluation_too_often,

@@ -296,13 +296,19 @@ pub fn loops(account: &Account, data: &RunData, keep: impl Fn(&Span) -> bool) ->
     let mut groups: BTreeMap<(&str, &str, u32), Vec<&Span>> = BTreeMap::new();
     for span in account.spans.iter().filter(|span| keep(span)) {
         let site = trunk.site(span);
-        // The outermost loop below the one over batches: a loop inside of it belongs to it.
-        let looped = trunk.below(span).find_map(|frame| {
+        // The outermost loop below the one over batches: a loop inside of it belongs to it. A loop over the model's layers is
+        // the model; one inside a layer is not.
+        let mut looped = trunk.below(span).filter_map(|frame| {
             let skipped = if Some(frame) == site { shared } else { 0 };
-            let inner = lines.inner_loop(frame, skipped)?;
-            Some((frame.file.as_str(), frame.function.as_str(), inner.line))
+            Some((frame, lines.inner_loop(frame, skipped)?))
         });
-        if let Some(key) = looped {
+        let first = looped.next();
+        let over_data = first
+            .into_iter()
+            .chain(looped)
+            .find(|(_, inner)| !is_over_modules(&inner.text));
+        if let Some((frame, inner)) = over_data.or(first) {
+            let key = (frame.file.as_str(), frame.function.as_str(), inner.line);
             groups.entry(key).or_default().push(span);
         }
     }
@@ -516,10 +522,24 @@ impl<'a> Lines<'a> {
         self.0.get(&(frame.file.as_str(), frame.line)).copied()
     }
 
-    /// The outermost loop around a line after the first `skipped` ones.
+    /// The outermost loop around a line after the first `skipped` ones, one that is not over modules if there is one.
     fn inner_loop(&self, frame: &Frame, skipped: usize) -> Option<&'a SourceLoop> {
-        self.get(frame)?.loops.get(skipped)
+        let inner = self.get(frame)?.loops.get(skipped..)?;
+        let over_data = inner.iter().find(|inner| !is_over_modules(&inner.text));
+        over_data.or(inner.first())
     }
+}
+
+/// A loop over the model's own parts is the model.
+pub fn is_over_modules(header: &str) -> bool {
+    const PARTS: [&str; 12] = [
+        "layers", "blocks", "modules", "children", "stages", "convs", "heads", "encoders", "decoders",
+        "towers", "experts", "cells",
+    ];
+    let Some((_, over)) = header.split_once(" in ") else {
+        return false;
+    };
+    !over.contains("range(") && PARTS.iter().any(|part| over.contains(part))
 }
 
 /// How many loops, from the outside, nearly all of the training loop's function is in: epochs and batches.

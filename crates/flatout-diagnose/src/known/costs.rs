@@ -1,10 +1,10 @@
 //! Every costly line of the account, once, with the seconds that it explains and those that go when it is gone.
 
-use super::recognize::{in_batch, in_step, is_over_modules, is_the_models, waits_for_the_device};
+use super::recognize::{in_batch, in_step, is_the_models, waits_for_the_device};
 use super::{CERTAIN, Cost, Known, Part};
 use crate::account::Span;
 use crate::account::activity::Activity;
-use crate::account::center::{Center, in_backward, in_optimizer};
+use crate::account::center::{Center, in_backward, in_optimizer, is_over_modules};
 use crate::analysis::{Analysis, Device};
 use crate::candidate::WARNING_SHARE;
 use crate::lines::in_module;

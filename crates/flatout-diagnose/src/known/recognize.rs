@@ -2,7 +2,7 @@
 
 use super::Known;
 use crate::account::activity::Activity;
-use crate::account::center::Center;
+use crate::account::center::{Center, is_over_modules};
 use crate::account::frame::Frame;
 
 /// What a line of the step does.
@@ -130,18 +130,6 @@ fn is_logging(center: &Center, text: &str) -> bool {
             .via
             .as_ref()
             .is_some_and(|frame| frame.file.contains("torch/utils/tensorboard/"))
-}
-
-/// A loop over the model's own parts is the model.
-pub fn is_over_modules(header: &str) -> bool {
-    const PARTS: [&str; 12] = [
-        "layers", "blocks", "modules", "children", "stages", "convs", "heads", "encoders", "decoders",
-        "towers", "experts", "cells",
-    ];
-    let Some((_, over)) = header.split_once(" in ") else {
-        return false;
-    };
-    !over.contains("range(") && PARTS.iter().any(|part| over.contains(part))
 }
 
 /// Whether the text calls a function of this name.
