@@ -278,6 +278,12 @@ fn tables() {
     npy.push(b'\n');
     npy.extend([0u8; 32]);
     fuzz(&target("npy", 20, "features.npy"), &[npy], look);
+    let formats = "crates/flatout-data/tests/formats";
+    let npz = texts(formats, ".npz", 10);
+    fuzz(&target("npz", 10, "a.npz"), &npz, look);
+    let mut arrow = texts(formats, ".feather", 10);
+    arrow.extend(texts(formats, ".arrow", 10));
+    fuzz(&target("arrow", 5, "a.arrow"), &arrow, look);
 }
 
 #[test]
