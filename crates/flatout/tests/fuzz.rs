@@ -421,6 +421,7 @@ fn words() {
         "2024-01-01T10:00:00.123+02:00",
         "forward (model.py:12)",
         "--api-key=SECRET https://user:password@host/path",
+        r#"curl -H "Authorization: Bearer abc" -d '{"apiKey": "x", "lr": 1}' https://ghp_x@h; A=b c=$d"#,
         "11:memory:/slurm/uid_1000/job_52098/step_0",
     ]
     .iter()
