@@ -257,7 +257,6 @@ fn the_exit_code_comes_through_where_the_record_is_gone() {
     let place = Place::new();
     for (name, spoils) in [
         ("gone.py", "shutil.rmtree(run)"),
-        ("broken.py", "open(os.path.join(run, 'run.json'), 'w').write('{')"),
         (
             "folder.py",
             "os.remove(os.path.join(run, 'run.json')); os.mkdir(os.path.join(run, 'run.json'))",
