@@ -434,6 +434,10 @@ mod tests {
                 r#"{"lr": 0.1, "apiKey": "abc", "db": {"password": "x"}}"#,
                 r#"{"lr": 0.1, "apiKey": "***", "db": {"password": "***"}}"#,
             ),
+            (
+                r#"{"command": ["python", "a.py", "--api-key", "abc", "--lr", "1"]}"#,
+                r#"{"command": ["python", "a.py", "--api-key", "***", "--lr", "1"]}"#,
+            ),
             ("db={user:me,password:x}", "db={user:me,password:***}"),
             (
                 "git clone https://ghp_abcdefghijklmnop@github.com/a/b && cd b",
