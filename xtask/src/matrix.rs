@@ -2,7 +2,8 @@
 //! PyTorch named here that can be installed for it.
 //!
 //! An environment with its CUDA libraries takes 5 GB. Those libraries are the same for every Python, so the environments of a PyTorch share
-//! them, and all of a PyTorch are removed when it is done, unless `--keep` is given.
+//! them, and all of a PyTorch are removed when it is done, unless `--keep` is given. A Python that is not found fails the matrix, unless
+//! `--allow-missing` is given.
 
 use crate::venv::cache;
 use crate::{Result, must, root};
@@ -10,7 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const USAGE: &str = "usage: cargo xtask matrix [--keep] [--torch VERSION] [--python VERSION]";
+const USAGE: &str =
+    "usage: cargo xtask matrix [--keep] [--allow-missing] [--torch VERSION] [--python VERSION]";
 const PYTHONS: [&str; 6] = ["3.14", "3.13", "3.12", "3.11", "3.10", "3.9"];
 
 /// A PyTorch, the Pythons it has wheels for, and the NumPy that was current with it.
@@ -55,6 +57,7 @@ const PURE: [&str; 10] = [
 #[derive(Default)]
 struct Arguments {
     keep: bool,
+    allow_missing: bool,
     torch: Option<String>,
     python: Option<String>,
 }
@@ -74,20 +77,41 @@ pub fn run(arguments: &[String]) -> Result {
             rows.extend(one_torch(torch, &arguments, &base));
         }
     }
-    let mut failed = 0;
-    for (python, torch, result) in &rows {
-        failed += usize::from(result.is_err());
-        let result = result.as_ref().map_or_else(String::as_str, |()| "passed");
-        println!("Python {python:<5} PyTorch {torch:<7} {result}");
+    for (python, torch, outcome) in &rows {
+        let outcome = match outcome {
+            Outcome::Passed => "passed",
+            Outcome::Failed(reason) => reason,
+            Outcome::Missing => "NOT TESTED: this Python was not found",
+        };
+        println!("Python {python:<5} PyTorch {torch:<7} {outcome}");
     }
-    match (rows.len(), failed) {
-        (0, _) => Err("no Python of the list was found".into()),
-        (_, 0) => Ok(()),
-        (all, failed) => Err(format!("{failed} of {all} failed")),
-    }
+    judged(&rows, arguments.allow_missing)
 }
 
-type Row = (&'static str, &'static str, Result);
+/// How a pair of a Python and a PyTorch came out.
+enum Outcome {
+    Passed,
+    Failed(String),
+    Missing,
+}
+
+type Row = (&'static str, &'static str, Outcome);
+
+fn judged(rows: &[Row], allow_missing: bool) -> Result {
+    let count = |is: fn(&Outcome) -> bool| rows.iter().filter(|(.., outcome)| is(outcome)).count();
+    let failed = count(|outcome| matches!(outcome, Outcome::Failed(_)));
+    let missing = count(|outcome| matches!(outcome, Outcome::Missing));
+    match (rows.len(), failed, missing) {
+        (0, ..) => Err("no Python and PyTorch of the list have these versions".into()),
+        (all, 0, missing) if missing == all => Err("no Python of the list was found".into()),
+        (_, 0, 0) => Ok(()),
+        (_, 0, _) if allow_missing => Ok(()),
+        (all, 0, missing) => Err(format!(
+            "{missing} of {all} were not tested; install these Pythons, or give --allow-missing"
+        )),
+        (all, failed, missing) => Err(format!("{failed} of {all} failed, {missing} were not tested")),
+    }
+}
 
 fn one_torch(torch: &Torch, arguments: &Arguments, base: &Path) -> Vec<Row> {
     let mut rows = Vec::new();
@@ -97,13 +121,14 @@ fn one_torch(torch: &Torch, arguments: &Arguments, base: &Path) -> Vec<Row> {
             continue;
         }
         let Some(python) = find(minor) else {
-            println!("Python {minor} was not found");
+            rows.push((*minor, torch.version, Outcome::Missing));
             continue;
         };
         let folder = base.join(format!("py{minor}-torch{}", torch.version));
         let result = install(&python, torch, &folder, made.first()).and_then(|()| tests(&folder));
         made.push(folder);
-        rows.push((*minor, torch.version, result));
+        let outcome = result.map_or_else(Outcome::Failed, |()| Outcome::Passed);
+        rows.push((*minor, torch.version, outcome));
     }
     if !arguments.keep {
         for folder in made {
@@ -120,6 +145,7 @@ impl Arguments {
         while let Some(argument) = rest.next() {
             match argument.as_str() {
                 "--keep" => parsed.keep = true,
+                "--allow-missing" => parsed.allow_missing = true,
                 "--torch" => parsed.torch = Some(rest.next().ok_or(USAGE)?.clone()),
                 "--python" => parsed.python = Some(rest.next().ok_or(USAGE)?.clone()),
                 _ => return Err(USAGE.into()),
@@ -210,4 +236,24 @@ fn tests(folder: &Path) -> Result {
                 "accelerate,datasets,lightning,transformers",
             ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_python_that_is_missing_fails_the_matrix() {
+        let row = |outcome| ("3.9", "2.4.1", outcome);
+        let (passed, missing) = (|| row(Outcome::Passed), || row(Outcome::Missing));
+        let failed = || row(Outcome::Failed("1 failed".to_owned()));
+        assert!(judged(&[passed()], false).is_ok());
+        assert!(judged(&[passed(), missing()], false).is_err());
+        assert!(judged(&[passed(), missing()], true).is_ok());
+        for allow_missing in [false, true] {
+            assert!(judged(&[], allow_missing).is_err());
+            assert!(judged(&[missing()], allow_missing).is_err());
+            assert!(judged(&[passed(), failed()], allow_missing).is_err());
+        }
+    }
 }

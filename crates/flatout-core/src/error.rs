@@ -82,6 +82,19 @@ impl Failure {
         self.hint.as_ref()
     }
 
+    /// The message and its causes, without the hint.
+    pub fn on_one_line(&self, language: Language) -> String {
+        let colon = match language {
+            Language::English => ": ",
+            Language::Chinese => "：",
+        };
+        self.causes
+            .iter()
+            .fold(self.message.get(language).to_owned(), |text, cause| {
+                text + colon + cause
+            })
+    }
+
     /// `error: …`, one `caused by: …` a cause, then `hint: …`.
     pub fn render(&self, language: Language) -> String {
         let (error, caused, hint) = match language {

@@ -4,7 +4,7 @@ use crate::error::FileError;
 use crate::leftover;
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Error, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -46,6 +46,43 @@ pub fn read_text(path: &Path) -> Result<String, FileError> {
     text.map_err(|source| FileError::reading(path, source))
 }
 
+/// Changes a file that the user wrote, after it was read as `old`, and returns the backup of it. A link stays one. Refused for a file that
+/// was changed since, for one that is read-only, and for a link out of its folder: what it names belongs to something else.
+pub fn edit(path: &Path, old: &[u8], new: &[u8]) -> Result<PathBuf, FileError> {
+    let refused = |source| FileError::writing(path, source);
+    let target = fs::canonicalize(path).map_err(refused)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).map_err(refused)?;
+    if !target.starts_with(&folder) {
+        let target = target.display();
+        return Err(refused(Error::other(format!("it is a link to `{target}`"))));
+    }
+    if is_read_only(&target) {
+        return Err(refused(Error::new(
+            ErrorKind::PermissionDenied,
+            "the file is read-only",
+        )));
+    }
+    let check = || match fs::read(&target)? == old {
+        true => Ok(()),
+        false => Err(Error::other("the file was changed after it was read; try again")),
+    };
+    check().map_err(refused)?;
+    let backup = keep_backup(path, old)?;
+    let there = fs::symlink_metadata(&target).map_err(refused)?;
+    replace_if(&target, new, Some(&there), check).map_err(|error| refused(error.source))?;
+    Ok(backup)
+}
+
+/// Whether nobody, or not this user, may write a file. Renaming another one over it would work all the same.
+pub fn is_read_only(path: &Path) -> bool {
+    let locked = fs::metadata(path).is_ok_and(|found| found.permissions().readonly());
+    let denied = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())
+        // SAFETY: the path ends with a zero and lives as long as the call.
+        .is_ok_and(|path| unsafe { libc::access(path.as_ptr(), libc::W_OK) } != 0);
+    locked || denied && path.exists()
+}
+
 /// Opens a file of a record: for its owner only, and never through a link.
 pub fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -59,14 +96,23 @@ pub fn private() -> OpenOptions {
 
 /// [`write_inside`] for files that only their owner may read.
 pub fn write_private(path: &Path, contents: &[u8]) -> Result<(), FileError> {
-    written_beside(path, contents, |temporary| {
-        private().create_new(true).open(temporary)
-    })
+    let open = |temporary: &Path| private().create_new(true).open(temporary);
+    written_beside(path, contents, open, || Ok(()))
 }
 
 /// Puts new contents in the place of a file, with the mode and the owner of `old`.
 fn replace(path: &Path, contents: &[u8], old: Option<&Metadata>) -> Result<(), FileError> {
-    written_beside(path, contents, |temporary| {
+    replace_if(path, contents, old, || Ok(()))
+}
+
+/// [`replace`] if `check`, which is asked last, has nothing against it.
+fn replace_if(
+    path: &Path,
+    contents: &[u8],
+    old: Option<&Metadata>,
+    check: impl FnOnce() -> std::io::Result<()>,
+) -> Result<(), FileError> {
+    let open = |temporary: &Path| {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         let Some(old) = old else {
@@ -77,13 +123,15 @@ fn replace(path: &Path, contents: &[u8], old: Option<&Metadata>) -> Result<(), F
         let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
         file.set_permissions(Permissions::from_mode(old.mode() & 0o7777))?;
         Ok(file)
-    })
+    };
+    written_beside(path, contents, open, check)
 }
 
 fn written_beside(
     path: &Path,
     contents: &[u8],
     open: impl FnOnce(&Path) -> std::io::Result<File>,
+    check: impl FnOnce() -> std::io::Result<()>,
 ) -> Result<(), FileError> {
     if let Some(folder) = path.parent() {
         sweep(folder);
@@ -95,6 +143,7 @@ fn written_beside(
         let mut file = open(&temporary)?;
         file.write_all(contents)?;
         file.sync_data()?;
+        check()?;
         fs::rename(&temporary, path)
     })();
     result.map_err(|source| {
@@ -141,7 +190,13 @@ pub fn keep_backup(path: &Path, old: &[u8]) -> Result<PathBuf, FileError> {
     name.push(".flatout-backup");
     let mut backup = path.with_file_name(&name);
     let mut number = 2u32;
-    while fs::read(&backup).map_or_else(|_| backup.exists(), |kept| kept != old) {
+    // Also a link that leads nowhere.
+    let is_taken = |backup: &Path| match fs::symlink_metadata(backup) {
+        Ok(found) if found.is_file() => fs::read(backup).map_or(true, |kept| kept != old),
+        Ok(_) => true,
+        Err(_) => false,
+    };
+    while is_taken(&backup) {
         let mut numbered = name.clone();
         numbered.push(format!("-{number}"));
         backup = path.with_file_name(numbered);
@@ -156,6 +211,8 @@ pub fn check_writable(path: &Path) -> Result<(), FileError> {
     if is_special(path) {
         return Ok(());
     }
+    // A link may name what is not there yet: that is made and removed again, and the link stays.
+    let path = &behind_links(path);
     let there = path.exists();
     let opened = File::options().append(true).create(true).open(path);
     opened.map_err(|source| FileError::writing(path, source))?;
@@ -197,6 +254,77 @@ mod tests {
         check_writable(&path).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert!(check_writable(&folder.path().join("missing/a.json")).is_err());
+    }
+
+    #[test]
+    fn a_link_to_a_file_that_is_not_there_yet_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::os::unix::fs::symlink("later.json", at("link.json")).unwrap();
+        check_writable(&at("link.json")).unwrap();
+        assert!(!at("later.json").exists());
+        assert!(fs::symlink_metadata(at("link.json")).unwrap().is_symlink());
+        std::os::unix::fs::symlink("nothing", at("a.py.flatout-backup")).unwrap();
+        let backup = keep_backup(&at("a.py"), b"old").unwrap();
+        assert_eq!(backup, at("a.py.flatout-backup-2"));
+        assert!(
+            fs::symlink_metadata(at("a.py.flatout-backup"))
+                .unwrap()
+                .is_symlink()
+        );
+    }
+
+    #[test]
+    fn edits_keep_links_and_modes() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("inner")).unwrap();
+        fs::write(at("inner/real.py"), "old").unwrap();
+        fs::set_permissions(at("inner/real.py"), Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("inner/real.py", at("link.py")).unwrap();
+        let backup = edit(&at("link.py"), b"old", b"new").unwrap();
+        assert_eq!(
+            (backup.as_path(), fs::read(&backup).unwrap()),
+            (at("link.py.flatout-backup").as_path(), b"old".to_vec())
+        );
+        assert!(fs::symlink_metadata(at("link.py")).unwrap().is_symlink());
+        assert_eq!(fs::read(at("inner/real.py")).unwrap(), b"new");
+        assert_eq!(mode(&at("inner/real.py")), 0o640);
+    }
+
+    #[test]
+    fn edits_of_changed_locked_and_foreign_files_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("inner")).unwrap();
+        fs::write(at("mine.py"), "mine").unwrap();
+        std::os::unix::fs::symlink("../mine.py", at("inner/link.py")).unwrap();
+        fs::write(at("locked.py"), "old").unwrap();
+        fs::set_permissions(at("locked.py"), Permissions::from_mode(0o444)).unwrap();
+        for (name, old, why) in [
+            ("mine.py", "old", "changed after it was read"),
+            ("inner/link.py", "mine", "it is a link to"),
+            ("locked.py", "old", "read-only"),
+        ] {
+            let before = fs::read(at(name)).unwrap();
+            let error = edit(&at(name), old.as_bytes(), b"new").unwrap_err();
+            assert!(error.source.to_string().contains(why), "{name}: {}", error.source);
+            assert_eq!(fs::read(at(name)).unwrap(), before);
+            let backup = at(&format!("{name}.flatout-backup"));
+            assert!(!backup.exists(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_change_while_the_new_text_is_written_is_not_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.py");
+        fs::write(&path, "newer").unwrap();
+        let there = fs::symlink_metadata(&path).unwrap();
+        let check = || Err(Error::other("changed"));
+        replace_if(&path, b"new", Some(&there), check).unwrap_err();
+        assert_eq!(fs::read(&path).unwrap(), b"newer");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::in_order::in_order;
 use super::lines::LineReader;
 use super::{Report, time};
 use flatout_core::message;
+use flatout_core::secrets::redact;
 use flatout_record::{GpuInfo, GpuProcess, GpuSample, Sample};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -276,7 +277,7 @@ fn values(gpu: Gpu, clamped: &mut u64) -> GpuSample {
                 pid: process.pid,
                 mem_bytes: process.gpu_memory_usage.map(mebibytes),
                 sm_util: None,
-                command: process.command,
+                command: process.command.map(|command| redact(&[command]).concat()),
             };
             processes.into_iter().map(process).collect()
         }),

@@ -5,7 +5,7 @@ use crate::lint::Outcome;
 use crate::report::Reported;
 use crate::source::Source;
 use flatout_core::error::FileError;
-use flatout_core::files::{keep_backup, write_inside};
+use flatout_core::files;
 use flatout_core::{Edit, Finding, Fix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -40,6 +40,8 @@ pub enum Left {
     /// What it names may be outside the project; inside, it is linted under its own name.
     Link,
     ReadOnly,
+    /// Somebody changed it after it was read.
+    Changed,
 }
 
 pub fn plan(found: &[Reported], left: impl Fn(&Path) -> Option<Left>, with_unsafe: bool) -> Plan {
@@ -134,18 +136,28 @@ pub fn apply_all<E: From<FileError>>(
         ..Fixed::default()
     };
     let mut outcome = first;
+    let mut written: BTreeMap<PathBuf, String> = BTreeMap::new();
     for _ in 0..MOST_ROUNDS {
-        let plan = plan(&outcome.found, |path| outcome.left(path), with_unsafe);
-        let kept = fixed.files.clone();
+        let left = |path: &Path| {
+            let source = outcome.source(path)?;
+            let is_ours = written.get(path).is_none_or(|text| *text == source.text);
+            let now = || std::fs::read(path).is_ok_and(|bytes| bytes == source.text.as_bytes());
+            let changed = || (!is_ours || !now()).then_some(Left::Changed);
+            let before = fixed.left.get(path).copied();
+            before.or_else(|| outcome.left(path)).or_else(changed)
+        };
+        let plan = plan(&outcome.found, left, with_unsafe);
         let texts = fixed.take(&outcome, &plan);
         if texts.is_empty() {
             break;
         }
         for (source, new) in texts {
-            if !kept.contains(&source.path) {
-                keep_backup(&source.path, source.text.as_bytes())?;
+            let (path, old) = (&source.path, source.text.as_bytes());
+            match written.contains_key(path) {
+                true => files::write_inside(path, new.as_bytes())?,
+                false => drop(files::edit(path, old, new.as_bytes())?),
             }
-            write_inside(&source.path, new.as_bytes())?;
+            written.insert(path.clone(), new);
         }
         outcome = again()?;
     }
@@ -203,6 +215,61 @@ impl Fixed {
             say.en += &format!(" Read-only files, not changed: {locked}.");
             say.zh += &format!("只读、未作修改的文件：{locked} 个。");
         }
+        if let edited @ 1.. = count(Left::Changed) {
+            say.en += &format!(" Files edited meanwhile, not changed: {edited}; run it again.");
+            say.zh += &format!("期间被编辑、未作修改的文件：{edited} 个；请再运行一次。");
+        }
         say
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Settings, lint};
+
+    const PROGRAM: &str = "import torch
+from torch.utils.data import DataLoader
+loader = DataLoader(data, batch_size=8)
+model = torch.nn.Linear(4, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in loader:
+    optimizer.zero_grad()
+    model(x.cuda()).sum().backward()
+    optimizer.step()
+";
+
+    #[test]
+    fn a_file_that_was_edited_meanwhile_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["edited.py", "same.py", "edited_later.py"] {
+            std::fs::write(at(name), PROGRAM).unwrap();
+        }
+        let paths = [folder.path().to_owned()];
+        let look = || lint(&paths, &Settings::default());
+        let first = look().unwrap();
+        let mine = PROGRAM.replace("batch_size=8", "batch_size=9");
+        std::fs::write(at("edited.py"), &mine).unwrap();
+        let mut rounds = 0;
+        let fixed = apply_all(first, true, || {
+            rounds += 1;
+            if rounds == 1 {
+                std::fs::write(at("edited_later.py"), &mine).unwrap();
+            }
+            look().map_err(|_| FileError::reading(folder.path(), std::io::Error::other("lint")))
+        });
+        let fixed = fixed.unwrap();
+        let text = |name: &str| std::fs::read_to_string(at(name)).unwrap();
+        assert_ne!(text("same.py"), PROGRAM);
+        assert_eq!((text("edited.py"), text("edited_later.py")), (mine.clone(), mine));
+        assert_eq!(fixed.left.get(&at("edited.py")), Some(&Left::Changed));
+        assert!(
+            fixed.summary().en.contains("edited meanwhile"),
+            "{}",
+            fixed.summary().en
+        );
+        assert!(!at("edited.py.flatout-backup").exists());
+        assert_eq!(text("edited_later.py.flatout-backup"), PROGRAM);
     }
 }

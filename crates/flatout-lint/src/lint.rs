@@ -90,7 +90,7 @@ impl Outcome {
         if found.is_symlink() {
             return Some(Left::Link);
         }
-        found.permissions().readonly().then_some(Left::ReadOnly)
+        flatout_core::files::is_read_only(path).then_some(Left::ReadOnly)
     }
 
     pub fn file_count(&self) -> usize {

@@ -5,7 +5,7 @@ use crate::project::{Code, Origin, Project};
 use crate::python::Kind;
 use crate::{LintError, Settings, fix, lint};
 use flatout_core::error::FileError;
-use flatout_core::files::{keep_backup, write_atomically};
+use flatout_core::files::edit as edit_file;
 use flatout_core::{Edit, Message, Place, message};
 use flatout_vocabulary::{Call, Setting, Source};
 use std::collections::BTreeMap;
@@ -53,8 +53,7 @@ pub fn patch(wanted: &[Wanted]) -> Result<Patch, LintError> {
 pub fn write(patch: &Patch) -> Result<Vec<(&Path, PathBuf)>, FileError> {
     let mut kept = Vec::new();
     for (path, old, new) in &patch.files {
-        kept.push((path.as_path(), keep_backup(path, old.as_bytes())?));
-        write_atomically(path, new.as_bytes())?;
+        kept.push((path.as_path(), edit_file(path, old.as_bytes(), new.as_bytes())?));
     }
     Ok(kept)
 }
@@ -147,6 +146,10 @@ fn written(argument: Code<'_>) -> Option<Code<'_>> {
 /// The call that builds a loader or an optimizer on this line.
 fn built_at<'p>(project: &'p Project, place: &Place, loader: bool) -> Option<Code<'p>> {
     let module = project.module_at(&place.file)?;
+    if !project.module(module).source.cells.is_empty() {
+        // A notebook's text is not its file.
+        return None;
+    }
     let on_line = |call: &Code<'_>| {
         let source = &call.in_module().source;
         let span = call.span();

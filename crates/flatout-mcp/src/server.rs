@@ -374,7 +374,9 @@ impl Shared {
             cancelled,
             progress: &progress,
         };
-        log::debug!("call {} {}", tool.name, Value::Object(arguments.clone()));
+        // A command may contain a password.
+        let words = [Value::Object(arguments.clone()).to_string()];
+        log::debug!("call {} {}", tool.name, flatout_core::secrets::redact(&words)[0]);
         let outcome = catch_unwind(AssertUnwindSafe(|| tool.answer(&call, arguments)));
         match outcome {
             Ok(Ok(answer)) => {

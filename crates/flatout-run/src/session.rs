@@ -164,10 +164,12 @@ pub fn run(options: &Options, live: &mut dyn FnMut(Live)) -> Result<Outcome, Run
             watching.recording.progress()
         })
     });
-    if let Some(profile) = profile::of_record(&folder).filter(|_| options.profile) {
-        writer.profile(&profile);
-    }
-    writer.finish(exit);
+    guarded(|| {
+        if let Some(profile) = profile::of_record(&folder).filter(|_| options.profile) {
+            writer.profile(&profile);
+        }
+        writer.finish(exit);
+    });
     Ok(Outcome {
         folder: Some(folder),
         ended: ended(exit),
@@ -355,9 +357,28 @@ pub fn run_name(options: &Options) -> String {
         let extension = Path::new(part).extension();
         extension.is_some_and(|extension| extension == "py" || extension == "sh")
     };
-    let part = options.command.iter().find(is_script).or(options.command.first());
+    let parts = words(&options.command);
+    let part = parts.iter().find(is_script).or(options.command.first());
     let stem = part.and_then(|part| Path::new(part).file_stem());
     stem.map_or_else(|| "run".into(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// The words of a command; those of a shell's `-c` one by one, because it may contain more than the script's name.
+fn words(command: &[OsString]) -> Vec<OsString> {
+    let is_code = |part: &OsString| {
+        let part = part.to_string_lossy();
+        part.starts_with('-') && !part.starts_with("--") && part.ends_with('c')
+    };
+    let mut words = Vec::new();
+    for (place, part) in command.iter().enumerate() {
+        if place > 0 && is_code(&command[place - 1]) {
+            let text = part.to_string_lossy();
+            words.extend(text.split_whitespace().map(OsString::from));
+        } else {
+            words.push(part.clone());
+        }
+    }
+    words
 }
 
 #[cfg(test)]
@@ -373,5 +394,8 @@ mod tests {
         assert_eq!(named(&["python", "-u", "src/train.py", "--lr", "1"]), "train");
         assert_eq!(named(&["/usr/bin/python3", "-c", "pass"]), "python3");
         assert_eq!(named(&["torchrun", "--nproc_per_node=2", "a.py"]), "a");
+        assert_eq!(named(&["python", "my train.py"]), "my train");
+        let code = "curl -H 'Authorization: Bearer abc' h; python src/train.py";
+        assert_eq!(named(&["bash", "-lc", code]), "train");
     }
 }

@@ -11,6 +11,7 @@ pub use plain::{Plain, gib, memory, memory_total, power};
 use crate::watch::{Moment, View, Wish};
 use flatout_core::Language;
 use flatout_core::interrupt::Interrupt;
+use flatout_core::text::visible;
 use std::io::Write;
 use std::time::Duration;
 
@@ -51,7 +52,7 @@ impl<W: Write, F: Format> View for Lines<W, F> {
         let text = self.format.tick(moment);
         let written = self
             .out
-            .write_all(text.as_bytes())
+            .write_all(visible(&text).as_bytes())
             .and_then(|()| self.out.flush());
         self.closed |= written.is_err();
     }
@@ -68,7 +69,7 @@ impl<W: Write, F: Format> View for Lines<W, F> {
 /// Lines are data; what is only meant for people goes to stderr.
 fn say_notices(moment: &Moment, language: Language) {
     for notice in &moment.tick.notices {
-        eprintln!("{}", flatout_core::text::visible(notice.get(language)));
+        eprintln!("{}", visible(notice.get(language)));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use flatout_core::Result;
 use flatout_core::error::FileError;
+use flatout_core::text::visible_without_colors;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use std::fs::File;
 use std::io::Write;
@@ -63,11 +64,8 @@ pub fn copy(text: &str) {
         return;
     };
     let seconds = started.elapsed().as_secs_f64();
-    // A line that moves is written over itself: its last state is enough.
-    let lines = text.lines().map(|line| line.rsplit('\r').next().unwrap_or(line));
-    let plain = lines
-        .map(|line| line.replace("\x1b[K", ""))
-        .filter(|line| !line.trim().is_empty());
+    let text = visible_without_colors(text);
+    let plain = text.lines().filter(|line| !line.trim().is_empty());
     if let Ok(mut file) = file.lock() {
         for line in plain {
             let _ = writeln!(file, "{seconds:10.3} printed {line}");
@@ -140,12 +138,8 @@ impl Log for Logger {
         if let Some(Ok(mut file)) = self.file.as_ref().map(Mutex::lock) {
             let seconds = self.started.elapsed().as_secs_f64();
             // A full disk must not stop the command that is being logged.
-            let _ = writeln!(
-                file,
-                "{seconds:10.3} {level} {}: {}",
-                record.target(),
-                record.args()
-            );
+            let line = format!("{level} {}: {}", record.target(), record.args());
+            let _ = writeln!(file, "{seconds:10.3} {}", visible_without_colors(&line));
         }
     }
 

@@ -1,6 +1,7 @@
 //! A training as a person sees it: its settings as flags, its reports as lines, and Ctrl-C as a wish to stop.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use flatout_core::text::clear_line;
 use flatout_core::{Language, Message, message, units};
 use flatout_report::text::terminal_columns;
 use flatout_report::text::width::cut;
@@ -114,7 +115,7 @@ pub fn show(report: &Report, language: Language, moving: bool) {
             let text = steps_line(report);
             if moving {
                 let columns = usize::from(terminal_columns(&std::io::stderr()).unwrap_or(80)) - 1;
-                eprint!("\r\x1b[K{}", cut(text.get(language), columns));
+                eprint!("{}{}", clear_line(), cut(text.get(language), columns));
                 return;
             }
             if !line {
@@ -189,7 +190,8 @@ pub fn show(report: &Report, language: Language, moving: bool) {
             message!(en: "stopped early: the score no longer improves", zh: "提前停止：得分不再提高")
         }
     };
-    eprintln!("{}{}", if moving { "\r\x1b[K" } else { "" }, text.get(language));
+    let start = if moving { clear_line() } else { String::new() };
+    eprintln!("{start}{}", text.get(language));
 }
 
 /// `epoch 3/10 ████░░░░ 120/400 steps · 12.3k samples/s · loss 0.01234 · busy 98% · 31% of peak · 1.2 GiB · 412 W · 2 min 05 s left`

@@ -20,10 +20,10 @@ pub fn refused(error: clap::Error) -> ExitCode {
     if !error.use_stderr() || !std::env::args_os().any(has_control) {
         error.exit();
     }
-    // Again without clap's own colors: every escape sequence that is left is an argument's.
+    // Again without clap's own colors, which cannot be told from an argument's escape sequences.
     let plain = crate::command().styles(Styles::plain()).try_get_matches();
     let text = plain.err().unwrap_or(error).render().ansi().to_string();
-    eprint!("{}", text.replace('\x1b', "\\x1b"));
+    eprint!("{text}");
     ExitCode::from(crate::EXIT_FAILED)
 }
 

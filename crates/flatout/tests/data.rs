@@ -263,7 +263,7 @@ fn shows_image_sizes_width_first() {
 #[test]
 fn no_control_character_of_a_name_reaches_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
-    let evil = "x\u{1b}]0;pwn\u{7}";
+    let evil = "x\u{1b}]0;pwn\u{7}\u{1b}[8m";
     let csv = folder.path().join(format!("{evil}.csv"));
     std::fs::write(&csv, format!("{evil},label\n1,{evil}\n2,b\n3,{evil}\n")).unwrap();
     let yaml = folder.path().join("a.yaml");

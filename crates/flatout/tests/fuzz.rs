@@ -278,6 +278,12 @@ fn tables() {
     npy.push(b'\n');
     npy.extend([0u8; 32]);
     fuzz(&target("npy", 20, "features.npy"), &[npy], look);
+    let formats = "crates/flatout-data/tests/formats";
+    let npz = texts(formats, ".npz", 10);
+    fuzz(&target("npz", 10, "a.npz"), &npz, look);
+    let mut arrow = texts(formats, ".feather", 10);
+    arrow.extend(texts(formats, ".arrow", 10));
+    fuzz(&target("arrow", 5, "a.arrow"), &arrow, look);
 }
 
 #[test]
@@ -415,6 +421,7 @@ fn words() {
         "2024-01-01T10:00:00.123+02:00",
         "forward (model.py:12)",
         "--api-key=SECRET https://user:password@host/path",
+        r#"curl -H "Authorization: Bearer abc" -d '{"apiKey": "x", "lr": 1}' https://ghp_x@h; A=b c=$d"#,
         "11:memory:/slurm/uid_1000/job_52098/step_0",
     ]
     .iter()

@@ -8,7 +8,8 @@
 mod columns;
 mod flatbuffer;
 
-use columns::{Column, Field};
+use super::npy::MOST_COLUMNS;
+use columns::{Budget, Column, Dictionary, Field};
 use flatbuffer::Table;
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read};
@@ -19,8 +20,10 @@ pub const STREAM: &[u8] = b"\xFF\xFF\xFF\xFF";
 
 /// A description longer than this is damage.
 const MOST_DESCRIPTION_BYTES: usize = 1 << 28;
-/// Rows whose text is made at once.
-const ROWS: usize = 256;
+/// Text that is made at once.
+const TEXT_BYTES: usize = 1 << 20;
+/// A line longer than this is not read: a few values of a dictionary can be repeated in every column.
+const MOST_LINE_BYTES: usize = 64 << 20;
 
 const SCHEMA: u8 = 1;
 const DICTIONARY: u8 = 2;
@@ -30,7 +33,8 @@ pub struct AsCsv {
     input: BufReader<Box<dyn Read + Send>>,
     fields: Vec<Field>,
     /// By their id.
-    dictionaries: HashMap<i64, Column>,
+    dictionaries: HashMap<i64, Dictionary>,
+    budget: Budget,
     batch: Vec<Column>,
     rows: usize,
     next_row: usize,
@@ -44,6 +48,10 @@ fn damaged(reason: &str) -> io::Error {
         io::ErrorKind::InvalidData,
         format!("the Arrow file is damaged: {reason}"),
     )
+}
+
+fn wrong(reason: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
 impl AsCsv {
@@ -62,6 +70,7 @@ impl AsCsv {
             input,
             fields: Vec::new(),
             dictionaries: HashMap::new(),
+            budget: Budget::of_this_machine(),
             batch: Vec::new(),
             rows: 0,
             next_row: 0,
@@ -77,17 +86,28 @@ impl AsCsv {
         }
         let schema = message.header().ok_or_else(|| damaged("its schema"))?;
         if schema.i16(0).unwrap_or(0) != 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "big-endian Arrow files are not read",
-            ));
+            return Err(wrong("big-endian Arrow files are not read".to_owned()));
         }
         let fields = schema.tables(1).ok_or_else(|| damaged("its schema"))?;
-        csv.fields = fields
-            .iter()
-            .map(Field::of)
-            .collect::<Result<_, String>>()
-            .map_err(|reason| io::Error::new(io::ErrorKind::InvalidData, reason))?;
+        let count = fields.len();
+        if count > MOST_COLUMNS {
+            return Err(wrong(format!(
+                "it has {count} columns; expected at most {MOST_COLUMNS}"
+            )));
+        }
+        // All of them may name the same long text.
+        let mut header_bytes = 0;
+        for field in &fields {
+            let field = Field::of(field).map_err(wrong)?;
+            header_bytes += field.name.len();
+            if header_bytes > MOST_LINE_BYTES {
+                return Err(wrong("the names of its columns are too long".to_owned()));
+            }
+            csv.fields.push(field);
+        }
+        if !csv.fields.iter().any(Field::has_data) {
+            return Err(wrong("none of its columns has values".to_owned()));
+        }
         let names: Vec<String> = csv.fields.iter().map(|field| quoted(&field.name)).collect();
         csv.text = (names.join(",") + "\n").into_bytes();
         Ok(csv)
@@ -117,6 +137,9 @@ impl AsCsv {
         let root = Table::root(&description).ok_or_else(|| damaged("a message"))?;
         let kind = root.u8(1).unwrap_or(0);
         let body = usize::try_from(root.i64(3).unwrap_or(0)).map_err(|_| damaged("the length of a body"))?;
+        if !self.budget.reads(body as u64) {
+            return Err(damaged("a body that is larger than the memory"));
+        }
         let body = read_exactly(&mut self.input, body)?;
         Ok(Some(Message {
             description,
@@ -129,26 +152,28 @@ impl AsCsv {
     fn next_batch(&mut self) -> io::Result<bool> {
         while let Some(message) = self.message(None)? {
             let header = message.header().ok_or_else(|| damaged("a message"))?;
-            let wrong = |reason: String| io::Error::new(io::ErrorKind::InvalidData, reason);
             match message.kind {
                 DICTIONARY => {
                     let id = header.i64(0).unwrap_or(0);
                     let data = header.table(1).ok_or_else(|| damaged("a dictionary"))?;
                     let owner = self.fields.iter().find(|field| field.dictionary == Some(id));
                     let values = owner.map(Field::values).into_iter().collect::<Vec<_>>();
-                    let mut read = columns::read(&values, &data, &message.body).map_err(wrong)?;
+                    let mut read =
+                        columns::read(&values, &data, &message.body, &mut self.budget).map_err(wrong)?;
                     let Some(column) = read.columns.pop() else {
                         continue;
                     };
-                    match self.dictionaries.get_mut(&id) {
-                        Some(known) if header.bool(2) => known.append(column),
-                        _ => {
-                            self.dictionaries.insert(id, column);
-                        }
+                    let known = self.dictionaries.entry(id).or_default();
+                    if !header.bool(2) {
+                        self.budget.held -= known.bytes();
+                        *known = Dictionary::default();
                     }
+                    self.budget.held += column.bytes();
+                    known.append(column);
                 }
                 RECORDS => {
-                    let read = columns::read(&self.fields, &header, &message.body).map_err(wrong)?;
+                    let read = columns::read(&self.fields, &header, &message.body, &mut self.budget)
+                        .map_err(wrong)?;
                     (self.batch, self.rows, self.next_row) = (read.columns, read.rows, 0);
                     return Ok(true);
                 }
@@ -168,18 +193,23 @@ impl AsCsv {
         }
         self.text.clear();
         self.given = 0;
-        let end = (self.next_row + ROWS).min(self.rows);
-        for row in self.next_row..end {
+        while self.next_row < self.rows && self.text.len() < TEXT_BYTES {
+            let start = self.text.len();
             for (place, (field, column)) in self.fields.iter().zip(&self.batch).enumerate() {
                 if place > 0 {
                     self.text.push(b',');
                 }
                 let dictionary = field.dictionary.and_then(|id| self.dictionaries.get(&id));
-                column.write(row, dictionary, &mut self.text);
+                column.write(self.next_row, dictionary, &mut self.text);
+                if self.text.len() - start > MOST_LINE_BYTES {
+                    return Err(wrong(format!(
+                        "a row has more than {MOST_LINE_BYTES} bytes of text"
+                    )));
+                }
             }
             self.text.push(b'\n');
+            self.next_row += 1;
         }
-        self.next_row = end;
         Ok(true)
     }
 }

@@ -6,6 +6,9 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+/// Each has a name and a place in memory before the first row is read.
+pub const MOST_COLUMNS: usize = 1 << 20;
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct NpyArray {
     pub shape: Vec<usize>,

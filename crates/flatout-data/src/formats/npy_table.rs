@@ -5,13 +5,11 @@ mod read;
 
 pub use read::read;
 
-use super::npy::{NpyFile, NpyKind};
+use super::npy::{MOST_COLUMNS, NpyFile, NpyKind};
 use crate::table::ColumnType;
 use crate::{DataError, Result};
 use std::path::{Path, PathBuf};
 
-/// Each has a name and a place in memory before the first row is read.
-const MOST_COLUMNS: usize = 1 << 20;
 /// The column that numbers the entities of an array with three axes.
 pub const ENTITY: &str = "entity";
 /// The column out of `labels.npy`.

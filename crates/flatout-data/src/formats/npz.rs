@@ -1,7 +1,8 @@
 //! NumPy's `.npz` (a zip of arrays) as the text of a CSV table: `[rows]` is a column of the array's name, `[rows, width]` the columns
 //! `name_0`, `name_1` …
 
-use super::npy::{NpyArray, NpyValues};
+use super::npy::{MOST_COLUMNS, NpyArray, NpyValues};
+use flatout_core::memory::UsableMemory;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -13,7 +14,10 @@ const END: &[u8] = b"PK\x05\x06";
 const END_64: &[u8] = b"PK\x06\x06";
 /// The end's record and the longest comment behind it.
 const MOST_END_BYTES: u64 = 22 + 65_535;
-const ROWS: usize = 256;
+/// Text that is made at once.
+const TEXT_BYTES: usize = 1 << 20;
+/// The names of the columns; the reader of CSV refuses longer lines.
+const MOST_HEADER_BYTES: usize = 64 << 20;
 
 /// Where a file lies in the zip.
 struct Entry {
@@ -113,7 +117,8 @@ fn contents(file: &mut File, entry: &Entry) -> io::Result<Vec<u8>> {
     file.read_exact(&mut header)?;
     let lengths = number::<2>(&header, 26).zip(number::<2>(&header, 28));
     let (name, extra) = lengths.ok_or_else(|| damaged("a header"))?;
-    file.seek(SeekFrom::Start(entry.offset + 30 + name + extra))?;
+    let start = entry.offset.checked_add(30 + name + extra);
+    file.seek(SeekFrom::Start(start.ok_or_else(|| damaged("a header"))?))?;
     let packed = file.take(entry.packed_bytes);
     let mut bytes = Vec::new();
     if entry.packed {
@@ -127,6 +132,20 @@ fn contents(file: &mut File, entry: &Entry) -> io::Result<Vec<u8>> {
     match bytes.len() as u64 == entry.bytes {
         true => Ok(bytes),
         false => Err(damaged(&format!("`{}` is cut short", entry.name))),
+    }
+}
+
+/// All arrays are in memory at once, and a small file may claim any size.
+fn check_size(entries: &[Entry]) -> io::Result<()> {
+    let bytes = entries
+        .iter()
+        .fold(0u64, |sum, entry| sum.saturating_add(entry.bytes));
+    let free = UsableMemory::here().map_or(u64::MAX, |memory| memory.free_bytes);
+    match bytes > free {
+        true => Err(refused(format!(
+            "its arrays need {bytes} bytes of memory and {free} are free; save them as separate .npy files, which are read in parts"
+        ))),
+        false => Ok(()),
     }
 }
 
@@ -148,6 +167,9 @@ impl AsCsv {
     /// `None` where the zip holds no arrays.
     pub fn new(mut file: File) -> io::Result<Option<Self>> {
         let entries = entries(&mut file)?;
+        if entries.iter().all(|entry| entry.name.ends_with(".npy")) {
+            check_size(&entries)?;
+        }
         let mut arrays: Vec<(String, Vec<usize>, NpyValues)> = Vec::new();
         for entry in &entries {
             let Some(name) = entry.name.strip_suffix(".npy") else {
@@ -169,6 +191,27 @@ impl AsCsv {
                 "its array `{name}` has the shape {shape:?}; a table needs arrays of the shape [rows] or [rows, columns] with equally many rows"
             );
             return Err(refused(reason));
+        }
+        // An array without rows may claim any width, and one without columns any number of rows.
+        let widths = arrays
+            .iter()
+            .map(|(_, shape, _)| shape.get(1).copied().unwrap_or(1));
+        let width = widths.clone().fold(0usize, usize::saturating_add);
+        if widths.clone().any(|width| width == 0) || width > MOST_COLUMNS {
+            let reason = format!(
+                "its arrays have {width} columns; expected 1 to {MOST_COLUMNS}, and no array without columns"
+            );
+            return Err(refused(reason));
+        }
+        // Every column repeats the array's name.
+        let named = arrays
+            .iter()
+            .zip(widths)
+            .fold(0usize, |sum, ((name, ..), width)| {
+                sum.saturating_add(width.saturating_mul(name.len()))
+            });
+        if named > MOST_HEADER_BYTES {
+            return Err(refused("the names of its columns are too long".to_owned()));
         }
         let mut names = Vec::new();
         for (name, shape, _) in &arrays {
@@ -197,8 +240,8 @@ impl AsCsv {
     fn next_rows(&mut self) -> bool {
         self.text.clear();
         self.given = 0;
-        let end = (self.next_row + ROWS).min(self.rows);
-        for row in self.next_row..end {
+        while self.next_row < self.rows && self.text.len() < TEXT_BYTES {
+            let row = self.next_row;
             let start = self.text.len();
             for array in &self.arrays {
                 for place in row * array.width..(row + 1) * array.width {
@@ -215,8 +258,8 @@ impl AsCsv {
                 }
             }
             self.text.push(b'\n');
+            self.next_row += 1;
         }
-        self.next_row = end;
         !self.text.is_empty()
     }
 }

@@ -12,7 +12,7 @@ pub struct Paint(pub bool);
 impl Paint {
     fn with(self, code: &str, text: &str) -> String {
         if self.0 {
-            format!("\x1b[{code}m{text}\x1b[0m")
+            flatout_core::text::colored(code, text)
         } else {
             text.to_owned()
         }

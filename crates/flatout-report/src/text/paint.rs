@@ -32,19 +32,20 @@ impl Paint {
             Tone::Quiet => "2",
             Tone::Strong => "1",
         };
-        format!("\x1b[{code}m{text}\x1b[0m")
+        flatout_core::text::colored(code, text)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flatout_core::text::visible;
 
     #[test]
     fn without_colour_nothing_is_added() {
         assert_eq!(Paint { colour: false }.tone(Tone::Bad, "hot"), "hot");
         assert_eq!(
-            Paint { colour: true }.tone(Tone::Bad, "hot"),
+            visible(&Paint { colour: true }.tone(Tone::Bad, "hot")),
             "\x1b[1;31mhot\x1b[0m"
         );
         assert_eq!(Paint { colour: true }.tone(Tone::Bad, ""), "");

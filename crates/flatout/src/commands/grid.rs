@@ -7,6 +7,7 @@ use crate::output::write_stdout;
 use crate::training;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use flatout_core::cpus::UsableCpus;
+use flatout_core::text::clear_line;
 use flatout_core::{Message, Result, message, units};
 use flatout_report::text::{self, Align, Paint, Table};
 use flatout_train::Report;
@@ -327,7 +328,7 @@ fn show_task(report: &GridReport, context: &Context, moving: bool) {
                 text.zh += &format!("（{reason}）");
             }
             if moving {
-                eprint!("\r\x1b[K{}", context.say(&text));
+                eprint!("{}{}", clear_line(), context.say(&text));
                 return;
             }
             text
@@ -347,7 +348,8 @@ fn show_task(report: &GridReport, context: &Context, moving: bool) {
         }
         _ => return show(report, context, moving, 1),
     };
-    eprintln!("{}{}", if moving { "\r\x1b[K" } else { "" }, context.say(&text));
+    let start = if moving { clear_line() } else { String::new() };
+    eprintln!("{start}{}", context.say(&text));
 }
 
 /// What holds for every combination is printed once.
@@ -408,7 +410,8 @@ fn show(report: &GridReport, context: &Context, moving: bool, jobs: usize) {
         } => return,
         GridReport::Training { report, .. } => return training::show(report, context.language, moving),
     };
-    eprintln!("{}{}", if moving { "\r\x1b[K" } else { "" }, context.say(&text));
+    let start = if moving { clear_line() } else { String::new() };
+    eprintln!("{start}{}", context.say(&text));
 }
 
 /// The table, best first, the position of each between best and worst, and means over seeds.

@@ -6,7 +6,7 @@ use crate::linted;
 use crate::tracking::{Tracker, Trackers};
 use clap::{Args, ValueEnum};
 use flatout_core::files::{check_writable, write_atomically};
-use flatout_core::{Explain, Finding, Kind, Message, Result, message, units};
+use flatout_core::{Explain, Failure, Finding, Kind, Language, Message, Result, message, secrets, units};
 use flatout_diagnose::analysis::collectives::op_name;
 use flatout_diagnose::{Diagnosis, stall};
 use flatout_record::{Record, RunData, StalledRank};
@@ -14,6 +14,7 @@ use flatout_report::text;
 use flatout_run::auto::{self, Auto};
 use flatout_run::{Ended, Live, Options, Outcome, RunError, apply, program};
 use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -133,32 +134,55 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     if quiet {
         crate::logging::quiet();
     }
+    if std::env::var_os("RUST_BACKTRACE").is_none() {
+        std::panic::set_hook(Box::new(|panic| {
+            log::warn!("{}", one_line(&format!("flatout failed: {panic}")))
+        }));
+    }
     let trackers = Trackers::check(&arguments.log_to, &options.command, context);
     let outcome = flatout_run::run(&options, &mut |live| {
         if !quiet {
             eprint!("{}", during(&live, context));
         }
     })?;
-    // Whatever becomes of the record, the program's exit code is ours.
-    if let Some(folder) = &outcome.folder
-        && let Err(error) = conclude(
-            &options,
-            &outcome,
-            folder,
-            arguments.json.as_deref(),
-            quiet,
-            context,
-        )
-    {
-        eprint!("{}", error.render(context.language));
-    }
-    if let (Some(trackers), Some(folder)) = (&trackers, &outcome.folder) {
-        trackers.log(folder, quiet, context);
+    if let Some(folder) = &outcome.folder {
+        let json = arguments.json.as_deref();
+        let concluded = guarded(|| conclude(&options, &outcome, folder, json, quiet, context));
+        if let Some(why) = concluded {
+            eprintln!("{}", context.say(&no_summary(&why, folder)));
+        }
+        if let Some(trackers) = &trackers {
+            guarded(|| {
+                trackers.log(folder, quiet, context);
+                Ok(())
+            });
+        }
     }
     Ok(match outcome.ended {
         Ended::Code(code) => ExitCode::from(code as u8),
         Ended::Signal(signal) => ExitCode::from(program::die_of(signal)),
     })
+}
+
+/// What comes after the program's end: whatever fails in it, the program's exit code is ours. Gives an error; a panic has been reported.
+fn guarded(work: impl FnOnce() -> Result<()>) -> Option<Failure> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or(Ok(())).err()
+}
+
+fn no_summary(why: &Failure, folder: &Path) -> Message {
+    let folder = folder.display();
+    let (en, zh) = (
+        why.on_one_line(Language::English),
+        why.on_one_line(Language::Chinese),
+    );
+    Message {
+        en: one_line(&format!("flatout: no summary of the record in {folder}: {en}")),
+        zh: one_line(&format!("flatout：无法汇总 {folder} 中的记录：{zh}")),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Says what the record shows.
@@ -221,6 +245,8 @@ fn automatic(options: &Options, outcome: &Outcome, data: &RunData) -> Vec<Messag
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
+    // What is printed ends up in the log files of jobs.
+    let command = secrets::redact(&command);
     let mut told = auto::summary(data, &command);
     told.extend(auto::ended_badly(data, &command, outcome.ended));
     told
@@ -401,4 +427,28 @@ fn place(outcome: &Outcome, folder: &Path) -> Message {
         en: "{steps} steps in {seconds:.1} s; record in {folder}",
         zh: "{seconds:.1} 秒内共 {steps} 步；记录保存在 {folder}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_after_the_program_is_one_line_and_no_panic() {
+        assert!(guarded(|| Ok(())).is_none());
+        assert!(guarded(|| panic!("on purpose")).is_none());
+        let failed = guarded(|| {
+            let cause = std::io::Error::other("disk\nfull");
+            Err(Failure::new(message!(en: "no record", zh: "没有记录")).caused_by(&cause))
+        });
+        let text = no_summary(&failed.unwrap(), Path::new("runs/a\nb"));
+        assert_eq!(
+            text.en,
+            "flatout: no summary of the record in runs/a b: no record: disk full"
+        );
+        assert_eq!(
+            text.zh,
+            "flatout：无法汇总 runs/a b 中的记录：没有记录：disk full"
+        );
+    }
 }

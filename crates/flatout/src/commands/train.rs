@@ -5,6 +5,7 @@ use crate::output::write_stdout;
 use crate::tracking::{Tracker, Trackers};
 use crate::training;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use flatout_core::text::clear_line;
 use flatout_core::{Explain, Message, Result, message, units};
 use flatout_run::trial;
 use flatout_train::settings::Values;
@@ -115,7 +116,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let outcome = Trainer::new(&configuration, interrupted, &mut show)?.run()?;
     if moving {
         // What is left of the moving line, and the terminal's own ^C.
-        eprint!("\r\x1b[K");
+        eprint!("{}", clear_line());
     }
     if arguments.json {
         let line = serde_json::json!({"event": "end", "schema": 1, "outcome": outcome});

@@ -6,7 +6,7 @@ mod source;
 use crate::context::Context;
 use crate::output::write_stdout;
 use clap::Args;
-use flatout_core::files::{keep_backup, write_atomically};
+use flatout_core::files::{edit, write_atomically};
 use flatout_core::interrupt::Interrupt;
 use flatout_core::{Failure, Message, Result, message};
 use flatout_lint::patch::Patch;
@@ -232,8 +232,7 @@ fn write(found: &Found, route: &Route, patch: &Patch, context: &Context) -> Resu
         );
     }
     if let Some((path, before, after)) = config {
-        let backup = keep_backup(path, before.as_bytes())?;
-        write_atomically(path, after.as_bytes())?;
+        let backup = edit(path, before.as_bytes(), after.as_bytes())?;
         let (path, backup) = (path.display(), backup.display());
         eprintln!("{}", context.say(&message!(en: "wrote {path}; the original is saved as {backup}", zh: "已写入 {path}；原文件保存为 {backup}")));
     }

@@ -1,6 +1,7 @@
 //! One of the demo's two trainings: the trainer that `flatout train` runs, stopped after some seconds.
 
 use crate::context::Context;
+use flatout_core::text::clear_line;
 use flatout_core::{Result, interrupt, message, units};
 use flatout_train::settings::Values;
 use flatout_train::{Configuration, Report, Trainer};
@@ -90,7 +91,7 @@ impl Training {
                     let left = (seconds - began.map_or(0.0, |began| began.elapsed().as_secs_f64())).max(0.0);
                     let rate = units::count(*samples_s);
                     let text = message!(en: "{rate} samples/s, {left:.0} s left", zh: "{rate} 样本/秒，剩余 {left:.0} 秒");
-                    eprint!("\r\x1b[K     {}", context.say(&text));
+                    eprint!("{}     {}", clear_line(), context.say(&text));
                 }
                 _ => {}
             }
@@ -100,7 +101,7 @@ impl Training {
         };
         let outcome = Trainer::new(&configuration, stop, &mut watch)?.run()?;
         if moving {
-            eprint!("\r\x1b[K");
+            eprint!("{}", clear_line());
             let _ = std::io::stderr().flush();
         }
         if interrupt::came() {

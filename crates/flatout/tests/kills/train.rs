@@ -2,6 +2,7 @@
 
 use crate::Kills;
 use crate::process::{completes, killed, leftovers};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,17 +71,40 @@ fn train() {
     }
 }
 
-/// The weights, and the losses by epoch.
-fn result(folder: &Path) -> (Vec<u8>, BTreeMap<u64, Vec<String>>) {
+/// The weights, and by epoch every number that does not depend on the machine's speed.
+fn result(folder: &Path) -> (Vec<u8>, BTreeMap<u64, BTreeMap<String, String>>) {
     let checkpoint = fs::read(folder.join("last.safetensors")).unwrap();
     let header = u64::from_le_bytes(checkpoint[..8].try_into().unwrap()) as usize;
-    let mut losses = BTreeMap::new();
+    let mut epochs = BTreeMap::new();
     for line in fs::read_to_string(folder.join("metrics.jsonl")).unwrap().lines() {
-        let values: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).unwrap();
+        let values: Value = serde_json::from_str(line).unwrap();
         let epoch = values["epoch"].as_u64().unwrap();
-        let of_loss = values.iter().filter(|(name, _)| name.contains("loss"));
-        let row: Vec<String> = of_loss.map(|(name, value)| format!("{name} {value}")).collect();
-        assert_eq!(losses.insert(epoch, row), None, "epoch {epoch} twice");
+        let mut numbers = BTreeMap::new();
+        collect("", &values, &mut numbers);
+        assert!(
+            numbers.keys().any(|name| name.starts_with(".scores.")),
+            "epoch {epoch} has no scores: {line}"
+        );
+        assert_eq!(epochs.insert(epoch, numbers), None, "epoch {epoch} twice");
     }
-    (checkpoint[8 + header..].to_vec(), losses)
+    (checkpoint[8 + header..].to_vec(), epochs)
+}
+
+const OF_THE_MACHINE: [&str; 2] = [".samples_s", ".seconds"];
+
+fn collect(name: &str, value: &Value, numbers: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                collect(&format!("{name}.{field}"), value, numbers);
+            }
+        }
+        Value::Array(entries) => {
+            for (index, value) in entries.iter().enumerate() {
+                collect(&format!("{name}.{index}"), value, numbers);
+            }
+        }
+        _ if OF_THE_MACHINE.contains(&name) => {}
+        _ => drop(numbers.insert(name.to_owned(), value.to_string())),
+    }
 }

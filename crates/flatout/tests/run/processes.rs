@@ -250,3 +250,37 @@ fn records_keep_no_secrets_and_are_private() {
     }
     assert!(seen);
 }
+
+#[test]
+fn the_exit_code_comes_through_where_the_record_is_gone() {
+    let Some(python) = plain_python() else { return };
+    let place = Place::new();
+    for (name, spoils) in [
+        ("gone.py", "shutil.rmtree(run)"),
+        (
+            "folder.py",
+            "os.remove(os.path.join(run, 'run.json')); os.mkdir(os.path.join(run, 'run.json'))",
+        ),
+    ] {
+        let code = format!(
+            "import glob, os, shutil, sys\nfor run in glob.glob('home/runs/*'): {spoils}\nsys.exit(7)\n"
+        );
+        let script = place.script(name, &code);
+        let arguments = [
+            "--json",
+            "out.json",
+            "--",
+            python.to_str().unwrap(),
+            script.to_str().unwrap(),
+        ];
+        let output = place.flatout(&arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(7), "{name}: {text}");
+        let trouble = text
+            .lines()
+            .filter(|line| line.starts_with("flatout: no summary of the record in "));
+        assert_eq!(trouble.count(), 1, "{name}: {text}");
+        assert!(!text.contains("panicked"), "{name}: {text}");
+        let _ = std::fs::remove_dir_all(place.folder.path().join("home"));
+    }
+}

@@ -3,7 +3,12 @@
 use super::flatbuffer::Table;
 use super::quoted;
 use crate::time::{MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND, format_us};
+use flatout_core::memory::UsableMemory;
 use std::io::Read;
+
+/// What a file may unpack to in any case, and how much more than its own size.
+const ALWAYS_FINE_BYTES: u64 = 256 << 20;
+const MOST_EXPANSION: u64 = 1000;
 
 /// How the values of a column lie in its buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +56,11 @@ impl Field {
             dictionary: encoding.map(|encoding| encoding.i64(0).unwrap_or(0)),
             of_dictionary: kind,
         })
+    }
+
+    /// Whether its values are in the file. Without that any number of rows can be claimed.
+    pub fn has_data(&self) -> bool {
+        self.kind != Kind::Null
     }
 
     /// The dictionary's own values, as a column.
@@ -127,8 +137,84 @@ pub struct Column {
     values: Vec<u8>,
     /// Text; several pieces of it for views.
     pieces: Vec<Vec<u8>>,
-    /// What a dictionary grew by.
-    more: Option<Box<Column>>,
+}
+
+/// The values of a dictionary, in the pieces that it grew by.
+#[derive(Debug, Default)]
+pub struct Dictionary {
+    /// Each with its number of the first row.
+    pieces: Vec<(usize, Column)>,
+    rows: usize,
+}
+
+impl Dictionary {
+    /// Bytes that it has in memory.
+    pub fn bytes(&self) -> u64 {
+        let pieces = self.pieces.iter();
+        pieces.map(|(_, column)| column.bytes()).sum()
+    }
+
+    /// More values, after the others.
+    pub fn append(&mut self, column: Column) {
+        let start = self.rows;
+        self.rows = self.rows.saturating_add(column.rows);
+        self.pieces.push((start, column));
+    }
+
+    /// Writes a value as a cell of CSV; nothing for one that is not there.
+    fn write(&self, row: usize, into: &mut Vec<u8>) {
+        let after = self.pieces.partition_point(|(start, _)| *start <= row);
+        if let Some((start, column)) = after.checked_sub(1).and_then(|last| self.pieces.get(last)) {
+            column.write(row - start, None, into);
+        }
+    }
+}
+
+/// What a file may still unpack to. Zstandard makes gigabytes of a few bytes.
+#[derive(Debug)]
+pub struct Budget {
+    /// What the machine has.
+    memory: u64,
+    /// What dictionaries keep in memory.
+    pub held: u64,
+    read: u64,
+    unpacked: u64,
+}
+
+impl Budget {
+    pub fn of_this_machine() -> Self {
+        Self {
+            memory: UsableMemory::here().map_or(u64::MAX, |memory| memory.free_bytes),
+            held: 0,
+            read: 0,
+            unpacked: 0,
+        }
+    }
+
+    /// Whether a body of this size fits into memory; it counts as read.
+    pub fn reads(&mut self, bytes: u64) -> bool {
+        self.read = self.read.saturating_add(bytes);
+        self.held.saturating_add(bytes) <= self.memory
+    }
+
+    /// `of_batch`: what was unpacked of the same record batch before, all of which is in memory at once.
+    fn unpacks(&mut self, bytes: u64, of_batch: &mut u64) -> Result<(), String> {
+        self.unpacked = self.unpacked.saturating_add(bytes);
+        *of_batch = of_batch.saturating_add(bytes);
+        let most = ALWAYS_FINE_BYTES.max(self.read.saturating_mul(MOST_EXPANSION));
+        if self.unpacked > most {
+            return Err(format!(
+                "its compressed buffers unpack to more than {MOST_EXPANSION} times their size"
+            ));
+        }
+        if self.held.saturating_add(*of_batch) > self.memory {
+            let memory = self.memory;
+            return Err(format!(
+                "a record batch needs {of_batch} bytes of memory and {memory} are free; write smaller record batches"
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// What a record batch holds.
@@ -138,13 +224,19 @@ pub struct Batch {
 }
 
 /// Reads the columns of a record batch. What its description says of a body that does not have it is an error.
-pub fn read(fields: &[Field], records: &Table<'_>, body: &[u8]) -> Result<Batch, String> {
+pub fn read(
+    fields: &[Field],
+    records: &Table<'_>,
+    body: &[u8],
+    budget: &mut Budget,
+) -> Result<Batch, String> {
     let damaged = || "the Arrow file is damaged: a record batch".to_owned();
     let rows = usize::try_from(records.i64(0).unwrap_or(0)).map_err(|_| damaged())?;
     let nodes = records.pairs(1).unwrap_or_default();
     let mut buffers = records.pairs(2).unwrap_or_default().into_iter();
     let codec = records.table(3).map(|compression| compression.u8(0).unwrap_or(0));
     let mut views = records.longs(4).unwrap_or_default().into_iter();
+    let (mut taken, mut unpacked_bytes) = (0usize, 0u64);
     let mut next = |least: usize| -> Result<Vec<u8>, String> {
         let (offset, length) = buffers.next().ok_or_else(damaged)?;
         let start = usize::try_from(offset).map_err(|_| damaged())?;
@@ -152,7 +244,12 @@ pub fn read(fields: &[Field], records: &Table<'_>, body: &[u8]) -> Result<Batch,
             .ok()
             .and_then(|length| start.checked_add(length));
         let bytes = end.and_then(|end| body.get(start..end)).ok_or_else(damaged)?;
-        let bytes = unpacked(bytes, codec)?;
+        // Buffers do not overlap, so together they are no longer than the body.
+        taken = taken.saturating_add(bytes.len());
+        if taken > body.len() {
+            return Err(damaged());
+        }
+        let bytes = unpacked(bytes, codec, |bytes| budget.unpacks(bytes, &mut unpacked_bytes))?;
         if bytes.len() < least {
             return Err(damaged());
         }
@@ -169,7 +266,6 @@ pub fn read(fields: &[Field], records: &Table<'_>, body: &[u8]) -> Result<Batch,
             valid: Vec::new(),
             values: Vec::new(),
             pieces: Vec::new(),
-            more: None,
         };
         if field.kind != Kind::Null {
             let valid = next(0)?;
@@ -210,7 +306,11 @@ pub fn read(fields: &[Field], records: &Table<'_>, body: &[u8]) -> Result<Batch,
 }
 
 /// The bytes of a buffer; compressed ones have their length in front of them.
-fn unpacked(bytes: &[u8], codec: Option<u8>) -> Result<Vec<u8>, String> {
+fn unpacked(
+    bytes: &[u8],
+    codec: Option<u8>,
+    mut unpacks: impl FnMut(u64) -> Result<(), String>,
+) -> Result<Vec<u8>, String> {
     let Some(codec) = codec.filter(|_| !bytes.is_empty()) else {
         return Ok(bytes.to_vec());
     };
@@ -220,6 +320,7 @@ fn unpacked(bytes: &[u8], codec: Option<u8>) -> Result<Vec<u8>, String> {
     if length < 0 {
         return Ok(packed.to_vec());
     }
+    unpacks(length.unsigned_abs())?;
     let mut whole = Vec::new();
     let read = match codec {
         0 => lz4_flex::frame::FrameDecoder::new(packed)
@@ -237,12 +338,10 @@ fn unpacked(bytes: &[u8], codec: Option<u8>) -> Result<Vec<u8>, String> {
 }
 
 impl Column {
-    /// More values of a dictionary, behind the others.
-    pub fn append(&mut self, other: Self) {
-        match &mut self.more {
-            Some(more) => more.append(other),
-            None => self.more = Some(Box::new(other)),
-        }
+    /// Bytes that it has in memory.
+    pub fn bytes(&self) -> u64 {
+        let pieces: usize = self.pieces.iter().map(Vec::len).sum();
+        (self.valid.len() + self.values.len() + pieces) as u64
     }
 
     fn has(&self, row: usize) -> bool {
@@ -287,14 +386,8 @@ impl Column {
     }
 
     /// Writes a value as a cell of CSV; nothing for a missing one.
-    pub fn write(&self, row: usize, dictionary: Option<&Self>, into: &mut Vec<u8>) {
-        if row >= self.rows {
-            if let Some(more) = &self.more {
-                more.write(row - self.rows, dictionary, into);
-            }
-            return;
-        }
-        if !self.has(row) {
+    pub fn write(&self, row: usize, dictionary: Option<&Dictionary>, into: &mut Vec<u8>) {
+        if row >= self.rows || !self.has(row) {
             return;
         }
         if let Some(dictionary) = dictionary {
@@ -302,7 +395,7 @@ impl Column {
                 && let Some(place) = self.whole(row, bytes, signed)
                 && let Ok(place) = usize::try_from(place)
             {
-                dictionary.write(place, None, into);
+                dictionary.write(place, into);
             }
             return;
         }

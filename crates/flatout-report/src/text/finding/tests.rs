@@ -86,6 +86,7 @@ fn no_line_is_wider_than_asked_for_and_colour_changes_no_letter() {
         let plain = findings(&[starved(), starved()], language, 60, false);
         assert!(plain.lines().all(|line| width(line) <= 60), "{plain}");
         let painted = findings(&[starved(), starved()], language, 60, true);
+        let painted = flatout_core::text::visible(&painted).into_owned();
         assert!(painted.contains("\x1b[1;31m"));
         let mut stripped = painted.clone();
         for code in ["1;31", "36", "33", "2", "1", "0"] {
