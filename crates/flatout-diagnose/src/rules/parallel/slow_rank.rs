@@ -268,10 +268,10 @@ mod tests {
         let account = diagnosis.account.unwrap();
         assert_eq!(account.rank, Some(0));
         assert!(
-            account
-                .rows
-                .iter()
-                .all(|row| row.place.as_ref().is_none_or(|place| place.file != "data.py")),
+            account.rows.iter().all(|row| row
+                .place
+                .as_ref()
+                .is_none_or(|place| place.file.as_os_str() != "data.py")),
             "{:?}",
             account.rows
         );
