@@ -106,7 +106,7 @@ explained!(ArrayError);
 /// Why arrays were not sent or not found.
 #[derive(Debug)]
 pub struct ArrayFailure {
-    pub failure: Failure,
+    pub failure: Box<Failure>,
     /// Slurm itself is away: the same call may succeed later.
     pub away: bool,
 }
@@ -115,7 +115,7 @@ impl From<SlurmError> for ArrayFailure {
     fn from(error: SlurmError) -> Self {
         Self {
             away: error.is_away(),
-            failure: error.into(),
+            failure: Box::new(error.into()),
         }
     }
 }
@@ -124,7 +124,7 @@ impl From<ScriptError> for ArrayFailure {
     fn from(error: ScriptError) -> Self {
         Self {
             away: false,
-            failure: error.into(),
+            failure: Box::new(error.into()),
         }
     }
 }
@@ -133,7 +133,7 @@ impl From<FileError> for ArrayFailure {
     fn from(error: FileError) -> Self {
         Self {
             away: false,
-            failure: error.into(),
+            failure: Box::new(error.into()),
         }
     }
 }

@@ -36,14 +36,14 @@ pub enum TaskState {
 #[derive(Debug)]
 pub enum TasksError {
     /// The scheduler does not answer; it may later.
-    Away(Failure),
-    Failed(Failure),
+    Away(Box<Failure>),
+    Failed(Box<Failure>),
 }
 
 impl From<TasksError> for Failure {
     fn from(error: TasksError) -> Self {
         match error {
-            TasksError::Away(failure) | TasksError::Failed(failure) => failure,
+            TasksError::Away(failure) | TasksError::Failed(failure) => *failure,
         }
     }
 }
@@ -136,7 +136,7 @@ pub fn run_by_tasks(
                 Err(TasksError::Failed(failure)) if answered && to_start.is_empty() => {
                     log::warn!("the states of the tasks are unknown: {}", failure.message().en);
                 }
-                Err(TasksError::Failed(failure)) => return Err(failure),
+                Err(TasksError::Failed(failure)) => return Err(*failure),
             }
             asked = Instant::now();
         }
@@ -734,7 +734,7 @@ mod tests {
             self.calls += 1;
             if away.contains(&self.calls) {
                 let told = message!(en: "no answer", zh: "没有响应");
-                return Err(TasksError::Away(Failure::new(told)));
+                return Err(TasksError::Away(Box::new(Failure::new(told))));
             }
             Ok(())
         }
