@@ -755,6 +755,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "a Slurm job with several ranks",
         "Slurm 作业的一个 rank，并列出所有 rank",
     ),
+    ("one torchrun per node", "每个节点一个 torchrun"),
     (
         "one process and one record per GPU",
         "每个 GPU 一个进程、一份记录",
