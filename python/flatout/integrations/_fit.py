@@ -12,7 +12,8 @@ from .._watch import Watch, warn
 _current = None
 
 
-def _end_current():
+def end_current():
+    """Reports a fit that raised."""
     if _current is not None:
         _current.end(failed=True)
 
@@ -26,7 +27,7 @@ class Fit:
     def start(self):
         global _current
         # One that raised: its report comes now, and its record does not stand in the way of this one's.
-        _end_current()
+        end_current()
         if os.environ.get("FLATOUT_RING"):
             warn("this program runs under `flatout run` already, which records it; the callback does nothing")
             return
@@ -37,7 +38,7 @@ class Fit:
             return
         _current = self
         self.mlflow = _trackers.mlflow_run()
-        atexit.register(_end_current)
+        atexit.register(end_current)
 
     def end(self, failed, log=None):
         """Prints the report and logs it to the trackers that are under way; `log` gets it, too."""
@@ -46,7 +47,7 @@ class Fit:
         if watch is None:
             return None
         _current = None
-        atexit.unregister(_end_current)
+        atexit.unregister(end_current)
         try:
             found = watch.end(failed)
         except Exception as error:
