@@ -335,6 +335,7 @@ fn every_file_of_a_registry_is_registered() {
 fn every_ignored_test_has_a_reason() {
     const REASONS: [&str; 3] = [
         "needs a GPU",
+        "needs a Python 3.14 with torch",
         "takes minutes: ",
         "tune sees no steps of this program",
     ];
