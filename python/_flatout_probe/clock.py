@@ -306,14 +306,19 @@ def begin():
 
 def hello():
     environment = os.environ.get
-    rank, world, local = environment("RANK"), environment("WORLD_SIZE"), environment("LOCAL_WORLD_SIZE")
+
+    def number(name):
+        value = environment(name)
+        return int(value) if value and value.isdigit() else None
+
     return {
         "hello": {
             "pid": os.getpid(),
             "parent": os.getppid(),
-            "rank": int(rank) if rank and rank.isdigit() else None,
-            "world": int(world) if world and world.isdigit() else None,
-            "local": int(local) if local and local.isdigit() else None,
+            "rank": number("RANK"),
+            "world": number("WORLD_SIZE"),
+            "local": number("LOCAL_WORLD_SIZE"),
+            "local_rank": number("LOCAL_RANK"),
             "worker": in_worker(),
             "python": sys.version.split()[0],
         }

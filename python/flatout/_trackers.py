@@ -150,9 +150,11 @@ def into_tensorboard(writer, found):
 TRACKERS = {"wandb": to_wandb, "mlflow": to_mlflow, "tensorboard": to_tensorboard}
 
 
-def log_active(found):
-    """Adds the report to the runs that a trainer's own trackers have under way. Yields a tracker's name and the error, None where it went well."""
-    for name, log in (("wandb", active_wandb), ("mlflow", active_mlflow)):
+def log_active(found, mlflow_before=None):
+    """Adds the report to the runs that a trainer's own trackers have under way. Yields a tracker's name and the error, None where it went well.
+
+    `mlflow_before` is the run of MLflow that was under way at the start: transformers ends its own before it calls other callbacks."""
+    for name, log in (("wandb", active_wandb), ("mlflow", lambda found: active_mlflow(found, mlflow_before))):
         # What the program did not import has no run under way.
         if name in sys.modules:
             try:
@@ -170,13 +172,21 @@ def active_wandb(found):
     return True
 
 
-def active_mlflow(found):
-    mlflow = sys.modules["mlflow"]
-    run = mlflow.active_run()
+def active_mlflow(found, before):
+    run = mlflow_run() or before
     if run is None:
         return False
-    into_mlflow(mlflow.MlflowClient(), run.info.run_id, found)
+    into_mlflow(sys.modules["mlflow"].MlflowClient(), run, found)
     return True
+
+
+def mlflow_run():
+    """The id of the run of MLflow that is under way. What the program did not import has none."""
+    try:
+        run = sys.modules["mlflow"].active_run()
+    except Exception:
+        return None
+    return run and run.info.run_id
 
 
 def reason(error):

@@ -41,10 +41,15 @@ def need(module):
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        allowed = [name.strip() for name in os.environ.get("FLATOUT_ALLOW_MISSING", "").split(",")]
-        if module in allowed:
-            pytest.skip(f"{module} is missing", allow_module_level=True)
-        raise AssertionError(f"this test needs {module}: cargo xtask venv, or FLATOUT_ALLOW_MISSING={module} to skip it") from error
+        missing(module, "cargo xtask venv", error)
+
+
+def missing(tool, install, error=None):
+    """Skips a test that FLATOUT_ALLOW_MISSING allows to skip; any other fails."""
+    allowed = [name.strip() for name in os.environ.get("FLATOUT_ALLOW_MISSING", "").split(",")]
+    if tool in allowed:
+        pytest.skip(f"{tool} is missing", allow_module_level=True)
+    raise AssertionError(f"this test needs {tool}: {install}, or FLATOUT_ALLOW_MISSING={tool} to skip it") from error
 
 
 def flatout():

@@ -5,8 +5,7 @@ import os
 import subprocess
 import sys
 
-import pytest
-from conftest import FLATOUT, ROOT, environment
+from conftest import FLATOUT, ROOT, environment, missing, need
 
 DATA = """
 import time, torch
@@ -37,8 +36,7 @@ def settings(folder, **more):
 
 
 def run(folder, program, *options, **more):
-    if not FLATOUT.exists():
-        pytest.skip(f"no {FLATOUT}: cargo build -p flatout, or set FLATOUT_BIN")
+    assert FLATOUT.exists(), f"no {FLATOUT}: cargo build -p flatout, or set FLATOUT_BIN"
     (folder / "train.py").write_text(program)
     command = [sys.executable, "train.py"]
     if options:
@@ -71,7 +69,7 @@ def mlflow_runs(folder, experiment):
 
 def test_a_run_is_logged_to_every_tracker(tmp_path):
     for package in ("wandb", "mlflow", "tensorboard"):
-        pytest.importorskip(package)
+        need(package)
     code, told = run(tmp_path, TRAIN, "--name", "logged", "--log-to", "wandb,mlflow,tensorboard", WANDB_MODE=None)
     assert code == 0 and told.count("logged to") == 3 and "not logged" not in told, told
     # W&B stays on this machine unless the user says otherwise.
@@ -91,7 +89,7 @@ def test_a_run_is_logged_to_every_tracker(tmp_path):
 
 
 def test_a_tracker_that_cannot_be_used_is_one_line(tmp_path):
-    pytest.importorskip("mlflow")
+    need("mlflow")
     (tmp_path / "mlruns").write_text("a file, where a folder must be")
     # A package that is not there, one that fails, and one that does not exist.
     hide = tmp_path / "hide"
@@ -108,18 +106,18 @@ def test_a_tracker_that_cannot_be_used_is_one_line(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
-    pytest.importorskip("tensorboard")
+    need("tensorboard")
     code, told = run(tmp_path, TRAIN, "--log-to", "tensorboard", FLATOUT_TENSORBOARD="/proc/nowhere")
     assert code == 0 and "not logged to tensorboard: " in told, told
 
 
 def test_a_full_disk_is_one_line(tmp_path):
-    pytest.importorskip("tensorboard")
-    pytest.importorskip("mlflow")
+    need("tensorboard")
+    need("mlflow")
     full = tmp_path / "full"
     full.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(full)], stderr=subprocess.DEVNULL).returncode:
-        pytest.skip("a small file system cannot be mounted here")
+        missing("mount", "run it as root")
     try:
         places = {"FLATOUT_TENSORBOARD": str(full / "boards"), "MLFLOW_TRACKING_URI": f"file:{full / 'mlruns'}"}
         code, told = run(tmp_path, TRAIN, "--log-to", "tensorboard,mlflow", **places)
@@ -157,7 +155,7 @@ print("steps", callback.report["steps"])
 
 
 def test_lightning_logs_to_its_own_loggers(tmp_path):
-    pytest.importorskip("lightning")
+    need("lightning")
     code, told = run(tmp_path, LIGHTNING.replace("STOP", "-1"))
     assert code == 0 and "logged to TensorBoardLogger" in told and "logged to CSVLogger" in told, told
     assert "not logged" not in told and "250 steps recorded in" in told and "time.sleep(0.002)" in told, told
@@ -168,7 +166,7 @@ def test_lightning_logs_to_its_own_loggers(tmp_path):
 
 
 def test_lightning_that_fails_is_reported_too(tmp_path):
-    pytest.importorskip("lightning")
+    need("lightning")
     code, told = run(tmp_path, LIGHTNING.replace("STOP", "200"))
     assert code == 0 and "200 steps recorded in" in told, told
 
@@ -188,17 +186,25 @@ class Model(torch.nn.Module):
 class Named(Slow):
     def __getitem__(self, index):
         x, y = super().__getitem__(index)
+        global seen
+        seen += 1
+        if seen == STOP: raise KeyError("stop")
         return {"x": x, "labels": y}
+seen = 0
 args = transformers.TrainingArguments(output_dir="out", max_steps=250, per_device_train_batch_size=8, report_to=REPORT_TO, save_strategy="no", use_cpu=True, disable_tqdm=True, logging_steps=100)
 transformers.Trainer(model=Model(), args=args, train_dataset=Named(), callbacks=[FlatoutCallback(name="hf")]).train()
 """
 )
 
 
+def transformers(report_to, stop=-1):
+    return TRANSFORMERS.replace("REPORT_TO", report_to).replace("STOP", str(stop))
+
+
 def test_transformers_logs_to_what_it_reports_to(tmp_path):
     for package in ("transformers", "accelerate", "wandb", "tensorboard"):
-        pytest.importorskip(package)
-    code, told = run(tmp_path, TRANSFORMERS.replace("REPORT_TO", "['wandb', 'tensorboard']"))
+        need(package)
+    code, told = run(tmp_path, transformers("['wandb', 'tensorboard']"))
     assert code == 0 and "logged to wandb" in told and "logged to TensorBoard" in told and "not logged" not in told, told
     assert "250 steps recorded in" in told, told
     written, tables = wandb_of(tmp_path)
@@ -207,8 +213,32 @@ def test_transformers_logs_to_what_it_reports_to(tmp_path):
     assert tensorboard_of(folder).Scalars("flatout/samples_per_s")[0].value > 0
 
 
+def test_transformers_logs_to_the_mlflow_run_that_it_has_ended(tmp_path):
+    for package in ("transformers", "accelerate", "mlflow"):
+        need(package)
+    places = {"MLFLOW_TRACKING_URI": f"file:{tmp_path / 'mlruns'}", "MLFLOW_EXPERIMENT_NAME": "hf", "MLFLOW_ALLOW_FILE_STORE": "true"}
+    code, told = run(tmp_path, transformers("['mlflow']"), **places)
+    assert code == 0 and "flatout: logged to mlflow" in told and "not logged" not in told, told
+    client, (entry,) = mlflow_runs(tmp_path, "hf")
+    assert entry.data.metrics["flatout/samples_per_s"] > 0 and entry.info.status == "FINISHED"
+    assert "train_runtime" in entry.data.metrics
+
+
+def test_transformers_that_fails_is_reported_too(tmp_path):
+    for package in ("transformers", "accelerate"):
+        need(package)
+    program = transformers("[]", stop=200 * 8 + 1)
+    # At the end of the program, and at the start of the next training.
+    code, told = run(tmp_path, program)
+    assert code == 1 and "KeyError" in told and " steps recorded in" in told and "loader-without-workers" not in told.split("KeyError")[0], told
+    body, train = program.rsplit("transformers.Trainer(", 1)
+    again = f"{body}def train():\n    transformers.Trainer({train}\ntry:\n    train()\nexcept KeyError:\n    pass\ntrain()\n"
+    code, told = run(tmp_path, again)
+    assert code == 0 and told.count(" steps recorded in") == 2 and "flatout run` already" not in told, told
+
+
 def test_a_trainer_trains_where_flatout_cannot(tmp_path):
-    pytest.importorskip("lightning")
+    need("lightning")
     program = LIGHTNING.replace("STOP", "-1").replace("max_steps=250", "max_steps=5").replace('print("steps", callback.report["steps"])', "print(trainer.global_step)")
     code, told = run(tmp_path, program, FLATOUT_BINARY="/nonexistent")
     assert code == 0 and "this training runs without a record" in told, told

@@ -8,6 +8,7 @@ mod kills;
 mod matrix;
 mod packages;
 mod reference;
+mod tag;
 mod test;
 mod venv;
 mod wheel;
@@ -59,6 +60,11 @@ const TASKS: &[Task] = &[
         name: "reference",
         about: "write docs/reference and schemas from the program's own help, rules and types",
         run: reference::run,
+    },
+    Task {
+        name: "tag",
+        about: "whether a release may have this tag: vX.Y.Z of Cargo.toml, with a dated heading in the changelog",
+        run: tag::run,
     },
     Task {
         name: "test",

@@ -19,6 +19,8 @@ pub enum LimitError {
     },
     /// No run-wide rate to hold against the limit.
     NoRate,
+    /// A rate is that of one rank.
+    OtherRanks,
 }
 
 impl Explain for LimitError {
@@ -31,6 +33,10 @@ impl Explain for LimitError {
                 en: "the limit cannot be checked: not every run has a measured rate",
                 zh: "无法按条件检查：并非所有运行都测得了速率"
             ),
+            Self::OtherRanks => message!(
+                en: "the limit cannot be checked: the runs have different numbers of ranks, and rates are those of one rank",
+                zh: "无法按条件检查：各次运行的 rank 数不同，而速率是单个 rank 的"
+            ),
         }
     }
 
@@ -39,6 +45,9 @@ impl Explain for LimitError {
             Self::Unknown { example, .. } => message!(en: "write {example}", zh: "请写成 {example}"),
             Self::NoRate => {
                 message!(en: "compare runs with at least 10 steady steps", zh: "请比较至少有十个稳定步的运行")
+            }
+            Self::OtherRanks => {
+                message!(en: "compare runs with the same number of ranks", zh: "请比较 rank 数相同的运行")
             }
         })
     }

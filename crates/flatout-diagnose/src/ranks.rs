@@ -322,24 +322,38 @@ fn notes(rows: &[RankRow], world: u32, all: &[(u32, &Analysis)]) -> Vec<Message>
 
 /// The findings of the rank that the others wait for, with the ranks side by side.
 pub fn conclude(analysis: &Analysis, ranks: Ranks) -> Diagnosis {
-    let data = analysis.data;
-    let other = data.ranks.iter().find(|(rank, _)| *rank == ranks.shown);
-    let Some((_, rank)) = other.filter(|_| ranks.shown != rank_of(data)) else {
-        let mut analysis = Analysis::new(data);
-        analysis.ranks = Some(ranks);
-        return conclude_one(&analysis);
-    };
+    let shown = data_of(analysis.data, ranks.shown);
+    let mut analysis = Analysis::new(shown.as_ref().unwrap_or(analysis.data));
+    analysis.ranks = Some(ranks);
+    conclude_one(&analysis)
+}
+
+/// The findings of one rank of a record. `None` where the record has no such rank.
+pub fn diagnose_rank(data: &RunData, rank: u32) -> Option<Diagnosis> {
+    let analysis = Analysis::new(data);
+    if let Some(mut ranks) = Ranks::of(&analysis)
+        && ranks.rows.iter().any(|row| row.rank == rank)
+    {
+        ranks.shown = rank;
+        return Some(conclude(&analysis, ranks));
+    }
+    match data_of(data, rank) {
+        Some(of) => Some(conclude_one(&Analysis::new(&of))),
+        None => (rank == rank_of(data)).then(|| conclude_one(&analysis)),
+    }
+}
+
+/// A rank's own data, with what the run's files hold for all ranks; `None` for the rank that those files are of.
+fn data_of(data: &RunData, rank: u32) -> Option<RunData> {
+    let (_, of) = data.ranks.iter().find(|(other, _)| *other == rank)?;
     let of_the_run = data.events.iter().filter(|event| of_the_run(&event.kind));
-    let shown = RunData {
+    (rank != rank_of(data)).then(|| RunData {
         info: data.info.clone(),
         samples: data.samples.clone(),
         lines: data.lines.clone(),
-        events: rank.events.iter().chain(of_the_run).cloned().collect(),
-        ..rank.clone()
-    };
-    let mut analysis = Analysis::new(&shown);
-    analysis.ranks = Some(ranks);
-    conclude_one(&analysis)
+        events: of.events.iter().chain(of_the_run).cloned().collect(),
+        ..of.clone()
+    })
 }
 
 /// Events that the run's own files hold for all ranks.

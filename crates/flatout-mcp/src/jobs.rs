@@ -222,7 +222,8 @@ impl Jobs {
         })
     }
 
-    /// Waits until the job has ended, the time is up, or the call was cancelled; a cancelled call stops its job.
+    /// Waits until the job has ended, the time is up, or the call was cancelled. A cancelled call leaves its job alone: clients cancel calls
+    /// that take them too long, and hours of training are not theirs to throw away. The job goes with the client itself.
     pub fn wait(
         &self,
         id: &str,
@@ -237,10 +238,10 @@ impl Jobs {
             if job.ended.is_some() {
                 return Ok(job);
             }
-            if cancelled.load(Ordering::Relaxed) || self.ending.load(Ordering::Relaxed) {
+            if self.ending.load(Ordering::Relaxed) {
                 return self.stop(id);
             }
-            if begun.elapsed() >= longest {
+            if cancelled.load(Ordering::Relaxed) || begun.elapsed() >= longest {
                 return Ok(job);
             }
             if reported.elapsed() >= PROGRESS {
@@ -368,12 +369,13 @@ mod tests {
     }
 
     #[test]
-    fn one_job_at_a_time_and_a_cancelled_one_is_stopped() {
+    fn one_job_at_a_time_and_a_cancelled_call_leaves_it_alone() {
         let jobs = Jobs::default();
         let id = start(&jobs, "exec sleep 600").unwrap();
         assert!(wait(&jobs, &id, 0, false).ended.is_none());
         assert!(start(&jobs, "true").is_err());
-        assert_eq!(wait(&jobs, &id, 600, true).exit_code(), Some(-libc::SIGTERM));
+        assert!(wait(&jobs, &id, 600, true).ended.is_none());
+        assert_eq!(jobs.stop(&id).unwrap().exit_code(), Some(-libc::SIGTERM));
         let second = start(&jobs, "true").unwrap();
         assert_ne!(second, id);
         jobs.close();

@@ -204,10 +204,13 @@ fn list() -> Value {
 /// How long `run`, `tune` and `job` may wait.
 const LONGEST_WAIT_S: f64 = 3600.0;
 
+/// How long `run` and `tune` wait unless told: clients usually give a call up after 60 s, and the answer needs some time as well.
+const WAIT_S: f64 = 40.0;
+
 fn wait_schema(default_s: f64) -> Value {
     json!({
         "type": "number", "minimum": 0, "maximum": LONGEST_WAIT_S, "default": default_s,
-        "description": "Seconds to wait for the end; after that the program goes on and `job` asks again",
+        "description": "Seconds to wait for the end; after that the program goes on and `job` asks again. Many clients give up after 60 s",
     })
 }
 

@@ -37,6 +37,8 @@ pub struct Comparison {
     pub settings: Vec<SettingRow>,
     /// What the reader should know before believing it.
     pub notes: Vec<Message>,
+    #[serde(skip)]
+    different_ranks: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -84,6 +86,9 @@ impl Comparison {
             findings: findings::of(digests),
             settings: settings(digests),
             notes: notes(digests),
+            different_ranks: digests
+                .iter()
+                .any(|digest| !same_ranks(digests.first(), Some(digest))),
         }
     }
 
@@ -93,6 +98,9 @@ impl Comparison {
 
     /// The runs that break a limit: letter, and their throughput by that of the first.
     pub fn broken(&self, limit: Limit) -> std::result::Result<Vec<(String, Ratio)>, LimitError> {
+        if self.different_ranks {
+            return Err(LimitError::OtherRanks);
+        }
         let measured = |key| {
             self.figure(key)
                 .filter(|row| row.values.iter().all(Option::is_some))
@@ -129,6 +137,23 @@ const KEYS: [&str; 7] = [
 /// Figures that say nothing when the batches are of another size.
 const OF_A_BATCH: [&str; 3] = ["steps_per_s", "step_ms", "data_wait_ms"];
 
+/// Figures of one rank, which show nothing of all of them together.
+const OF_A_RANK: [&str; 3] = ["samples_per_s", "steps_per_s", "step_ms"];
+
+/// Ranks that trained together, also those that this record is not of.
+fn ranks(digest: &Digest) -> usize {
+    let world = digest
+        .facts
+        .iter()
+        .rfind(|fact| fact.key == "parallel.world_size");
+    let world = world.and_then(|fact| usize::try_from(fact.value.as_u64()?).ok());
+    digest.ranks.rows.len().max(world.unwrap_or(1)).max(1)
+}
+
+fn same_ranks(first: Option<&Digest>, second: Option<&Digest>) -> bool {
+    first.map(ranks) == second.map(ranks)
+}
+
 /// Samples in a step, where both rates are known.
 fn samples_a_step(digest: &Digest) -> Option<f64> {
     Some(digest.figure("samples_per_s")?.mean / digest.figure("steps_per_s")?.mean)
@@ -155,7 +180,10 @@ fn figures(digests: &[Digest]) -> Vec<Row> {
                 .map(|(index, value)| match (index, &first, value) {
                     (1.., Some(first), Some(value)) => {
                         let mut change = change::between(first, value);
-                        if OF_A_BATCH.contains(key) && !same_batch(digests.first(), digests.get(index)) {
+                        let (first, other) = (digests.first(), digests.get(index));
+                        if OF_A_BATCH.contains(key) && !same_batch(first, other)
+                            || OF_A_RANK.contains(key) && !same_ranks(first, other)
+                        {
                             change.outcome = change.outcome.without_judgement();
                         }
                         Some(change)
@@ -197,7 +225,14 @@ fn settings_of(digest: &Digest) -> BTreeMap<String, String> {
     let training = training.map_or_else(|| "loader.0".to_owned(), |loader| format!("loader.{}", loader.id));
     // What was measured or computed is no setting.
     let settings_only = |fact: &&Fact| {
-        !["device.flops", "step.flops", "batch.measured", "process"].contains(&fact.key.as_str())
+        ![
+            "device.flops",
+            "step.flops",
+            "batch.measured",
+            "process",
+            "parallel.rank",
+        ]
+        .contains(&fact.key.as_str())
     };
     // That it was put in force from outside is told by the setting itself.
     let own = |fact: &&Fact| !fact.key.starts_with("apply.");
@@ -214,6 +249,9 @@ fn settings_of(digest: &Digest) -> BTreeMap<String, String> {
             other => other.to_string(),
         };
         settings.insert(name, value);
+    }
+    if ranks(digest) > 1 {
+        settings.insert("parallel.world_size".into(), ranks(digest).to_string());
     }
     for (name, version) in &digest.info.versions {
         settings.insert(format!("version of {name}"), version.clone());
@@ -284,26 +322,39 @@ fn notes(digests: &[Digest]) -> Vec<Message> {
     notes
 }
 
-/// How well several ranks do compared with one, where both were measured. The rates of a run with ranks are those of one of them.
+/// How well more ranks do compared with fewer. The rates of a run with ranks are those of one of them.
 fn scaling(digests: &[Digest]) -> Vec<Message> {
-    let ranks = |digest: &Digest| digest.ranks.rows.len().max(1);
-    let Some(alone) = digests.iter().position(|digest| ranks(digest) == 1) else {
+    let fewest = digests.iter().enumerate().min_by_key(|(_, digest)| ranks(digest));
+    let Some((least, few)) = fewest else {
         return Vec::new();
     };
+    let (base, alone) = (letter(least), ranks(few));
     let rate = |digest: &Digest| digest.figure("samples_per_s").map(|figure| figure.mean);
-    let Some(one) = digests.get(alone).and_then(rate).filter(|rate| *rate > 0.0) else {
-        return Vec::new();
-    };
-    let several = digests.iter().enumerate().filter(|(_, digest)| ranks(digest) > 1);
-    let notes = several.filter_map(|(index, digest)| {
-        let efficiency = rate(digest)? / one;
-        let (run, base, count) = (letter(index), letter(alone), ranks(digest));
-        let times = units::significant(efficiency * count as f64);
+    let one = rate(few).filter(|rate| *rate > 0.0);
+    let several = digests
+        .iter()
+        .enumerate()
+        .filter(|(_, digest)| ranks(digest) != alone);
+    let notes = several.map(|(index, digest)| {
+        let (run, count) = (letter(index), ranks(digest));
+        let Some(efficiency) = one.and_then(|one| Some(rate(digest)? / one)) else {
+            return message!(
+                en: "{run} has {count} ranks, {base} has {alone}, and rates are those of one rank.",
+                zh: "{run} 有 {count} 个 rank，{base} 有 {alone} 个，速率均为单个 rank 的。"
+            );
+        };
+        let times = units::significant(efficiency * count as f64 / alone as f64);
         let share = units::percent(efficiency);
-        Some(message!(
-            en: "{run} has {count} ranks, {base} has one, and rates are those of one rank: all ranks of {run} together are {times}× as fast as {base} (scaling efficiency {share}).",
-            zh: "{run} 有 {count} 个 rank，{base} 只有一个，速率均为单个 rank 的：{run} 的所有 rank 合计为 {base} 的 {times} 倍（扩展效率 {share}）。"
-        ))
+        if alone == 1 {
+            return message!(
+                en: "{run} has {count} ranks, {base} has one, and rates are those of one rank: all ranks of {run} together are {times}× as fast as {base} (scaling efficiency {share}).",
+                zh: "{run} 有 {count} 个 rank，{base} 只有一个，速率均为单个 rank 的：{run} 的所有 rank 合计为 {base} 的 {times} 倍（扩展效率 {share}）。"
+            );
+        }
+        message!(
+            en: "{run} has {count} ranks, {base} has {alone}, and rates are those of one rank: all ranks of {run} together are {times}× as fast as those of {base} (scaling efficiency {share}).",
+            zh: "{run} 有 {count} 个 rank，{base} 有 {alone} 个，速率均为单个 rank 的：{run} 的所有 rank 合计为 {base} 的 {times} 倍（扩展效率 {share}）。"
+        )
     });
     notes.collect()
 }

@@ -2,10 +2,10 @@
 
 use flatout_core::{Message, message, units};
 use flatout_diagnose::analysis::collectives::Collectives;
-use flatout_record::{self as record, JobInfo, Phase, Record, RunData};
+use flatout_record::{self as record, Fact, JobInfo, Phase, Record, RunData};
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 /// A rank whose own work exceeds the median's by this share of a step holds the others up.
 pub const STRAGGLER: f64 = 0.10;
@@ -63,9 +63,10 @@ pub fn row(rank: u32, data: &RunData) -> RankRow {
         .flat_map(|sample| sample.gpus.values().filter_map(|gpu| gpu.util))
         .collect();
     let collectives = Collectives::new(data, (0.0, f64::INFINITY));
+    // Records of other hosts cannot be compared by the moment: their collectives are still no work of this rank's own.
+    let within_s = collectives.as_ref().map_or(0.0, Collectives::host_s);
     let (wait_s, transfer_s) = collectives.map_or((None, None), |all| (all.wait_s(), all.transfer_s()));
     let own_ms = sum(Phase::Data) + sum(Phase::Transfer) + sum(Phase::Compute) + sum(Phase::Other);
-    let within_s = wait_s.unwrap_or(0.0) + transfer_s.unwrap_or(0.0);
     RankRow {
         rank,
         run: data.info.id.clone(),
@@ -96,7 +97,7 @@ impl Ranks {
             let data = record.load();
             // Where all ranks have folders of their own, the record itself holds no steps.
             if inner.is_empty() || data.steps.iter().any(|tick| tick.steps > 0) {
-                let rank = rank_of(record);
+                let rank = number_of(record, &data.facts, &inner);
                 rows.insert(rank, row(rank, &data));
             }
         }
@@ -112,6 +113,7 @@ impl Ranks {
     /// With the times of the steady part, where the diagnosis has compared the ranks: a page has one number for one fact.
     #[must_use]
     pub fn as_diagnosed(mut self, compared: Option<&flatout_diagnose::ranks::Ranks>) -> Self {
+        let mut found = 0;
         for row in &mut self.rows {
             let rows = compared.iter().flat_map(|ranks| &ranks.rows);
             if let Some(steady) = rows.clone().find(|steady| steady.rank == row.rank) {
@@ -121,7 +123,12 @@ impl Ranks {
                 row.own_ms = steady.own_ms.or(row.own_ms);
                 row.data_ms = Some(steady.data_ms);
                 row.straggler = steady.slow;
+                found += 1;
             }
+        }
+        // A record knows the ranks of its own host alone: the slowest of those may be as fast as most.
+        if found > 0 && found < self.rows.len() {
+            mark(&mut self.rows);
         }
         self.notes
             .extend(compared.into_iter().flat_map(|ranks| ranks.notes.clone()));
@@ -130,33 +137,62 @@ impl Ranks {
 
     /// The ranks of the job that a record is of: the records beside it with the same job, and those inside it.
     pub fn beside(record: &Record) -> Self {
-        let job = record
-            .info
-            .job
-            .as_ref()
-            .filter(|job| job.fields.contains_key("rank"));
-        let Some(job) = job else {
-            return if record.ranks().is_empty() {
-                Self::default()
-            } else {
-                Self::of(std::slice::from_ref(record))
-            };
-        };
-        let folder = record.folder().parent().unwrap_or(Path::new("."));
-        let same = |other: &JobInfo| other.id == job.id && other.system == job.system;
-        let records: Vec<Record> = record::list(folder)
-            .iter()
-            .filter(|entry| entry.info.job.as_ref().is_some_and(same))
-            .filter_map(|entry| Record::open(&entry.folder).ok())
-            .collect();
+        let records = records_beside(record);
+        if records.len() < 2 && record.ranks().is_empty() {
+            return Self::default();
+        }
         Self::of(&records)
     }
 }
 
+/// The records of the same job beside a record, with it, oldest first.
+fn records_beside(record: &Record) -> Vec<Record> {
+    let of_rank = |job: &&JobInfo| job.fields.contains_key("rank");
+    let Some(job) = record.info.job.as_ref().filter(of_rank) else {
+        return vec![record.clone()];
+    };
+    let folder = record.folder().parent().unwrap_or(Path::new("."));
+    let same = |other: &JobInfo| other.id == job.id && other.system == job.system;
+    record::list(folder)
+        .iter()
+        .filter(|entry| entry.info.job.as_ref().is_some_and(same))
+        .filter_map(|entry| Record::open(&entry.folder).ok())
+        .collect()
+}
+
+/// The record that a rank's own files are in: the given one, or another of the same job; and the ranks that there are, in case that
+/// it is none of them.
+pub fn record_of(record: &Record, rank: u32) -> Result<Record, BTreeSet<u32>> {
+    let mut known = BTreeSet::new();
+    let others = records_beside(record).into_iter().rev();
+    for candidate in std::iter::once(record.clone()).chain(others) {
+        let inner = candidate.ranks();
+        known.insert(rank_of(&candidate));
+        known.extend(inner.iter().map(|(rank, _)| *rank));
+        if known.contains(&rank) {
+            return Ok(candidate);
+        }
+    }
+    Err(known)
+}
+
 /// The rank a record is of; 0 for a run with one.
 pub fn rank_of(record: &Record) -> u32 {
-    let rank = record.info.job.as_ref().and_then(|job| job.fields.get("rank"));
-    rank.and_then(|rank| rank.parse().ok()).unwrap_or(0)
+    let facts: Vec<Fact> = record.facts().collect();
+    number_of(record, &facts, &record.ranks())
+}
+
+/// By the program's own word, which goes before the number of Slurm's task: where that started a launcher, it counts nodes.
+fn number_of(record: &Record, facts: &[Fact], inner: &[(u32, PathBuf)]) -> u32 {
+    let fact = facts.iter().rfind(|fact| fact.key == "parallel.rank");
+    let told = fact.and_then(|fact| u32::try_from(fact.value.as_u64()?).ok());
+    let task = || {
+        let rank = record.info.job.as_ref()?.fields.get("rank")?;
+        rank.parse().ok()
+    };
+    // The record is of a host's first rank, and the others follow it.
+    let before = || inner.first().map(|(rank, _)| rank.saturating_sub(1));
+    told.or_else(before).or_else(task).unwrap_or(0)
 }
 
 /// Each rank is measured by its own clock alone, so clocks that differ do no harm; it is said, since time stamps will not match.
@@ -197,7 +233,7 @@ pub fn mark(rows: &mut [RankRow]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flatout_record::{PhaseTime, StepTick};
+    use flatout_record::{Event, EventKind, PhaseTime, RecordWriter, RunInfo, StepTick};
 
     fn rank(data_ms: f64) -> RunData {
         let time = |ms| PhaseTime {
@@ -236,5 +272,80 @@ mod tests {
         let mut alone = vec![row(0, &RunData::default())];
         mark(&mut alone);
         assert!(!alone[0].straggler && alone[0].step_ms.is_none());
+    }
+
+    /// Ten steps of 100 ms: own work, and waiting inside collectives for the others, seen from this rank alone.
+    fn alone(own_ms: f64) -> RunData {
+        let time = PhaseTime {
+            ms: 1000.0,
+            ..PhaseTime::default()
+        };
+        let tick = StepTick {
+            t: 1.0,
+            dt: 1.0,
+            steps: 10,
+            phases: [(Phase::Compute, time)].into(),
+            ..StepTick::default()
+        };
+        let kind = EventKind::Collective {
+            op: "all_reduce".into(),
+            place: None,
+            count: 10,
+            aligned: 0,
+            ms: 1000.0 - own_ms * 10.0,
+            wait_ms: None,
+            transfer_ms: None,
+            last: 0,
+            late_ms: 0.0,
+            ranks: 0,
+            world: 3,
+        };
+        RunData {
+            steps: vec![tick],
+            events: vec![Event { t: 1.0, kind }],
+            ..RunData::default()
+        }
+    }
+
+    #[test]
+    fn waiting_in_collectives_is_not_own_work_in_records_of_one_rank_each() {
+        let rows = |own: [f64; 3]| {
+            let mut rows: Vec<RankRow> = (0..).zip(own).map(|(at, own)| row(at, &alone(own))).collect();
+            mark(&mut rows);
+            rows.iter().map(|row| row.straggler).collect::<Vec<_>>()
+        };
+        assert_eq!(rows([20.0, 22.0, 95.0]), [false, false, true]);
+        assert_eq!(rows([90.0, 92.0, 95.0]), [false; 3]);
+    }
+
+    #[test]
+    fn the_programs_rank_goes_before_the_number_of_the_task() {
+        let folder = tempfile::tempdir().unwrap();
+        let record = |name: &str, rank: Option<u32>| {
+            let job = JobInfo {
+                system: "slurm".into(),
+                id: "7".into(),
+                fields: [("rank".to_owned(), "1".to_owned())].into(),
+            };
+            let info = RunInfo {
+                job: Some(job),
+                ..RunInfo::default()
+            };
+            let path = folder.path().join(name);
+            let mut writer = RecordWriter::create(&path, info).unwrap();
+            if let Some(rank) = rank {
+                writer.fact(&Fact {
+                    t: 1.0,
+                    key: "parallel.rank".into(),
+                    value: rank.into(),
+                    scope: None,
+                    place: None,
+                });
+            }
+            drop(writer);
+            Record::open(&path).unwrap()
+        };
+        assert_eq!(rank_of(&record("torchrun", Some(4))), 4);
+        assert_eq!(rank_of(&record("srun", None)), 1);
     }
 }

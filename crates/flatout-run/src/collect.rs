@@ -16,7 +16,7 @@ use flatout_record::{
     StepTimeline,
 };
 use growth::Growth;
-use lane::Lanes;
+use lane::{Lanes, Own, Rank};
 use loaders::Loaders;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -59,12 +59,26 @@ struct Process {
     growth: Growth,
     parent: u32,
     rank: Option<u32>,
+    /// `LOCAL_RANK`.
+    local_rank: Option<u32>,
+    /// Whether the launcher gave the rank.
+    from_launcher: bool,
     /// Ranks on this machine, where the launcher tells.
     local: Option<u32>,
     worker: bool,
     /// Spoken before it was clear which lane it belongs to.
     waiting: Vec<Message>,
     gone: bool,
+}
+
+impl Process {
+    fn rank(&self) -> Option<Rank> {
+        Some(Rank {
+            number: self.rank?,
+            local: self.local_rank,
+            from_launcher: self.from_launcher,
+        })
+    }
 }
 
 /// The record's clock against the monotonic one that the probe stamps with.
@@ -94,11 +108,6 @@ impl Clock {
     }
 }
 
-/// The number Slurm gave this task.
-fn task_rank() -> Option<u32> {
-    std::env::var("SLURM_PROCID").ok()?.parse().ok()
-}
-
 pub(crate) fn monotonic_ns() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
@@ -119,7 +128,7 @@ impl Collector {
             loaders: Loaders::default(),
             collectives: Collectives::default(),
             collectives_due_s: 0.0,
-            lanes: Lanes::of_task(task_rank()),
+            lanes: Lanes::of_task(Own::from_environment()),
             progress: Progress::default(),
             closed: Vec::new(),
             last_tick_s: 0.0,
@@ -148,6 +157,7 @@ impl Collector {
                     self.closed.push((process.ring.pid(), window));
                 } else if let Some(hello) = &message.hello {
                     (process.parent, process.rank) = (hello.parent, hello.rank);
+                    (process.local_rank, process.from_launcher) = (hello.local_rank, hello.rank.is_some());
                     (process.local, process.worker) = (hello.local, hello.worker);
                 } else if let Some(group) = message.group {
                     // Where no launcher told it, the program itself does.
@@ -204,7 +214,7 @@ impl Collector {
                     .add_garbage(owner, &grown.loaders, grown.collections_ns);
             }
             if trains {
-                let lane = self.lanes.of(path, process.rank);
+                let lane = self.lanes.of(path, process.rank());
                 grown_of.push((process.ring.pid(), lane, grown));
             }
         }
@@ -388,6 +398,8 @@ impl Collector {
                     growth: Growth::default(),
                     parent: 0,
                     rank: None,
+                    local_rank: None,
+                    from_launcher: false,
                     local: None,
                     worker: false,
                     waiting: Vec::new(),

@@ -10,11 +10,11 @@ mod quote;
 mod script;
 mod submit;
 
-pub use array::{ArrayError, ArrayRequest, Arrays, TaskState, time_limit};
+pub use array::{ArrayError, ArrayFailure, ArrayRequest, Arrays, TaskState, time_limit};
 pub use grid::Grid;
 pub use node::NodeShape;
 pub use profile::{Profile, ProfileError};
 pub use prolog::prolog;
 pub use quote::{quoted, word};
-pub use script::{Request, ScriptError, script};
+pub use script::{Request, ScriptError, script, uses_first_node_only};
 pub use submit::{Submitted, make_log_folder, submit};

@@ -30,6 +30,33 @@ pub enum SlurmError {
     },
 }
 
+/// What Slurm's commands print when its controller is down, restarts, or has too much to do.
+const AWAY: [&str; 9] = [
+    "unable to contact slurm controller",
+    "slurm controller not responding",
+    "slurm backup controller in standby",
+    "connection refused",
+    "connect failure",
+    "socket timed out",
+    "zero bytes were transmitted",
+    "temporarily unable to accept job",
+    "resource temporarily unavailable",
+];
+
+impl SlurmError {
+    /// Whether Slurm itself is away, so that the same call may succeed later.
+    pub fn is_away(&self) -> bool {
+        match self {
+            Self::Silent { .. } => true,
+            Self::Refused { words, .. } => {
+                let words = words.to_ascii_lowercase();
+                AWAY.iter().any(|sign| words.contains(sign))
+            }
+            _ => false,
+        }
+    }
+}
+
 impl Explain for SlurmError {
     fn message(&self) -> Message {
         match self {
@@ -81,3 +108,26 @@ impl Explain for SlurmError {
     }
 }
 explained!(SlurmError);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_that_is_away_is_not_a_refusal() {
+        let of = |words: &str| {
+            SlurmError::Refused {
+                program: "squeue".to_owned(),
+                words: words.to_owned(),
+            }
+            .is_away()
+        };
+        assert!(of(
+            "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+        ));
+        assert!(of(
+            "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
+        ));
+        assert!(!of("sbatch: error: invalid partition specified: gpu"));
+    }
+}

@@ -17,10 +17,15 @@ pub const TOOLS: &[&str] = &[
     "cupti",
     "datasets",
     "gcc",
+    "ipykernel",
     "jsonschema",
     "lightning",
+    "mcp",
+    "mlflow",
     "mount",
+    "nbclient",
     "nvrtc",
+    "onnxruntime",
     "promtool",
     "python",
     "safetensors",
@@ -28,6 +33,7 @@ pub const TOOLS: &[&str] = &[
     "tensorboard",
     "torch",
     "transformers",
+    "wandb",
 ];
 
 /// Any Python 3 on the path.
@@ -133,7 +139,8 @@ fn environment_python() -> PathBuf {
     )
 }
 
-fn python_with(tool: &str, modules: &[&str]) -> Option<PathBuf> {
+/// The Python of the test environment, with these modules; `tool` is the name that `FLATOUT_ALLOW_MISSING` knows them by.
+pub fn python_with(tool: &str, modules: &[&str]) -> Option<PathBuf> {
     let python = environment_python();
     let mut command = Command::new(&python);
     command.args([

@@ -15,4 +15,4 @@ pub use runner::{GridReport, run};
 pub use seeds::{Group, over_seeds};
 pub use side_by_side::SideBySide;
 pub use table::write_csv;
-pub use tasks::{LocalTasks, TaskState, Tasks, run_by_tasks, run_one};
+pub use tasks::{LocalTasks, TaskState, Tasks, TasksError, run_by_tasks, run_one};

@@ -24,17 +24,7 @@ print(json.dumps({port.name: output.tolist() for port, output in zip(session.get
 "#;
 
 fn python() -> Option<PathBuf> {
-    let home = std::env::var_os("HOME").unwrap_or_default();
-    let kept = Path::new(&home).join(".cache/flatout/venv/bin/python");
-    let python = std::env::var_os("FLATOUT_TEST_PYTHON").map_or(kept, PathBuf::from);
-    let there = Command::new(&python)
-        .args(["-c", "import onnxruntime, numpy"])
-        .output();
-    let there = there.is_ok_and(|output| output.status.success());
-    if !there {
-        eprintln!("skipped: no onnxruntime in {}", python.display());
-    }
-    there.then_some(python)
+    flatout_testing::python_with("onnxruntime", &["onnxruntime", "numpy"])
 }
 
 fn noise(number: usize) -> f32 {

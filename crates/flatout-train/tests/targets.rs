@@ -15,15 +15,7 @@ use std::process::Command;
 const ROWS: usize = 1200;
 
 fn python() -> Option<PathBuf> {
-    let home = std::env::var_os("HOME").unwrap_or_default();
-    let kept = Path::new(&home).join(".cache/flatout/venv/bin/python");
-    let python = std::env::var_os("FLATOUT_TEST_PYTHON").map_or(kept, PathBuf::from);
-    let there = Command::new(&python).args(["-c", "import torch, numpy"]).status();
-    let there = there.is_ok_and(|status| status.success());
-    if !there {
-        eprintln!("skipped: no torch in {}", python.display());
-    }
-    there.then_some(python)
+    flatout_testing::python_with("torch", &["torch", "numpy"])
 }
 
 /// Clicks, rare likes, watch times, tabs and weights, the newest rows last.

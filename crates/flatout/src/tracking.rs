@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 const SCRIPT: &str = include_str!("../../../python/flatout/_trackers.py");
 const CHECK_PATIENCE: Duration = Duration::from_secs(30);
-/// A tracker whose server does not answer is left after this time.
-const LOG_PATIENCE: Duration = Duration::from_secs(180);
+/// A tracker whose server does not answer is left after this time. Each has a process of its own, so the others do not wait for it.
+const LOG_PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Tracker {
@@ -46,6 +46,17 @@ pub struct Trackers {
     python: PathBuf,
 }
 
+/// Each once, in the order given.
+fn names_of(asked: &[Tracker]) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for name in asked.iter().map(|tracker| tracker.name()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
 impl Trackers {
     /// Looks for the trackers before the program starts: hours later would be too late to install one. What is missing is
     /// told, and left out.
@@ -53,11 +64,10 @@ impl Trackers {
         if asked.is_empty() {
             return None;
         }
-        let mut names: Vec<&str> = asked.iter().map(|tracker| tracker.name()).collect();
-        names.dedup();
+        let mut names = names_of(asked);
         let python = python_of(command);
         let shown = python.display();
-        let found = start(&python, "check", &names)
+        let found = start(&python, "check", &names.join(","))
             .and_then(|child| finish(child, None, CHECK_PATIENCE))
             .and_then(|text| {
                 Ok(serde_json::from_str::<BTreeMap<String, Vec<String>>>(
@@ -102,46 +112,38 @@ impl Trackers {
         );
     }
 
-    fn answered(&self, sent: Result<String, Problem>, quiet: bool, context: &Context) {
-        let answers = match &sent {
-            Ok(text) => text.as_str(),
-            Err(error) => {
-                let names = self.names.join(", ");
-                warn(
-                    context,
-                    &message!(en: "not logged to {names}: {error}. The record is complete.", zh: "未写入 {names}：{error}。运行记录是完整的。"),
-                );
-                return;
-            }
+    fn answered(&self, sent: Result<Vec<Answer>, Problem>, quiet: bool, context: &Context) {
+        let failed = |name: &str, error: &str| {
+            warn(
+                context,
+                &message!(en: "not logged to {name}: {error}. The record is complete.", zh: "未写入 {name}：{error}。运行记录是完整的。"),
+            );
         };
-        let answers: Vec<Answer> = answers
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect();
-        for name in &self.names {
-            let answer = answers.iter().find(|answer| answer.tracker == *name);
-            match answer.map(|answer| (&answer.r#where, &answer.error)) {
-                Some((Some(place), _)) if !quiet => {
+        let answers = match sent {
+            Ok(answers) => answers,
+            Err(error) => return failed(&self.names.join(", "), &error.to_string()),
+        };
+        for answer in answers {
+            let name = answer.tracker;
+            match answer.outcome {
+                Ok(place) if !quiet => {
                     eprintln!(
                         "{}",
                         context.say(&message!(en: "logged to {name}: {place}", zh: "已写入 {name}：{place}"))
                     );
                 }
-                Some((Some(_), _)) => {}
-                Some((None, Some(error))) => warn(
-                    context,
-                    &message!(en: "not logged to {name}: {error}. The record is complete.", zh: "未写入 {name}：{error}。运行记录是完整的。"),
-                ),
-                _ => warn(
-                    context,
-                    &message!(en: "not logged to {name}: its client ended without a result. The record is \
-                    complete.", zh: "未写入 {name}：客户端没有给出结果就结束了。运行记录是完整的。"),
-                ),
+                Ok(_) => {}
+                Err(error) => failed(name, &error.to_string()),
             }
         }
     }
 
-    fn send(&self, folder: &Path, training: Option<&Path>, context: &Context) -> Result<String, Problem> {
+    fn send(
+        &self,
+        folder: &Path,
+        training: Option<&Path>,
+        context: &Context,
+    ) -> Result<Vec<Answer>, Problem> {
         let record = Record::open(folder).map_err(|error| Problem(error.to_string()))?;
         let mut digest = Digest::read(&record);
         let lines: Vec<SourceLine> = record.lines().collect();
@@ -150,11 +152,47 @@ impl Trackers {
         if let Some(output) = training {
             add_metrics(&mut report, output);
         }
-        finish(
-            start(&self.python, "log", &self.names)?,
-            Some(report.to_string()),
+        Ok(log_to(
+            &self.python,
+            &self.names,
+            &report.to_string(),
             LOG_PATIENCE,
-        )
+        ))
+    }
+}
+
+/// Logs to all trackers at once. One that hangs or dies costs the others nothing.
+fn log_to(python: &Path, names: &[&'static str], report: &str, patience: Duration) -> Vec<Answer> {
+    std::thread::scope(|scope| {
+        let logging: Vec<_> = names
+            .iter()
+            .map(|name| (*name, scope.spawn(|| log_to_one(python, name, report, patience))))
+            .collect();
+        let ended = logging.into_iter().map(|(tracker, thread)| Answer {
+            tracker,
+            outcome: thread
+                .join()
+                .unwrap_or_else(|_| Err(Problem("its thread failed".into()))),
+        });
+        ended.collect()
+    })
+}
+
+/// Where it was logged.
+fn log_to_one(python: &Path, name: &str, report: &str, patience: Duration) -> Result<String, Problem> {
+    let begun = Instant::now();
+    let text = finish(start(python, "log", name)?, Some(report.to_owned()), patience)?;
+    let line = text
+        .lines()
+        .find_map(|line| serde_json::from_str::<Line>(line).ok());
+    match line.map(|line| (line.r#where, line.error)) {
+        Some((Some(place), _)) => Ok(place),
+        Some((None, Some(error))) => Err(Problem(error)),
+        _ if begun.elapsed() >= patience => {
+            let seconds = patience.as_secs();
+            Err(Problem(format!("no answer within {seconds} s")))
+        }
+        _ => Err(Problem("its client ended without a result".into())),
     }
 }
 
@@ -197,9 +235,15 @@ fn add_metrics(report: &mut Value, output: &Path) {
     }
 }
 
-#[derive(Deserialize)]
+/// How logging to one tracker went: where it is, or why not.
 struct Answer {
-    tracker: String,
+    tracker: &'static str,
+    outcome: Result<String, Problem>,
+}
+
+/// What the script prints.
+#[derive(Deserialize)]
+struct Line {
     r#where: Option<String>,
     error: Option<String>,
 }
@@ -253,9 +297,9 @@ fn python_of(command: &[OsString]) -> PathBuf {
         .unwrap_or_else(|| "python3".into())
 }
 
-fn start(python: &Path, what: &str, names: &[&str]) -> Result<Child, Problem> {
+fn start(python: &Path, what: &str, names: &str) -> Result<Child, Problem> {
     let mut command = Command::new(python);
-    command.args(["-c", SCRIPT, what]).arg(names.join(","));
+    command.args(["-c", SCRIPT, what, names]);
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -340,6 +384,41 @@ mod tests {
         let loss = &report["series"][1];
         assert_eq!(loss["key"], "train/loss");
         assert_eq!(loss["points"], json!([[2.0, 0.5], [5.0, 0.4]]));
+    }
+
+    #[test]
+    fn a_tracker_that_hangs_costs_the_others_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let python = folder.path().join("python");
+        let text = "#!/bin/sh\ncase \"$4\" in\nwandb) exec sleep 600;;\nmlflow) exit 3;;\nesac\necho '{\"tracker\": \"x\", \"where\": \"here\"}'\n";
+        std::fs::write(&python, text).unwrap();
+        std::fs::set_permissions(&python, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let asked = [
+            Tracker::Wandb,
+            Tracker::Mlflow,
+            Tracker::Wandb,
+            Tracker::Tensorboard,
+        ];
+        let names = names_of(&asked);
+        assert_eq!(names, ["wandb", "mlflow", "tensorboard"]);
+        let begun = Instant::now();
+        let answers = log_to(&python, &names, "{}", Duration::from_secs(2));
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        let told: Vec<String> = answers
+            .into_iter()
+            .map(|answer| match answer.outcome {
+                Ok(place) => place,
+                Err(error) => error.to_string(),
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "no answer within 2 s",
+                "its client ended without a result",
+                "here"
+            ]
+        );
     }
 
     #[test]

@@ -466,7 +466,7 @@ fn programs_are_waited_for_stopped_and_cancelled() {
     let stopped = client.answer("job", json!({"job": "job1", "stop": true}));
     assert_eq!(stopped["state"], "ended", "{stopped}");
     assert!(stopped["run"].is_string() && !runs("7351.5"), "{stopped}");
-    // A cancelled call gets no answer, and its program ends.
+    // A cancelled call gets no answer, and its program goes on until it is stopped.
     let call = json!({"name": "run", "arguments": {"command": ["sleep", "7352.5"]}});
     client.send(&json!({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": call}));
     until("the program starts", || runs("7352.5"));
@@ -477,10 +477,12 @@ fn programs_are_waited_for_stopped_and_cancelled() {
     );
     client
         .send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "c"}}));
-    until("the program ends", || !runs("7352.5"));
-    until("the job ends", || {
-        client.answer("job", json!({"job": "job2"}))["state"] == "ended"
-    });
+    let asked = client.answer("job", json!({"job": "job2", "wait_s": 0.5}));
+    assert_eq!(asked["state"], "running", "{asked}");
+    assert!(runs("7352.5"));
+    let stopped = client.answer("job", json!({"job": "job2", "stop": true}));
+    assert_eq!(stopped["state"], "ended", "{stopped}");
+    assert!(!runs("7352.5"));
     // No shell reads the words of a command.
     let failed = client.answer(
         "run",
@@ -565,17 +567,9 @@ fn batches_are_answered_in_the_revisions_that_have_them() {
 /// The official client of the protocol, from PyPI, in both eras.
 #[test]
 fn the_official_python_client_gets_from_run_to_proof() {
-    let Some(python) = support::torch_python() else {
+    let Some(python) = flatout_testing::python_with("mcp", &["mcp", "torch"]) else {
         return;
     };
-    let there = Command::new(&python).args(["-c", "import mcp"]).output().unwrap();
-    if !there.status.success() {
-        eprintln!(
-            "skipped: no `mcp` in {}; python/requirements-test.txt has it",
-            python.display()
-        );
-        return;
-    }
     let folder = project();
     std::fs::write(folder.path().join("fixable.py"), FIXABLE).unwrap();
     // One `tune` at a time holds the lock in the temporary folder; a folder of its own keeps other tests' tunes out.

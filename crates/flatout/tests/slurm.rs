@@ -34,6 +34,26 @@ for step in range(120):
     flatout.step(samples=8)
 ";
 
+/// A launcher with torchrun's settings: two ranks per node.
+const TORCHRUN: &str = "#!/usr/bin/env python3
+import os, subprocess, sys
+assert os.environ['PET_NNODES'] == '2' and os.environ['PET_MASTER_ADDR'] and int(os.environ['PET_MASTER_PORT'])
+def start(local):
+    rank = int(os.environ['PET_NODE_RANK']) * 2 + local
+    ranks = {'RANK': str(rank), 'LOCAL_RANK': str(local), 'WORLD_SIZE': '4', 'LOCAL_WORLD_SIZE': '2'}
+    return subprocess.Popen([sys.executable, *sys.argv[1:]], env={**os.environ, **ranks})
+sys.exit(max([worker.wait() for worker in [start(0), start(1)]]))
+";
+
+/// Steps without a training library; the last of four ranks needs more than twice as long for each.
+const WORKER: &str = "import os, time
+import flatout
+slow = os.environ['RANK'] == '3'
+for step in range(120):
+    time.sleep(0.05 if slow else 0.02)
+    flatout.step(samples=8)
+";
+
 struct Home<'a> {
     cluster: &'a Cluster,
     folder: tempfile::TempDir,
@@ -139,6 +159,7 @@ fn jobs_are_sent_followed_and_analysed() {
     an_array(&home);
     two_ranks(&home);
     a_straggler_on_another_node(&home);
+    a_torchrun_on_each_node(&home);
     unknown_jobs(&home);
 }
 
@@ -285,6 +306,26 @@ fn a_straggler_on_another_node(home: &Home) {
     assert!(page.contains("slows the others down") && page.contains("Ranks"));
     let markdown = home.good(&["report", "--job-id", &id, "--md"]);
     assert!(markdown.contains("**slows the others down**"), "{markdown}");
+}
+
+fn a_torchrun_on_each_node(home: &Home) {
+    let path = home.folder.path().join("torchrun");
+    fs::write(&path, TORCHRUN).unwrap();
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::write(home.folder.path().join("worker.py"), WORKER).unwrap();
+    let id = home.submit(&["--gpus", "2", "--nodes", "2", "--", "./torchrun", "worker.py"]);
+    let analysis = home.analyze(&id, 1);
+    let ranks: Vec<(u64, bool)> = analysis["ranks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["rank"].as_u64().unwrap(), row["straggler"] == true))
+        .collect();
+    assert_eq!(
+        ranks,
+        [(0, false), (1, false), (2, false), (3, true)],
+        "{analysis}"
+    );
 }
 
 fn unknown_jobs(home: &Home) {

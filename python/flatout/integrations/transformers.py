@@ -9,7 +9,7 @@ import os
 from transformers import TrainerCallback
 
 from .. import _trackers
-from ._fit import Fit
+from ._fit import Fit, end_current
 
 
 class FlatoutCallback(TrainerCallback):
@@ -19,6 +19,10 @@ class FlatoutCallback(TrainerCallback):
         self._fit = Fit(name, lang)
         #: What was found, after the training: `record`, `steps`, `text`, `html`, `tracking`.
         self.report = None
+
+    def on_init_end(self, args, state, control, **rest):
+        # Before this trainer makes its optimizer: that is not one of the training that raised.
+        end_current()
 
     def on_train_begin(self, args, state, control, **rest):
         if state.is_world_process_zero:

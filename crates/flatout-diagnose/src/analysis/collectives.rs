@@ -116,6 +116,11 @@ impl Collectives {
         blocking.map(|site| site.seconds).sum()
     }
 
+    /// Seconds of the host in all collectives, also in those that were not compared with other ranks'.
+    pub fn host_s(&self) -> f64 {
+        self.sites.iter().map(|site| site.seconds).sum()
+    }
+
     /// Seconds until the last rank arrived; `None` where that is not known of any.
     pub fn wait_s(&self) -> Option<f64> {
         sum(self.sites.iter().filter_map(|site| site.wait_s))

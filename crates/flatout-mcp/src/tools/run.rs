@@ -1,14 +1,12 @@
 //! `run`: a training program, recorded.
 
 use super::diagnose;
-use super::{Call, Tool, arguments, flag, list, number, text, texts, wait, wait_schema};
+use super::{Call, Tool, WAIT_S, arguments, flag, list, number, text, texts, wait, wait_schema};
 use crate::jobs::{Job, Kind, Start};
 use flatout_core::{Failure, Result, message, secrets};
 use flatout_record::{self as record, RunEntry};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-const WAIT_S: f64 = 120.0;
 
 pub const TOOL: Tool = Tool {
     name: "run",

@@ -1,12 +1,10 @@
 //! `tune`: better settings, measured.
 
-use super::{Call, Tool, arguments, flag, number, plain, run, text, texts, wait, wait_schema};
+use super::{Call, Tool, WAIT_S, arguments, flag, number, plain, run, text, texts, wait, wait_schema};
 use crate::jobs::{Job, Kind};
 use flatout_core::{Failure, Result, message};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-const WAIT_S: f64 = 300.0;
 
 pub const TOOL: Tool = Tool {
     name: "tune",

@@ -182,6 +182,28 @@ fn several_ranks_are_measured_against_one() {
         note.en.contains("B has 4 ranks") && note.en.contains("2.1× as fast as A (scaling efficiency 52"),
         "{note:?}"
     );
+    assert!(note.en.contains("scaling efficiency"));
+    // A record of one rank knows how many there were.
+    let of_world = |world: u64| {
+        let mut digest = run("some ranks", 0.0, 1);
+        let mut fact = digest.facts[0].clone();
+        (fact.key, fact.value) = ("parallel.world_size".to_owned(), json!(world));
+        digest.facts.push(fact);
+        digest
+    };
+    let comparison = Comparison::of(&[of_world(2), of_world(8)]);
+    let note = comparison
+        .notes
+        .iter()
+        .find(|note| note.en.contains("B has 8 ranks, A has 2"));
+    assert!(
+        note.is_some_and(|note| note.en.contains("4× as fast")),
+        "{note:?}"
+    );
+    let named = |row: &&SettingRow| row.setting == "parallel.world_size";
+    assert!(comparison.settings.iter().any(|row| named(&row)));
+    let limit = Limit::slower("slower=3%").unwrap();
+    assert!(matches!(comparison.broken(limit), Err(LimitError::OtherRanks)));
     let alone = Comparison::of(&[run("one", 0.0, 2), run("other", 0.0, 1)]).notes;
     assert!(!alone.iter().any(|note| note.en.contains("scaling")));
 }

@@ -160,8 +160,15 @@ fn run_of(record: &Record, runs: &[usize], jobs: &[Job]) -> Option<usize> {
     (away <= APART_S).then_some(index)
 }
 
+/// The same GPU in several records. Its number on its host changes with a restart and with what a job's cgroup shows.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum GpuKey {
+    Uuid(String),
+    Place(String, u32),
+}
+
 fn look_at(records: &[&Record]) -> Option<Seen> {
-    let mut watched: BTreeMap<(String, u32), Vec<Span>> = BTreeMap::new();
+    let mut watched: BTreeMap<GpuKey, Vec<Span>> = BTreeMap::new();
     let mut first: Option<(f64, Option<Finding>, PathBuf)> = None;
     for record in records {
         let data = record.load();
@@ -177,7 +184,11 @@ fn look_at(records: &[&Record]) -> Option<Seen> {
         let first_s = data.samples.first().map_or(0.0, |sample| sample.t);
         for (gpu, of) in &verdict.gpus {
             if let Some(utilisation) = &of.utilisation {
-                let key = (host.clone(), *gpu);
+                let uuid = data.info.gpus.get(gpu).and_then(|info| info.uuid.clone());
+                let key = match uuid.filter(|uuid| !uuid.is_empty()) {
+                    Some(uuid) => GpuKey::Uuid(uuid),
+                    None => GpuKey::Place(host.clone(), *gpu),
+                };
                 let entry = Span {
                     began: began + first_s,
                     seconds: verdict.duration_s,

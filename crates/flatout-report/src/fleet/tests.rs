@@ -176,3 +176,35 @@ fn a_filter_leaves_the_others_out() {
     history_of(&mut text.as_bytes(), &mut |row| jobs.add(row)).unwrap();
     assert_eq!(jobs.len(), 1);
 }
+
+#[test]
+fn a_gpu_is_the_same_by_its_uuid() {
+    let place = tempfile::tempdir().unwrap();
+    let start = 1_794_700_000u64;
+    let seen = |name: &str, from: u64, index: u32, uuid: &str| {
+        let folder = place.path().join(name);
+        record(&folder, "7", from, 1800, &[]);
+        let path = folder.join("run.json");
+        let mut info: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        info["gpus"] = serde_json::json!({index.to_string(): {"uuid": uuid}});
+        std::fs::write(path, info.to_string()).unwrap();
+        let text: String = (0..=30)
+            .map(|tick| {
+                let gpus = serde_json::json!({index.to_string(): {"util": 0.5}});
+                format!("{}\n", serde_json::json!({"t": tick * 60, "gpus": gpus}))
+            })
+            .collect();
+        std::fs::write(folder.join("samples.jsonl"), text).unwrap();
+        Record::open(&folder).unwrap()
+    };
+    let row = |gpus: u32| format!("7|7|ann|lab|gpu|COMPLETED|{start}|7200|gres/gpu={gpus}|\n");
+    // Requeued: after the restart, the same GPU has another number.
+    let records = [seen("a", start, 0, "GPU-1"), seen("b", start + 3600, 3, "GPU-1")];
+    let fleet = of(&row(1), &records);
+    assert!((fleet.hours.used - 31.0 / 60.0).abs() < 1e-3, "{:?}", fleet.hours);
+    // Two tasks, and each sees its own GPU as the first one.
+    let records = [seen("c", start, 0, "GPU-1"), seen("d", start, 0, "GPU-2")];
+    let fleet = of(&row(2), &records);
+    assert!((fleet.hours.used - 31.0 / 60.0).abs() < 1e-3, "{:?}", fleet.hours);
+}

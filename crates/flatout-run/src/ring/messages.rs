@@ -65,6 +65,8 @@ pub struct Hello {
     pub world: Option<u32>,
     /// Ranks on this machine.
     pub local: Option<u32>,
+    #[serde(default)]
+    pub local_rank: Option<u32>,
     /// A loader's worker.
     #[serde(default)]
     pub worker: bool,

@@ -103,6 +103,41 @@ impl Explain for ArrayError {
 }
 explained!(ArrayError);
 
+/// Why arrays were not sent or not found.
+#[derive(Debug)]
+pub struct ArrayFailure {
+    pub failure: Box<Failure>,
+    /// Slurm itself is away: the same call may succeed later.
+    pub away: bool,
+}
+
+impl From<SlurmError> for ArrayFailure {
+    fn from(error: SlurmError) -> Self {
+        Self {
+            away: error.is_away(),
+            failure: Box::new(error.into()),
+        }
+    }
+}
+
+impl From<ScriptError> for ArrayFailure {
+    fn from(error: ScriptError) -> Self {
+        Self {
+            away: false,
+            failure: Box::new(error.into()),
+        }
+    }
+}
+
+impl From<FileError> for ArrayFailure {
+    fn from(error: FileError) -> Self {
+        Self {
+            away: false,
+            failure: Box::new(error.into()),
+        }
+    }
+}
+
 /// One array: its task `index` is the work's task `index + offset`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Array {
@@ -190,7 +225,7 @@ impl Arrays {
     }
 
     /// Sends these tasks: one array, or one per thousand numbers where Slurm allows no more. Gives the jobs' numbers.
-    pub fn submit(&mut self, tasks: &[usize]) -> Result<Vec<String>, Failure> {
+    pub fn submit(&mut self, tasks: &[usize]) -> Result<Vec<String>, ArrayFailure> {
         super::make_log_folder(&self.logs())?;
         let mut by_offset: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for task in tasks {
@@ -220,7 +255,7 @@ impl Arrays {
     }
 
     /// How each task stands that Slurm still knows; of several arrays with one task, the last counts.
-    pub fn states(&self) -> Result<BTreeMap<usize, TaskState>, SlurmError> {
+    pub fn states(&self) -> Result<BTreeMap<usize, TaskState>, ArrayFailure> {
         let known = self.known()?;
         let mut states = BTreeMap::new();
         for array in &self.state.arrays {

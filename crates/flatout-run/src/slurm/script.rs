@@ -4,7 +4,7 @@ use super::grid::Grid;
 use super::quote::{quoted, word};
 use flatout_core::{Explain, Message, explained, message};
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -88,12 +88,54 @@ pub fn script(request: &Request) -> Result<Vec<u8>, ScriptError> {
         out.extend_from_slice(format!("#SBATCH {line}\n").as_bytes());
     }
     out.extend_from_slice(b"\nset -u\n");
-    if request.ranks {
+    if start_of(request) != Start::Here {
         out.extend_from_slice(RENDEZVOUS.as_bytes());
     }
     combination(request, &mut out);
     out.extend_from_slice(start(request).as_slice());
     Ok(out)
+}
+
+/// Who starts the command, and how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// The script, on the job's first node.
+    Here,
+    /// `srun`, once per node: the command is torchrun, which starts the node's ranks.
+    PerNode,
+    /// `srun`, once per GPU.
+    PerRank,
+}
+
+fn start_of(request: &Request) -> Start {
+    match (request.ranks, request.nodes > 1) {
+        (true, _) => Start::PerRank,
+        (false, true) if is_torchrun(&request.command) => Start::PerNode,
+        _ => Start::Here,
+    }
+}
+
+/// Whether all but the first node of such a job would have nothing to do.
+pub fn uses_first_node_only(request: &Request) -> bool {
+    request.nodes > 1 && start_of(request) == Start::Here
+}
+
+/// `torchrun …`, or a Python with `-m torch.distributed.run` or its predecessor.
+fn is_torchrun(command: &[OsString]) -> bool {
+    let Some((program, rest)) = command.split_first() else {
+        return false;
+    };
+    let name = Path::new(program).file_name().unwrap_or_default();
+    if name == "torchrun" {
+        return true;
+    }
+    let module = rest.windows(2).find(|pair| pair[0] == "-m");
+    name.to_string_lossy().starts_with("python")
+        && module.is_some_and(|pair| {
+            pair[1] == "torch.distributed.run"
+                || pair[1] == "torch.distributed.launch"
+                || pair[1] == "torchrun"
+        })
 }
 
 fn directives(request: &Request) -> Result<Vec<String>, ScriptError> {
@@ -105,13 +147,7 @@ fn directives(request: &Request) -> Result<Vec<String>, ScriptError> {
         |folder| format!("{}/{log}", folder.trim_end_matches('/')),
     );
     let tasks = if request.ranks { request.gpus.max(1) } else { 1 };
-    // Without ranks one process feeds all the GPUs of the node.
-    let cpus = request.cpus_per_gpu.max(1)
-        * if request.ranks {
-            1
-        } else {
-            u64::from(request.gpus.max(1))
-        };
+    let cpus = cpus_per_task(request);
     let mut lines = vec![
         format!("--job-name={name}"),
         format!("--nodes={}", request.nodes.max(1)),
@@ -148,6 +184,12 @@ fn directives(request: &Request) -> Result<Vec<String>, ScriptError> {
         ));
     }
     Ok(lines)
+}
+
+fn cpus_per_task(request: &Request) -> u64 {
+    // Without ranks one process feeds all the GPUs of the node.
+    let gpus = if request.ranks { 1 } else { request.gpus.max(1) };
+    request.cpus_per_gpu.max(1) * u64::from(gpus)
 }
 
 pub(super) fn checked<'a>(
@@ -205,6 +247,9 @@ export MASTER_ADDR MASTER_PORT
 /// Each rank learns its number from Slurm; its words pass through untouched.
 const RANK: &str = r#"bash -c 'export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE="$SLURM_NTASKS"; exec "$@"' rank"#;
 
+/// torchrun takes what its command line leaves open from these. Node 0 of the job is the one that the others meet at.
+const NODE: &str = r#"bash -c 'export PET_NNODES="$SLURM_JOB_NUM_NODES" PET_NODE_RANK="$SLURM_NODEID" PET_MASTER_ADDR="$MASTER_ADDR" PET_MASTER_PORT="$MASTER_PORT" PET_RDZV_ID="$SLURM_JOB_ID"; exec "$@"' node"#;
+
 /// Which combination this task of an array runs: its options become the script's own arguments.
 fn combination(request: &Request, out: &mut Vec<u8>) {
     if request.grid.is_empty() {
@@ -230,11 +275,19 @@ fn combination(request: &Request, out: &mut Vec<u8>) {
 }
 
 fn start(request: &Request) -> Vec<u8> {
-    let mut line = if request.ranks {
-        format!("exec srun --kill-on-bad-exit=1 {RANK} \\\n  ").into_bytes()
-    } else {
-        b"exec ".to_vec()
+    // srun does not take the CPUs of the batch script's own request.
+    let cpus = cpus_per_task(request);
+    let srun = |words: &str| {
+        format!(
+            "exec srun --kill-on-bad-exit=1 --cpus-per-task=\"${{SLURM_CPUS_PER_TASK:-{cpus}}}\" {words} \\\n  "
+        )
     };
+    let mut line = match start_of(request) {
+        Start::Here => "exec ".to_owned(),
+        Start::PerNode => srun(NODE),
+        Start::PerRank => srun(RANK),
+    }
+    .into_bytes();
     line.extend(quoted(request.flatout.as_os_str()));
     line.extend_from_slice(b" run --name ");
     line.extend(quoted(OsStr::new(&safe_name(&request.name))));
@@ -411,5 +464,64 @@ mod tests {
             one.contains("--cpus-per-task=32\n") && !one.contains("srun"),
             "{one}"
         );
+    }
+
+    #[test]
+    fn several_nodes_get_a_torchrun_each() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        };
+        // Two nodes; the command shows what it would be started with.
+        program(
+            "srun",
+            "#!/bin/bash\nwhile [[ $1 == --* ]]; do shift; done\nfor node in 0 1; do SLURM_NODEID=$node \"$@\"; done\n",
+        );
+        program("scontrol", "#!/bin/sh\nprintf 'n1\\nn2\\n'\n");
+        program(
+            "flatout",
+            "#!/bin/sh\necho $PET_NNODES $PET_NODE_RANK $PET_MASTER_ADDR:$PET_MASTER_PORT \"$@\"\n",
+        );
+        let of = |command: &[&str]| Request {
+            nodes: 2,
+            gpus: 4,
+            flatout: folder.path().join("flatout"),
+            ..request(command)
+        };
+        let run = |request: &Request| {
+            let path = folder.path().join("job.sh");
+            std::fs::write(&path, script(request).unwrap()).unwrap();
+            let folders = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+            let output = Command::new("bash")
+                .arg(path)
+                .env("PATH", folders)
+                .envs([("SLURM_JOB_NUM_NODES", "2"), ("SLURM_JOB_ID", "7")])
+                .env("SLURM_JOB_NODELIST", "n[1-2]")
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let torchrun = of(&["torchrun", "--nproc_per_node", "4", "my train.py"]);
+        let words = "run --name train -- torchrun --nproc_per_node 4 my train.py";
+        assert_eq!(
+            run(&torchrun),
+            format!("2 0 n1:10007 {words}\n2 1 n1:10007 {words}\n")
+        );
+        assert!(text(&torchrun).contains("SLURM_CPUS_PER_TASK:-32}"));
+        assert!(!uses_first_node_only(&torchrun));
+        let module = of(&[
+            "/opt/bin/python3",
+            "-u",
+            "-m",
+            "torch.distributed.run",
+            "train.py",
+        ]);
+        assert_eq!(run(&module).lines().count(), 2);
+        let plain = of(&["python", "train.py"]);
+        assert_eq!(run(&plain).lines().count(), 1);
+        assert!(uses_first_node_only(&plain));
     }
 }

@@ -7,7 +7,7 @@ use crate::checkpoint;
 use crate::folder::FolderLock;
 use crate::settings::Values;
 use crate::{Configuration, TrainError};
-use flatout_core::{Failure, message};
+use flatout_core::{Failure, Message, message};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,12 +32,28 @@ pub enum TaskState {
     Ended(String),
 }
 
+/// Why tasks were not started or not found.
+#[derive(Debug)]
+pub enum TasksError {
+    /// The scheduler does not answer; it may later.
+    Away(Box<Failure>),
+    Failed(Box<Failure>),
+}
+
+impl From<TasksError> for Failure {
+    fn from(error: TasksError) -> Self {
+        match error {
+            TasksError::Away(failure) | TasksError::Failed(failure) => *failure,
+        }
+    }
+}
+
 /// Who runs the combinations. They are numbered from 1.
 pub trait Tasks {
     /// Starts these.
-    fn start(&mut self, points: &[usize]) -> Result<(), Failure>;
+    fn start(&mut self, points: &[usize]) -> Result<(), TasksError>;
     /// How every task that was started stands, also by an earlier call. What is missing is over.
-    fn states(&mut self) -> Result<BTreeMap<usize, TaskState>, Failure>;
+    fn states(&mut self) -> Result<BTreeMap<usize, TaskState>, TasksError>;
     /// Between two calls of [`Self::states`]: a scheduler that is asked every second makes enemies.
     fn ask_every(&self) -> Duration;
     /// How long the result of a task that ended may take to be seen here.
@@ -94,23 +110,44 @@ pub fn run_by_tasks(
             }
         }
     }
-    let mut states = tasks.states()?;
-    let mut asked = Instant::now();
-    let to_start: Vec<usize> = missing
-        .keys()
-        .copied()
-        .filter(|number| !is_alive(states.get(number)))
-        .collect();
-    begin(grid, tasks, &mut missing, &to_start)?;
-    if !to_start.is_empty() {
-        states = tasks.states()?;
-    }
+    let mut states = BTreeMap::new();
+    let mut to_start: BTreeSet<usize> = missing.keys().copied().collect();
+    let (mut due, mut asked) = (true, Instant::now());
+    let (mut answered, mut away) = (false, false);
     let mut shown = None;
-    while !missing.is_empty() && !interrupted.load(Ordering::Relaxed) {
-        let finished = collect(grid, &missing, &states);
+    while !missing.is_empty() {
+        if due {
+            match ask(grid, tasks, &mut missing, &mut to_start, &mut states) {
+                Ok(()) => {
+                    answered = true;
+                    if std::mem::take(&mut away) {
+                        let told = message!(en: "the scheduler responds again", zh: "调度器已恢复响应");
+                        report(&GridReport::Note { told });
+                    }
+                }
+                Err(TasksError::Away(failure)) => {
+                    if !std::mem::replace(&mut away, true) {
+                        report(&GridReport::Note {
+                            told: waiting(&failure),
+                        });
+                    }
+                }
+                // What is trained already goes on without the answer.
+                Err(TasksError::Failed(failure)) if answered && to_start.is_empty() => {
+                    log::warn!("the states of the tasks are unknown: {}", failure.message().en);
+                }
+                Err(TasksError::Failed(failure)) => return Err(*failure),
+            }
+            asked = Instant::now();
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            break;
+        }
+        let finished = collect(grid, &missing, &to_start, &states);
         for result in finished {
             let (number, result) = result;
             missing.remove(&number);
+            to_start.remove(&number);
             report(&GridReport::End {
                 point: number,
                 of,
@@ -119,19 +156,26 @@ pub fn run_by_tasks(
             });
             results.insert(number, result);
         }
-        let again = over(grid, &mut missing, &states, tasks, &mut |number, result| {
-            report(&GridReport::End {
-                point: number,
-                of,
-                result: Box::new(result.clone()),
-                before: false,
-            });
-            results.insert(number, result);
-        });
+        let again = over(
+            grid,
+            &mut missing,
+            &to_start,
+            &states,
+            tasks,
+            &mut |number, result| {
+                report(&GridReport::End {
+                    point: number,
+                    of,
+                    result: Box::new(result.clone()),
+                    before: false,
+                });
+                results.insert(number, result);
+            },
+        );
         if !again.is_empty() {
-            begin(grid, tasks, &mut missing, &again)?;
-            states = tasks.states()?;
-            asked = Instant::now();
+            to_start.extend(again);
+            due = true;
+            continue;
         }
         let now = queue(results.len(), of, &missing, &states);
         if shown.as_ref() != Some(&now) {
@@ -148,18 +192,44 @@ pub fn run_by_tasks(
             break;
         }
         std::thread::sleep(LOOK_EVERY);
-        if asked.elapsed() >= tasks.ask_every() {
-            // The queue that does not answer for a while is no reason to give a grid up.
-            if let Ok(found) = tasks.states() {
-                states = found;
-            }
-            asked = Instant::now();
-        }
+        due = asked.elapsed() >= tasks.ask_every();
     }
     if !missing.is_empty() {
         tasks.leave();
     }
     Ok(results.into_values().collect())
+}
+
+fn waiting(failure: &Failure) -> Message {
+    let (en, zh) = (&failure.message().en, &failure.message().zh);
+    Message {
+        en: format!("{en}; waiting for the scheduler, tasks that run go on"),
+        zh: format!("{zh}；正在等待调度器，运行中的任务不受影响"),
+    }
+}
+
+/// Asks how the tasks stand, and starts those that shall be started and are not.
+fn ask(
+    grid: &Grid,
+    tasks: &mut dyn Tasks,
+    missing: &mut BTreeMap<usize, Missing>,
+    to_start: &mut BTreeSet<usize>,
+    states: &mut BTreeMap<usize, TaskState>,
+) -> Result<(), TasksError> {
+    *states = tasks.states()?;
+    // Some may have been started although the scheduler did not say so.
+    to_start.retain(|number| missing.contains_key(number) && !is_alive(states.get(number)));
+    if to_start.is_empty() {
+        return Ok(());
+    }
+    let numbers: Vec<usize> = to_start.iter().copied().collect();
+    begin(grid, tasks, missing, &numbers)?;
+    to_start.clear();
+    for number in numbers {
+        states.insert(number, TaskState::Waiting(None));
+    }
+    *states = tasks.states()?;
+    Ok(())
 }
 
 fn is_alive(state: Option<&TaskState>) -> bool {
@@ -172,21 +242,26 @@ fn begin(
     tasks: &mut dyn Tasks,
     missing: &mut BTreeMap<usize, Missing>,
     numbers: &[usize],
-) -> Result<(), Failure> {
-    if numbers.is_empty() {
-        return Ok(());
-    }
-    for number in numbers {
-        let (Some(point), Some(of)) = (grid.points.get(number - 1), missing.get_mut(number)) else {
-            continue;
-        };
+) -> Result<(), TasksError> {
+    let points = |number: &usize| grid.points.get(number - 1);
+    for point in numbers.iter().filter_map(points) {
         // The failure of an earlier call would be taken for one of this task.
         point.forget_failure();
-        of.checkpoint = checkpoint_of(&point.output_dir());
-        of.tries += 1;
-        of.over_since = None;
     }
-    tasks.start(numbers)
+    // Before the tasks can save one.
+    let checkpoints: Vec<_> = numbers
+        .iter()
+        .filter_map(|number| Some((number, checkpoint_of(&points(number)?.output_dir()))))
+        .collect();
+    tasks.start(numbers)?;
+    for (number, checkpoint) in checkpoints {
+        if let Some(of) = missing.get_mut(number) {
+            of.checkpoint = checkpoint;
+            of.tries += 1;
+            of.over_since = None;
+        }
+    }
+    Ok(())
 }
 
 fn checkpoint_of(folder: &std::path::Path) -> Option<SystemTime> {
@@ -194,10 +269,12 @@ fn checkpoint_of(folder: &std::path::Path) -> Option<SystemTime> {
     metadata.modified().ok()
 }
 
-/// The combinations that have a result now; a failure counts when its task is over.
+/// The combinations that have a result now; a failure counts when its task is over. Of those that are still to start, it is an earlier
+/// one's.
 fn collect(
     grid: &Grid,
     missing: &BTreeMap<usize, Missing>,
+    to_start: &BTreeSet<usize>,
     states: &BTreeMap<usize, TaskState>,
 ) -> Vec<(usize, PointResult)> {
     let found = missing.iter().filter_map(|(number, of)| {
@@ -206,7 +283,8 @@ fn collect(
             return Some((*number, result));
         }
         let failed = point.failed(&of.configuration)?;
-        (!is_alive(states.get(number))).then_some((*number, failed))
+        let is_over = !is_alive(states.get(number)) && !to_start.contains(number);
+        is_over.then_some((*number, failed))
     });
     found.collect()
 }
@@ -215,6 +293,7 @@ fn collect(
 fn over(
     grid: &Grid,
     missing: &mut BTreeMap<usize, Missing>,
+    to_start: &BTreeSet<usize>,
     states: &BTreeMap<usize, TaskState>,
     tasks: &dyn Tasks,
     end: &mut dyn FnMut(usize, PointResult),
@@ -222,7 +301,7 @@ fn over(
     let (mut again, mut ended) = (Vec::new(), Vec::new());
     for (number, of) in missing.iter_mut() {
         let state = states.get(number);
-        if is_alive(state) {
+        if is_alive(state) || to_start.contains(number) {
             of.over_since = None;
             continue;
         }
@@ -412,7 +491,7 @@ impl LocalTasks {
 }
 
 impl Tasks for LocalTasks {
-    fn start(&mut self, points: &[usize]) -> Result<(), Failure> {
+    fn start(&mut self, points: &[usize]) -> Result<(), TasksError> {
         for point in points {
             self.ended.remove(point);
             self.waiting.push_back(*point);
@@ -421,7 +500,7 @@ impl Tasks for LocalTasks {
         Ok(())
     }
 
-    fn states(&mut self) -> Result<BTreeMap<usize, TaskState>, Failure> {
+    fn states(&mut self) -> Result<BTreeMap<usize, TaskState>, TasksError> {
         for slot in &mut self.running {
             if let Some((number, child)) = slot
                 && let Ok(Some(status)) = child.try_wait()
@@ -487,7 +566,7 @@ mod tests {
     }
 
     impl Tasks for Fake<'_> {
-        fn start(&mut self, points: &[usize]) -> Result<(), Failure> {
+        fn start(&mut self, points: &[usize]) -> Result<(), TasksError> {
             for point in points {
                 self.started.push(*point);
                 let tries = self.started.iter().filter(|other| *other == point).count();
@@ -499,7 +578,7 @@ mod tests {
             Ok(())
         }
 
-        fn states(&mut self) -> Result<BTreeMap<usize, TaskState>, Failure> {
+        fn states(&mut self) -> Result<BTreeMap<usize, TaskState>, TasksError> {
             Ok(self.ends.clone())
         }
 
@@ -641,5 +720,76 @@ mod tests {
         };
         let results = run_by_tasks(&grid, &mut tasks, &AtomicBool::new(true), &mut |_| {}).unwrap();
         assert_eq!((results.len(), tasks.started), (1, vec![1, 2, 3]));
+    }
+
+    /// A scheduler that is away for some calls, also right after it took the tasks.
+    struct Away<'a> {
+        grid: &'a Grid,
+        calls: usize,
+        started: Vec<usize>,
+    }
+
+    impl Away<'_> {
+        fn call(&mut self, away: &[usize]) -> Result<(), TasksError> {
+            self.calls += 1;
+            if away.contains(&self.calls) {
+                let told = message!(en: "no answer", zh: "没有响应");
+                return Err(TasksError::Away(Box::new(Failure::new(told))));
+            }
+            Ok(())
+        }
+    }
+
+    impl Tasks for Away<'_> {
+        fn start(&mut self, points: &[usize]) -> Result<(), TasksError> {
+            self.call(&[3])?;
+            self.started.extend(points);
+            points
+                .iter()
+                .for_each(|point| keep_result(self.grid, *point, None));
+            Ok(())
+        }
+
+        fn states(&mut self) -> Result<BTreeMap<usize, TaskState>, TasksError> {
+            self.call(&[1, 6])?;
+            Ok(BTreeMap::new())
+        }
+
+        fn ask_every(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn grace(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn log(&self, _: usize) -> Option<PathBuf> {
+            None
+        }
+
+        fn leave(&mut self) {}
+    }
+
+    #[test]
+    fn a_scheduler_that_is_away_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let grid = grid(folder.path());
+        keep_result(&grid, 1, Some("an earlier failure"));
+        let mut tasks = Away {
+            grid: &grid,
+            calls: 0,
+            started: Vec::new(),
+        };
+        let mut notes = Vec::new();
+        let results = run_by_tasks(&grid, &mut tasks, &AtomicBool::new(false), &mut |report| {
+            if let GridReport::Note { told } = report {
+                notes.push(told.en.clone());
+            }
+        })
+        .unwrap();
+        assert!(results.iter().all(|result| result.error.is_none()), "{results:?}");
+        assert_eq!(tasks.started, [1, 2, 3, 4]);
+        assert!(notes[0].starts_with("no answer; waiting"), "{notes:?}");
+        assert!(notes.len() <= 3, "{notes:?}");
     }
 }

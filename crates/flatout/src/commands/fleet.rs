@@ -72,18 +72,85 @@ pub fn about() -> Message {
 
 /// `7d`, or what sacct takes as a time.
 fn moment(text: &str) -> std::result::Result<String, String> {
-    let good = |c: char| c.is_ascii_alphanumeric() || ":/.+-".contains(c);
-    if text.is_empty() || text.len() > 40 || text.starts_with('-') || !text.chars().all(good) {
-        return Err("expected 7d, 12h, 4w, or a date as in 2026-11-01".to_owned());
-    }
+    let expected = "expected 7d, 12h, 4w, or a date as in 2026-11-01 or 2026-11-01T08:00";
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = &text[number.len()..];
-    let ago = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let ago = is_number(number);
     match (ago, unit) {
         (true, "m" | "h" | "d" | "w") => Ok(text.to_owned()),
         // A number alone is a time of day for sacct: nobody means that.
         (true, _) => Err("expected a unit: 30m, 12h, 7d or 4w".to_owned()),
-        (false, _) => Ok(text.to_owned()),
+        (false, _) if is_time_of_sacct(text) => Ok(text.to_owned()),
+        (false, _) => Err(expected.to_owned()),
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `today`, `now-7days`, `08:30`, `11/01`, `11/01/26-08:30`, `2026-11-01T08:30:00`. sacct itself takes some other words for now.
+fn is_time_of_sacct(text: &str) -> bool {
+    if let Some(rest) = text.strip_prefix("now") {
+        let Some(count) = rest.strip_prefix(['-', '+']) else {
+            return rest.is_empty();
+        };
+        let number = count.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let unit = &count[number.len()..];
+        let unit = unit.strip_suffix('s').unwrap_or(unit);
+        return is_number(number) && ["", "second", "minute", "hour", "day", "week"].contains(&unit);
+    }
+    if [
+        "today",
+        "tomorrow",
+        "midnight",
+        "noon",
+        "fika",
+        "teatime",
+        "elevenses",
+    ]
+    .contains(&text)
+    {
+        return true;
+    }
+    let (date, clock) = match text.split_once('T') {
+        Some((date, clock)) => (date, Some(clock)),
+        None if text.contains('/') => match text.split_once('-') {
+            Some((date, clock)) => (date, Some(clock)),
+            None => (text, None),
+        },
+        None if text.contains(':') => return is_clock(text),
+        None => (text, None),
+    };
+    is_date(date) && clock.is_none_or(is_clock)
+}
+
+fn numbers(text: &str, between: char) -> Option<Vec<u32>> {
+    text.split(between)
+        .map(|part| part.parse().ok().filter(|_| is_number(part)))
+        .collect()
+}
+
+/// `2026-11-01`, `11/01` or `11/01/26`.
+fn is_date(text: &str) -> bool {
+    let day = |month: u32, day: u32| (1..=12).contains(&month) && (1..=31).contains(&day);
+    match (numbers(text, '-').as_deref(), numbers(text, '/').as_deref()) {
+        (Some([year, month, of]), _) => (1970..=9999).contains(year) && day(*month, *of),
+        (_, Some([month, of] | [month, of, _])) => day(*month, *of),
+        _ => false,
+    }
+}
+
+/// `08:30`, `08:30:15`, `08:30PM`.
+fn is_clock(text: &str) -> bool {
+    let text = text
+        .strip_suffix("AM")
+        .or(text.strip_suffix("PM"))
+        .unwrap_or(text);
+    match numbers(text, ':').as_deref() {
+        Some([hour, minute]) => *hour < 24 && *minute < 60,
+        Some([hour, minute, second]) => *hour < 24 && *minute < 60 && *second < 60,
+        _ => false,
     }
 }
 
@@ -220,5 +287,54 @@ fn without_sacct(error: SlurmError) -> Failure {
             zh: "请在集群登录节点上运行，或在那里保存 sacct 的输出并用 --from FILE 给出"
         )),
         false => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_what_sacct_takes_and_refuses_the_rest() {
+        for good in [
+            "7d",
+            "12h",
+            "30m",
+            "4w",
+            "2026-11-01",
+            "2026-11-01T08:30",
+            "2026-11-01T08:30:59",
+            "11/01",
+            "11/01/26",
+            "11/01/26-08:30",
+            "08:30",
+            "today",
+            "now",
+            "now-7days",
+            "now-1hour",
+            "noon",
+        ] {
+            assert_eq!(moment(good).as_deref(), Ok(good));
+        }
+        for wrong in [
+            "",
+            "foo",
+            "7",
+            "7x",
+            "7days",
+            "yesterday",
+            "2026-13-01",
+            "2026-11",
+            "2026-11-01T25:00",
+            "now-",
+            "now-x",
+            "nowhere",
+            "-7d",
+            "now-7 days",
+            "2026-11-01; id",
+            "７d",
+        ] {
+            assert!(moment(wrong).unwrap_err().starts_with("expected"), "{wrong}");
+        }
     }
 }

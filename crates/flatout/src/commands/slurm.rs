@@ -20,6 +20,7 @@ pub const EXAMPLES: &str = "Examples:
   flatout slurm script -- python train.py > train.sh           a batch script that records itself
   flatout slurm submit --gpus 1 --time 12:00:00 -- python train.py
   flatout slurm submit --gpus 4 --ranks -- python train_ddp.py  one process and one record per GPU
+  flatout slurm submit --gpus 8 --nodes 2 -- torchrun --nproc_per_node 8 train.py   one torchrun per node
   flatout slurm submit --grid hidden-size=128,256 --grid lr=1e-3,3e-4 -- python train.py
   flatout slurm status 52098 --follow
   flatout analyze --job-id 52098                                when it is done
@@ -119,7 +120,9 @@ pub fn about() -> Message {
 pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     match arguments.action {
         Action::Script(job) => {
-            write_stdout(&slurm::script(&request(&job)?)?);
+            let request = request(&job)?;
+            write_stdout(&slurm::script(&request)?);
+            warn_of_idle_nodes(&request, context);
             Ok(ExitCode::SUCCESS)
         }
         Action::Submit(job) => submit(&job, context),
@@ -251,8 +254,24 @@ For causes with their lines, users put `flatout run --` in front of their comman
     Ok(ExitCode::SUCCESS)
 }
 
+fn warn_of_idle_nodes(request: &Request, context: &Context) {
+    if !slurm::uses_first_node_only(request) {
+        return;
+    }
+    let (nodes, command) = (request.nodes, request.command.first());
+    let command = command.map_or_else(String::new, |word| word.to_string_lossy().into_owned());
+    let told = message!(
+        en: "the job gets {nodes} nodes, but `{command}` starts on the first one only; start it with torchrun, or use \
+        --ranks for one process per GPU, unless it reaches the other nodes itself",
+        zh: "作业会得到 {nodes} 个节点，但 `{command}` 只在第一个节点上启动；请用 torchrun 启动，或用 --ranks 每个 GPU 启动一个进程，除非它自己会使用其他节点"
+    );
+    eprintln!("flatout: {}", context.say(&told));
+}
+
 fn submit(job: &Job, context: &Context) -> Result<ExitCode> {
-    let script = slurm::script(&request(job)?)?;
+    let request = request(job)?;
+    let script = slurm::script(&request)?;
+    warn_of_idle_nodes(&request, context);
     if let Some(folder) = &job.logs {
         slurm::make_log_folder(Path::new(folder))?;
     }

@@ -373,6 +373,10 @@ pub static CHINESE: &[(&str, &str)] = &[
         "Print a batch script: GPUs, CPUs per GPU, memory, time, log name, and the command inside `flatout run`",
         "输出批处理脚本：GPU、每 GPU 的 CPU、内存、时间、日志名，命令放在 `flatout run` 中",
     ),
+    (
+        "Findings and account of this rank [default: the rank that the others wait for]",
+        "显示该 rank 的诊断结果和时间明细 [默认：其他 rank 在等的那一个]",
+    ),
     ("Print the completion script of a shell", "输出 shell 的补全脚本"),
     ("Print the findings as JSON", "以 JSON 输出诊断结果"),
     ("Print the list as JSON", "以 JSON 输出列表"),
@@ -751,6 +755,7 @@ pub static CHINESE: &[(&str, &str)] = &[
         "a Slurm job with several ranks",
         "Slurm 作业的一个 rank，并列出所有 rank",
     ),
+    ("one torchrun per node", "每个节点一个 torchrun"),
     (
         "one process and one record per GPU",
         "每个 GPU 一个进程、一份记录",

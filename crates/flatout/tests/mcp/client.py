@@ -85,13 +85,13 @@ async def journey(agent):
     assert "persistent_workers" in page["page"], page
     account = await agent.call("account", run=baseline["run"])
     assert any("time.sleep" in row.get("source", "") for row in account["rows"]), account
-    second = await agent.call("run", command=command, name="candidate", steps=400, settings=["loader.num_workers=2"])
+    second = await agent.call("run", command=command, name="candidate", steps=400, settings=["loader.num_workers=2"], wait_s=300)
     assert second["state"] == "ended", second
     compared = await agent.call("compare", runs=[baseline["run"], second["run"]], fail_if="slower=90%")
     assert any(row["setting"].endswith("num_workers") for row in compared["settings"]), compared
     written = await agent.call("apply", run=baseline["run"], settings=["loader.num_workers=2"])
     assert "num_workers=2" in written["diff"] and not written["written"], written
-    tuned = await agent.call("tune", command=command, knobs=["num_workers"], max_trials=2, trial_seconds=1, budget_s=60)
+    tuned = await agent.call("tune", command=command, knobs=["num_workers"], max_trials=2, trial_seconds=1, budget_s=60, wait_s=300)
     assert tuned["state"] == "ended" and tuned.get("trials"), tuned
     linted = await agent.call("lint", paths=["fixable.py"])
     safe = next(finding for finding in linted["findings"] if finding.get("fix") == "safe")

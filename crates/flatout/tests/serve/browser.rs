@@ -24,16 +24,7 @@ pub struct Browser {
     _profile: tempfile::TempDir,
 }
 
-/// Debian's package, or what else there is.
-pub fn chromium() -> Option<&'static str> {
-    let found = ["chromium", "chromium-browser", "google-chrome"]
-        .into_iter()
-        .find(|name| Command::new(name).arg("--version").output().is_ok());
-    if found.is_none() {
-        eprintln!("skipped: chromium is not installed (apt-get install chromium)");
-    }
-    found
-}
+pub use flatout_testing::chromium;
 
 fn pipe() -> (RawFd, RawFd) {
     let mut ends = [-1; 2];

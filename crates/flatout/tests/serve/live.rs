@@ -2,7 +2,7 @@
 
 use super::browser::{Browser, chromium};
 use super::{Served, root};
-use std::path::{Path, PathBuf};
+use flatout_testing::torch_python;
 use std::process::{Command, Stdio};
 
 /// Trains until the file `stop` appears.
@@ -23,21 +23,6 @@ for x, y in torch.utils.data.DataLoader(Slow(), batch_size=8):
     optimizer.step()
     if os.path.exists("stop"): break
 "#;
-
-fn torch_python() -> Option<PathBuf> {
-    let home = std::env::var_os("HOME").unwrap_or_default();
-    let default = Path::new(&home).join(".cache/flatout/venv/bin/python");
-    let python = std::env::var_os("FLATOUT_TEST_PYTHON").map_or(default, PathBuf::from);
-    let torch = Command::new(&python).args(["-c", "import torch"]).output();
-    let there = torch.is_ok_and(|output| output.status.success());
-    if !there {
-        eprintln!(
-            "skipped: no torch in {}; set FLATOUT_TEST_PYTHON",
-            python.display()
-        );
-    }
-    there.then_some(python)
-}
 
 #[test]
 fn chromium_follows_a_running_job() {

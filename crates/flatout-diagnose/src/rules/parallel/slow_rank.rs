@@ -56,7 +56,7 @@
 use crate::account::activity::Activity;
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};
-use crate::ranks::{Excess, Slow};
+use crate::ranks::Slow;
 use flatout_core::{Confidence, Evidence, Finding, Fix, Kind, Message, Severity, message, units};
 
 pub const ID: &str = "slow-rank";
@@ -93,7 +93,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 pub(super) fn claiming(analysis: &Analysis, candidate: Candidate, slow: &Slow) -> Candidate {
     let steps = analysis.window.as_ref().map_or(0, |window| window.steps);
     let seconds = slow.late_ms / 1e3 * steps as f64;
-    let stretch = slow.cause.as_ref().map_or(Stretch::Dispatch, Excess::stretch);
+    // On the other ranks they are seconds of waiting.
+    let waits = analysis
+        .ranks
+        .as_ref()
+        .is_some_and(|ranks| ranks.shown != slow.rank);
+    let stretch = match &slow.cause {
+        _ if waits => Stretch::Communication,
+        Some(cause) => cause.stretch(),
+        None => Stretch::Dispatch,
+    };
     let mut candidate = candidate.claims(stretch, Reach::Compared, seconds * 0.7, seconds);
     for other in [
         Stretch::Dispatch,
@@ -246,6 +255,27 @@ mod tests {
         assert_eq!((ranks.shown, ranks.rows.len()), (1, 2));
         let waiting = ranks.rows[0].wait_ms.unwrap();
         assert!((waiting - 6.0).abs() < 0.4, "{waiting}");
+    }
+
+    #[test]
+    fn another_rank_shows_its_own_account_and_waits_for_the_slow_one() {
+        let data = pair(0.6);
+        let diagnosis = crate::ranks::diagnose_rank(&data, 0).unwrap();
+        let first = &diagnosis.findings[0];
+        assert!(first.title.en.starts_with("Rank 1 is slow"), "{first:?}");
+        let ranks = diagnosis.ranks.unwrap();
+        assert_eq!((ranks.shown, ranks.slow.unwrap().rank), (0, 1));
+        let account = diagnosis.account.unwrap();
+        assert_eq!(account.rank, Some(0));
+        assert!(
+            account.rows.iter().all(|row| row
+                .place
+                .as_ref()
+                .is_none_or(|place| place.file.as_os_str() != "data.py")),
+            "{:?}",
+            account.rows
+        );
+        assert!(crate::ranks::diagnose_rank(&data, 2).is_none());
     }
 
     #[test]

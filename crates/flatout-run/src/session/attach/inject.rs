@@ -108,7 +108,14 @@ impl<'r> Injected<'r> {
             folder.join(format!("{name}.py")),
             self.runtime.scratch().join(name),
         );
-        let words = [folder.join("python"), self.runtime.rings(), answer.clone()];
+        // Whoever removes this file decides: the script before it begins, or flatout when it waits no longer.
+        let wanted = self.runtime.scratch().join(format!("{name}.wanted"));
+        let words = [
+            folder.join("python"),
+            self.runtime.rings(),
+            answer.clone(),
+            wanted.clone(),
+        ];
         let words = words.map(|path| path.to_string_lossy().into_owned());
         // JSON's strings are Python's, and its two words for truth are not.
         let paths = serde_json::to_string(&words).unwrap_or_default();
@@ -116,39 +123,56 @@ impl<'r> Injected<'r> {
         let arguments = format!("{}, {truth}]", paths.trim_end_matches(']'));
         let failed = |error: &dyn std::fmt::Display| message!(en: "failed to load the probe: {error}", zh: "无法载入探针：{error}");
         fs::write(&script, SCRIPT.replace("ARGUMENTS", &arguments)).map_err(|error| failed(&error))?;
+        fs::write(&wanted, "").map_err(|error| failed(&error))?;
         if let Ok(owner) = fs::metadata(Path::new("/proc").join(self.pid.to_string()))
             && owner.uid() != own_user()
         {
-            let _ = chown(&script, Some(owner.uid()), Some(owner.gid()));
+            for path in [&script, &wanted] {
+                let _ = chown(path, Some(owner.uid()), Some(owner.gid()));
+            }
         }
         let mut execute = self.helper();
         execute.arg(EXECUTE).arg(self.pid.to_string()).arg(&script);
         finished(execute).map_err(|why| failed(&why))?;
-        self.wait_for(&answer)
-    }
-
-    fn wait_for(&self, answer: &Path) -> Result<(), Message> {
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            if let Ok(text) = fs::read(answer) {
-                let told: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
-                return match told.get("why").and_then(|why| why.as_str()) {
-                    None => Ok(()),
-                    Some(why) => {
-                        Err(message!(en: "the probe refused to start: {why}", zh: "探针拒绝启动：{why}"))
-                    }
-                };
-            }
-            if !Path::new("/proc").join(self.pid.to_string()).exists() {
-                return Err(gone(self.pid));
-            }
-            std::thread::sleep(POLL);
+        if let Some(answered) = self.wait_for(&answer) {
+            return answered;
         }
+        // Nobody would take the probe out again if it came in later.
+        if fs::remove_file(&wanted).is_err()
+            && let Some(answered) = self.wait_for(&answer)
+        {
+            return answered;
+        }
+        // The script's folder goes soon, and Python would report that it is missing in the program's own output.
+        let mut nothing = self.helper();
+        nothing.arg(EXECUTE).arg(self.pid.to_string()).arg("/dev/null");
+        let _ = finished(nothing);
         let seconds = PATIENCE.as_secs();
         Err(message!(
             en: "the program reached no safe point within {seconds} s; it is in a single long call of C code",
             zh: "程序在 {seconds} 秒内没有到达安全点；它正处于一个很长的 C 调用中"
         ))
+    }
+
+    /// `None` where the script did not answer.
+    fn wait_for(&self, answer: &Path) -> Option<Result<(), Message>> {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            if let Ok(text) = fs::read(answer) {
+                let told: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+                return Some(match told.get("why").and_then(|why| why.as_str()) {
+                    None => Ok(()),
+                    Some(why) => {
+                        Err(message!(en: "the probe refused to start: {why}", zh: "探针拒绝启动：{why}"))
+                    }
+                });
+            }
+            if !Path::new("/proc").join(self.pid.to_string()).exists() {
+                return Some(Err(gone(self.pid)));
+            }
+            std::thread::sleep(POLL);
+        }
+        None
     }
 }
 
@@ -239,4 +263,35 @@ fn finished(mut command: Command) -> Result<String, String> {
 
 fn gone(pid: u32) -> Message {
     message!(en: "process {pid} has ended", zh: "进程 {pid} 已结束")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_that_comes_too_late_does_nothing() {
+        let Some(python) = flatout_testing::python() else {
+            return;
+        };
+        let runtime = Runtime::create().unwrap();
+        let folder = runtime.folder().join("python");
+        let (answer, wanted) = (runtime.scratch().join("put"), runtime.scratch().join("wanted"));
+        let words = [&folder, &runtime.rings(), &answer, &wanted].map(|path| path.display().to_string());
+        let arguments = serde_json::to_string(&words).unwrap();
+        let script = SCRIPT.replace(
+            "ARGUMENTS",
+            &format!("{}, False]", arguments.trim_end_matches(']')),
+        );
+        let run = || {
+            let mut program = Command::new(&python);
+            program.args(["-c", &format!("import sys\n{script}\nprint([type(one).__name__ for one in sys.meta_path].count('Hook'), '_flatout' in globals())")]);
+            finished(program).unwrap()
+        };
+        assert_eq!(run(), "0 False\n");
+        assert!(!answer.exists());
+        fs::write(&wanted, "").unwrap();
+        assert_eq!(run(), "1 False\n");
+        assert!(answer.exists() && !wanted.exists());
+    }
 }

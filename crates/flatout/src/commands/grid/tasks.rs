@@ -6,10 +6,10 @@ use flatout_core::error::FileError;
 use flatout_core::files::write_inside;
 use flatout_core::{Failure, Message, Result, message};
 use flatout_record::RunInfo;
-use flatout_run::slurm::{self, ArrayRequest, Arrays, NodeShape, Profile};
+use flatout_run::slurm::{self, ArrayFailure, ArrayRequest, Arrays, NodeShape, Profile};
 use flatout_telemetry::sources::gpus::GpuState;
 use flatout_telemetry::{GpuScope, Sampler, SamplerOptions};
-use flatout_train::grid::{Grid, LocalTasks, Point, TaskState, Tasks};
+use flatout_train::grid::{Grid, LocalTasks, Point, TaskState, Tasks, TasksError};
 use flatout_train::settings::Values;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -116,14 +116,14 @@ impl SlurmTasks {
 }
 
 impl Tasks for SlurmTasks {
-    fn start(&mut self, points: &[usize]) -> Result<()> {
-        let jobs = self.arrays.submit(points)?.join(" ");
+    fn start(&mut self, points: &[usize]) -> std::result::Result<(), TasksError> {
+        let jobs = self.arrays.submit(points).map_err(tasks_error)?.join(" ");
         log::info!("sent {} tasks as job {jobs}", points.len());
         Ok(())
     }
 
-    fn states(&mut self) -> Result<BTreeMap<usize, TaskState>> {
-        let states = self.arrays.states()?;
+    fn states(&mut self) -> std::result::Result<BTreeMap<usize, TaskState>, TasksError> {
+        let states = self.arrays.states().map_err(tasks_error)?;
         let state = |state| match state {
             slurm::TaskState::Waiting(reason) => TaskState::Waiting(reason),
             slurm::TaskState::Running => TaskState::Running,
@@ -147,6 +147,13 @@ impl Tasks for SlurmTasks {
 
     /// They go on alone.
     fn leave(&mut self) {}
+}
+
+fn tasks_error(error: ArrayFailure) -> TasksError {
+    match error.away {
+        true => TasksError::Away(error.failure),
+        false => TasksError::Failed(error.failure),
+    }
 }
 
 /// What a task runs, without the number of its combination: this flatout, the configuration as it is now, the same flags.
