@@ -156,7 +156,8 @@ pub fn counts(situation: &Situation, cost: &Cost) -> Vec<u64> {
         0,
     ];
     counts.retain(|count| *count != now && *count <= usable && situation.limits.within(WORKERS, *count));
-    counts.retain(|count| !cost.is_unknown(*count));
+    let most = advice::most_workers(loader).unwrap_or(usable);
+    counts.retain(|count| *count <= most && !cost.is_unknown(*count));
     counts.sort_unstable();
     counts.dedup();
     counts
