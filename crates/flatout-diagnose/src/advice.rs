@@ -165,15 +165,14 @@ pub fn trial(fixes: &[Fix], command: &[String], applied: &[String]) -> Option<Fi
     let kept: Vec<String> = applied
         .iter()
         .filter(|before| !settings.iter().any(|now| key(now) == key(before)))
-        .map(|before| shell::word(before))
+        .cloned()
         .collect();
     let settings = [kept, settings].concat();
-    let words: Vec<String> = command.iter().map(|word| shell::word(word)).collect();
     Some(Fix::Command {
         command: format!(
             "flatout run --apply {} -- {}",
-            settings.join(","),
-            words.join(" ")
+            shell::word(&settings.join(",")),
+            shell::line(command)
         ),
         say: message!(en: "try it without editing the program", zh: "不改代码，先试一次"),
     })
@@ -219,9 +218,8 @@ fn own_trial(fixes: &[Fix], words: &[String]) -> Option<Fix> {
         words.extend([(*flag).to_owned(), to.clone()]);
         changed = true;
     }
-    let words: Vec<String> = words.iter().map(|word| shell::word(word)).collect();
     changed.then(|| Fix::Command {
-        command: format!("flatout {}", words.join(" ")),
+        command: format!("flatout {}", shell::line(&words)),
         say: message!(en: "train again with this setting", zh: "用新设置再训练一次"),
     })
 }

@@ -66,6 +66,22 @@ fn sign(analysis: &Analysis) -> Option<&'static Sign> {
         .find(|sign| all > 0.0 && share(sign.files) >= sign.share)
 }
 
+/// A framework that owns the loop or a part of it, and what the user constructs to set it up, where that line is known.
+pub struct Used {
+    pub framework: Framework,
+    pub construction: Option<Place>,
+}
+
+impl Used {
+    pub fn of(analysis: &Analysis) -> Option<Self> {
+        let sign = sign(analysis)?;
+        Some(Self {
+            framework: sign.framework,
+            construction: analysis.mention(sign.construction),
+        })
+    }
+}
+
 /// Puts findings into the words of the framework that the program uses.
 pub fn translate(analysis: &Analysis, findings: &mut [Finding]) {
     if let Some(sign) = sign(analysis) {
@@ -117,7 +133,8 @@ fn reword(analysis: &Analysis, sign: &Sign, finding: &mut Finding) {
     }
 }
 
-fn written(framework: Framework, arguments: &str) -> Message {
+/// What to write into the construction.
+pub fn written(framework: Framework, arguments: &str) -> Message {
     let name = match framework {
         Framework::Transformers => "TrainingArguments",
         Framework::Lightning => "Trainer",

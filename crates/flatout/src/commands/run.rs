@@ -185,44 +185,66 @@ fn conclude(
         let colour = context.colour_on_stderr();
         // One screen; everything with `-v`.
         let (language, width) = (context.language, text::readable_width(None));
+        let closing = closing(options, outcome, folder, &data, &diagnosis, context);
         let shown = if context.verbose > 0 {
             text::diagnosis(&diagnosis, language, width, colour)
         } else {
             let rows = text::terminal_rows(&std::io::stderr());
-            text::summary(&diagnosis, language, width, rows, colour)
+            text::summary_above(&diagnosis, &closing, language, width, rows, colour)
         };
         eprint!("\n{shown}");
         // Asked for, so it is shown, however small the terminal is.
         if let Some(profile) = diagnosis.profile.as_ref().filter(|_| context.verbose == 0) {
             eprint!("\n{}", text::profile(profile, language, colour));
         }
-        if options.profile && data.profile.is_none() {
-            eprintln!("{}", context.say(&no_profile(&data)));
-        }
-        for line in flatout_run::not_applied(&options.apply, &data) {
-            eprintln!("{}", context.say(&line));
-        }
-        for line in automatic(options, outcome, &data) {
-            eprintln!("{}", context.say(&line));
-        }
-        eprintln!("{}", context.say(&place(outcome, folder)));
-        eprintln!("{}", context.say(&text::next_command(&diagnosis)));
+        eprint!("{closing}");
     }
     Ok(())
 }
 
-/// What `--auto` did.
-fn automatic(options: &Options, outcome: &Outcome, data: &RunData) -> Vec<Message> {
-    if options.auto.is_none() {
-        return Vec::new();
+/// What comes after the findings: what became of the options, where the record is, and what to type next.
+fn closing(
+    options: &Options,
+    outcome: &Outcome,
+    folder: &Path,
+    data: &RunData,
+    diagnosis: &Diagnosis,
+    context: &Context,
+) -> String {
+    let mut lines: Vec<Message> = Vec::new();
+    if options.profile && data.profile.is_none() {
+        lines.push(no_profile(data));
     }
+    lines.extend(flatout_run::not_applied(&options.apply, data));
+    let most = if context.verbose > 0 {
+        usize::MAX
+    } else {
+        MOST_REASONS
+    };
+    lines.extend(automatic(options, outcome, data, most));
+    lines.push(place(outcome, folder));
+    lines.push(text::next_command(diagnosis));
+    lines
+        .iter()
+        .map(|line| format!("{}\n", context.say(line)))
+        .collect()
+}
+
+/// Changes that `--auto` did not make whose reasons fit on a screen with all else.
+const MOST_REASONS: usize = 3;
+
+/// What `--auto` did.
+fn automatic(options: &Options, outcome: &Outcome, data: &RunData, most_reasons: usize) -> Vec<Message> {
+    let Some(asked) = &options.auto else {
+        return Vec::new();
+    };
     let command: Vec<String> = options
         .command
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let mut told = auto::summary(data, &command);
-    told.extend(auto::ended_badly(data, &command, outcome.ended));
+    let mut told = auto::summary(data, &command, most_reasons);
+    told.extend(auto::ended_badly(data, asked, &command, outcome.ended));
     told
 }
 
@@ -319,7 +341,15 @@ fn where_is(rank: &StalledRank) -> Message {
 /// One line of `--live`: how fast it goes, and the costliest cause.
 fn state(diagnosis: &Diagnosis, steps: u64, context: &Context) -> String {
     let rate = diagnosis.window.as_ref().and_then(|window| window.samples_per_s);
+    let round = diagnosis
+        .account
+        .as_ref()
+        .and_then(|account| account.iterations.as_ref());
     let speed = match rate.map(units::count) {
+        _ if steps == 0 => match round.map(|round| units::duration(round.ms / 1e3)) {
+            Some(time) => message!(en: "{time} per iteration", zh: "每次迭代 {time}"),
+            None => message!(en: "no step yet", zh: "还没有步骤"),
+        },
         Some(rate) => message!(en: "{steps} steps, {rate} samples/s", zh: "{steps} 步，每秒 {rate} 个样本"),
         None => message!(en: "{steps} steps", zh: "{steps} 步"),
     };

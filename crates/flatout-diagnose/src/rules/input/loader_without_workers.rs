@@ -52,9 +52,10 @@
 //! <https://github.com/pytorch/pytorch/issues/23048>
 
 use crate::advice;
+use crate::analysis::loaders::Loader;
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
-use flatout_core::{Evidence, Severity, message, units};
+use flatout_core::{Evidence, Message, Severity, message, units};
 use flatout_record::Phase;
 
 pub const ID: &str = "loader-without-workers";
@@ -133,28 +134,38 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     Some(match suggested {
         Some(workers) => {
             let candidate = candidate
-            .setting(
-                "loader.num_workers",
-                Some("0".into()),
-                workers,
-                message!(
-                    en: "num_workers={workers}, persistent_workers=True: batches are prepared while the step \
-                    computes",
-                    zh: "num_workers={workers}，persistent_workers=True：计算当前一步的同时准备后面的 batch"
-                ),
-            )
-            .code(
-                loader.place.as_ref(),
-                message!(
-                    en: "DataLoader(…, num_workers={workers}, persistent_workers=True)",
-                    zh: "DataLoader(…, num_workers={workers}, persistent_workers=True)"
-                ),
-            );
+                .setting(
+                    "loader.num_workers",
+                    Some("0".into()),
+                    workers,
+                    prepared(workers, loader),
+                )
+                .code(
+                    loader.place.as_ref(),
+                    message!(
+                        en: "DataLoader(…, num_workers={workers}, persistent_workers=True)",
+                        zh: "DataLoader(…, num_workers={workers}, persistent_workers=True)"
+                    ),
+                );
             let candidate = advice::spawned(fewer_threads(candidate, crowded), loader);
             advice::refuse_more_workers(candidate, loader)
         }
         None => refuse(candidate, usable),
     })
+}
+
+fn prepared(workers: u64, loader: &Loader) -> Message {
+    if loader.repeats_per_worker() {
+        return message!(
+            en: "num_workers={workers}, persistent_workers=True; not more, because every worker of this \
+            IterableDataset reads all of it",
+            zh: "num_workers={workers}，persistent_workers=True；不要更多，因为这个 IterableDataset 的每个 worker 都会读取全部数据"
+        );
+    }
+    message!(
+        en: "num_workers={workers}, persistent_workers=True: batches are prepared while the step computes",
+        zh: "num_workers={workers}，persistent_workers=True：计算当前一步的同时准备后面的 batch"
+    )
 }
 
 /// Threads of the training, and how many of them leave the workers a CPU each: on the CPU, where they all want one.
@@ -294,10 +305,15 @@ mod tests {
             let facts = json!({"num_workers": 0, "multiprocessing_context": "spawn", "can_spawn": can_spawn});
             let build = starved(0).cpus(8).command(&["python", "train.py"]);
             let found = crate::diagnose(&build.loader(0, facts).done());
-            found.findings.into_iter().find(|finding| finding.rule == ID).unwrap()
+            found
+                .findings
+                .into_iter()
+                .find(|finding| finding.rule == ID)
+                .unwrap()
         };
-        let tried =
-            |finding: &flatout_core::Finding| finding.fixes.iter().any(|fix| matches!(fix, Fix::Command { .. }));
+        let tried = |finding: &flatout_core::Finding| {
+            finding.fixes.iter().any(|fix| matches!(fix, Fix::Command { .. }))
+        };
         let guard = |finding: &flatout_core::Finding| {
             let named = |fix: &Fix| matches!(fix, Fix::Code { say, .. } if say.en.contains("__main__"));
             finding.fixes.iter().any(named)

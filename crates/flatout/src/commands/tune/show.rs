@@ -1,7 +1,7 @@
 //! What a search found, for people and for programs.
 
 use crate::context::Context;
-use flatout_core::{Finding, Fix, Kind, Message, message, units};
+use flatout_core::{Finding, Fix, Kind, Message, message, shell, units};
 use flatout_lint::patch::Patch;
 use flatout_report::text::{Align, Paint, Table, Tone, width};
 use flatout_run::trial::Route;
@@ -279,14 +279,15 @@ fn result(found: &Found, options: &Options, route: &Route, context: &Context) ->
         .filter(|(key, _)| !route.carries(key))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
+    let command = shell::line(&route.filled(&found.settings));
     if !applied.is_empty() {
         let _ = writeln!(
             text,
-            "  apply    flatout run --apply {applied} -- {}",
-            route.filled(&found.settings).join(" ")
+            "  apply    flatout run --apply {} -- {command}",
+            shell::word(&applied.to_string())
         );
     } else {
-        let _ = writeln!(text, "  command  {}", route.filled(&found.settings).join(" "));
+        let _ = writeln!(text, "  command  {command}");
     }
     if let Some((path, before, after)) = route
         .patched(&found.settings)
