@@ -144,6 +144,12 @@ pub fn reason(code: Option<&str>) -> Message {
                 zh: "看到的 loss 太少，无法判断它是否影响训练"
             )
         }
+        Some("frozen-already") => {
+            message!(en: "the program calls gc.freeze() itself", zh: "程序自己调用了 gc.freeze()")
+        }
+        Some("debugs-gc") => {
+            message!(en: "the program debugs the garbage collector", zh: "程序正在调试垃圾回收")
+        }
         Some("own-collate") => {
             message!(en: "the DataLoader has its own collate_fn", zh: "DataLoader 使用自定义的 collate_fn")
         }

@@ -432,3 +432,133 @@ fn place(outcome: &Outcome, folder: &Path) -> Message {
         zh: "{seconds:.1} 秒内共 {steps} 步；记录保存在 {folder}"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cli;
+    use crate::commands::Command;
+    use clap::Parser;
+    use flatout_core::Fix;
+    use flatout_record::Fact;
+    use flatout_vocabulary::settings::{self, Kind as Values};
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    /// What a shell makes of these commands, each as words.
+    fn typed(commands: &BTreeSet<String>) -> Vec<Vec<String>> {
+        let script: String = commands
+            .iter()
+            .map(|command| format!("printf '%s\\0' {command}; printf '\\n'\n"))
+            .collect();
+        let done = std::process::Command::new("sh")
+            .arg("-c")
+            .arg(script)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let text = String::from_utf8(done.stdout).unwrap();
+        let lines = text
+            .lines()
+            .map(|line| line.split_terminator('\0').map(str::to_owned).collect());
+        lines.collect()
+    }
+
+    /// The settings and the program of a command, as the parser reads them.
+    fn parsed(words: &[String]) -> (Vec<String>, Vec<OsString>) {
+        let cli = Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        let Some(Command::Run(arguments)) = cli.command else {
+            panic!("{words:?}");
+        };
+        let checked = apply::checked(&arguments.apply).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        (checked, arguments.command)
+    }
+
+    fn every_record(mut look: impl FnMut(&RunData)) {
+        let faults = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../faults");
+        for group in [faults.clone(), faults.join("lines")] {
+            for entry in std::fs::read_dir(group).unwrap().flatten() {
+                for name in ["record", "record-gpu"] {
+                    if let Ok(record) = Record::open(&entry.path().join(name)) {
+                        look(&record.load());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_that_a_rule_prints_is_one_that_the_parser_takes() {
+        let mut commands = BTreeSet::new();
+        every_record(|data| {
+            for mut data in [data.clone(), data.clone()] {
+                if !commands.is_empty() {
+                    data.info.command.push("it's $(a) word".into());
+                }
+                for finding in flatout_diagnose::diagnose(&data).findings {
+                    let printed = finding.fixes.into_iter().filter_map(|fix| match fix {
+                        Fix::Command { command, .. } => Some(command),
+                        _ => None,
+                    });
+                    commands.extend(printed.filter(|command| command.starts_with("flatout run")));
+                }
+            }
+        });
+        assert!(commands.len() > 20, "{}", commands.len());
+        for words in typed(&commands) {
+            let (settings, command) = parsed(&words);
+            assert!(!settings.is_empty() && !command.is_empty(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn every_command_that_auto_prints_is_one_that_the_parser_takes() {
+        let program = ["python".to_owned(), "my train.py".to_owned()];
+        let value = |setting: &settings::Setting| match setting.kind {
+            Values::Count { .. } => "2",
+            Values::Switch => "on",
+            Values::Word => "bf16",
+        };
+        let kept = |key: &str, value: &str| Fact {
+            t: 0.0,
+            key: format!("auto.{key}"),
+            value: json!({"state": "kept", "setting": format!("{key}={value}"), "gain": [1.1, 1.2, 1.3]}),
+            scope: None,
+            place: None,
+        };
+        let keys = settings::applied().map(|setting| (setting.key, value(setting)));
+        for (key, value) in keys.chain([("copy.non_blocking", "on")]) {
+            let data = RunData {
+                facts: vec![kept(key, value)],
+                ..RunData::default()
+            };
+            let lines = auto::summary(&data, &program, 9);
+            let commands: BTreeSet<String> = lines
+                .iter()
+                .filter_map(|line| {
+                    line.en
+                        .split_once(": flatout run ")
+                        .map(|(_, rest)| format!("flatout run {rest}"))
+                })
+                .collect();
+            assert_eq!(
+                commands.len(),
+                usize::from(key != "copy.non_blocking"),
+                "{lines:?}"
+            );
+            for words in typed(&commands) {
+                let own: Vec<OsString> = program.iter().map(OsString::from).collect();
+                assert_eq!(parsed(&words), (vec![format!("{key}={value}")], own));
+            }
+            let asked = Auto::default();
+            let died = auto::ended_badly(&data, &asked, &program, Ended::Code(1))
+                .unwrap()
+                .en;
+            let (_, command) = died.split_once(": ").unwrap();
+            for words in typed(&BTreeSet::from([command.to_owned()])) {
+                let cli = Cli::try_parse_from(&words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+                assert!(matches!(cli.command, Some(Command::Run(run)) if run.auto && run.without == [key]));
+            }
+        }
+    }
+}
