@@ -68,6 +68,14 @@ const SURELY: f64 = 0.8;
 /// The GPU must be what limits.
 const GPU_BUSY: f64 = 0.5;
 
+/// Whether a shorter batch does, without other samples in it.
+pub fn trims(analysis: &Analysis) -> bool {
+    let trim = analysis
+        .of_the_input("padding.trim")
+        .and_then(|fact| fact.value.as_f64());
+    trim.is_some_and(|trim| trim >= TRIM)
+}
+
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let number = |key: &str| analysis.of_the_input(key).and_then(|fact| fact.value.as_f64());
