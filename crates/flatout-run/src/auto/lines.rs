@@ -23,7 +23,10 @@ pub fn of(change: &Change, analysis: &Analysis) -> Option<Message> {
     {
         let place = prefix(used.construction.as_ref());
         let Message { en, zh } = framework::written(used.framework, &arguments);
-        return Some(message!(en: "  {place}{en}", zh: "  {place}{zh}"));
+        return Some(Message {
+            en: format!("  {place}{en}"),
+            zh: format!("  {place}{zh}"),
+        });
     }
     let framework = used.map(|used| used.framework);
     let (at, code) = match change.key() {
