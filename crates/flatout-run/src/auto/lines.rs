@@ -5,7 +5,8 @@ use flatout_core::{Message, Place, message};
 use flatout_diagnose::Analysis;
 use flatout_diagnose::analysis::loaders::Loader;
 use flatout_diagnose::framework::{self, Used};
-use flatout_vocabulary::{Framework, settings};
+use flatout_vocabulary::Framework;
+use flatout_vocabulary::settings::{self, Source};
 
 /// Where a call is written.
 enum At {
@@ -63,7 +64,7 @@ pub fn of(change: &Change, analysis: &Analysis) -> Option<Message> {
             "torch.backends.cuda.matmul.allow_tf32 = True".to_owned(),
         ),
         "compile" => (At::Nowhere, "model.compile()".to_owned()),
-        _ => return None,
+        key => return by_hand(key, value),
     };
     let place = prefix(
         match at {
@@ -101,6 +102,19 @@ fn argument(key: &str, value: &str, framework: Framework) -> Option<String> {
         }
         _ => settings::find(key)?.in_framework(framework, value),
     }
+}
+
+/// What takes more than an argument.
+fn by_hand(key: &str, value: &str) -> Option<Message> {
+    let setting = settings::find(key)?;
+    let Source::ByHand(words) = setting.source else {
+        return None;
+    };
+    let Message { en, zh } = words(value);
+    Some(Message {
+        en: format!("  {en}"),
+        zh: format!("  {zh}"),
+    })
 }
 
 fn prefix(place: Option<&Place>) -> String {
@@ -220,6 +234,7 @@ mod tests {
         assert!(
             line("loader.num_workers=4", &data).starts_with("  train.py:20: DataLoader(…, num_workers=4,")
         );
+        assert!(line("padding.trim=on", &data).starts_with("  trim each batch"));
         let whole = line("loader.batched=on", &data);
         assert!(
             whole.starts_with("  train.py:20: ") && whole.contains("RandomSampler(dataset), 64,"),

@@ -5,7 +5,7 @@ use super::cost::Cost;
 use super::{Knob, Proposal, Situation};
 use crate::trial::Settings;
 use flatout_core::{message, units};
-use flatout_diagnose::Analysis;
+use flatout_diagnose::{Analysis, advice};
 use flatout_record::Phase;
 
 pub const KNOB: Knob = Knob {
@@ -24,6 +24,8 @@ const MOST_THREADS: u64 = 8;
 /// The part of a batch's making that must be outside of the lock, and the samples that tell.
 const RELEASED: f64 = 0.5;
 const FEWEST: u64 = 20;
+/// After everything that promises more.
+const LOOK_WORTH: f64 = 1.03;
 /// The most of a step's computing that shorter batches save.
 const MOST_TRIMMED: f64 = 0.9;
 /// Below this wait there is nothing to gain that could be measured.
@@ -84,11 +86,15 @@ fn threads(situation: &Situation, share: f64) -> Option<Proposal> {
     if released < RELEASED || !situation.limits.within(THREADS, count) {
         return None;
     }
+    let all = 1.0 / (1.0 - share * released * SAVED);
+    // Workers do the same without the lock: where they can be used, they come first.
+    let can_work = !loader.spawned || loader.can_spawn == Some(true);
+    let workers = can_work && situation.allows(WORKERS) && advice::workers(analysis, loader).is_some();
     Some(Proposal {
         knob: KNOB.name,
         changes: super::one(THREADS, count),
         gain: None,
-        worth: 1.0 / (1.0 - share * released * SAVED),
+        worth: if workers { all.min(LOOK_WORTH) } else { all },
         why: message!(
             en: "batches are made outside of the interpreter's lock, so threads can make them",
             zh: "制作 batch 时不占用解释器锁，可以交给线程"
