@@ -74,10 +74,12 @@ def window(batch):
 
 def cut(batch, begin, end):
     inner = fields_of(batch)
-    shape = tuple(inner[MASK].shape)
-    for name, value in list(inner.items()):
+    shape, found = tuple(inner[MASK].shape), {}
+    for name, value in inner.items():
         if isinstance(value, Tensor) and tuple(value.shape[:2]) == shape:
             part = value[:, begin:end].contiguous()
             # Where batches are pinned, the program may copy without waiting.
-            inner[name] = part.pin_memory() if value.is_pinned() else part
+            found[name] = part.pin_memory() if value.is_pinned() else part
+    # All of them or none.
+    inner.update(found)
     return batch

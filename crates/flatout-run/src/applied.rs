@@ -140,8 +140,8 @@ pub fn reason(code: Option<&str>) -> Message {
         }
         Some("loss-unknown") => {
             message!(
-                en: "too few losses were seen to tell whether it changes the training",
-                zh: "看到的 loss 太少，无法判断它是否影响训练"
+                en: "too few losses were seen to check that it does not hurt the training",
+                zh: "看到的 loss 太少，无法确认它不影响训练"
             )
         }
         Some("frozen-already") => {

@@ -158,7 +158,14 @@ class Trim(Change):
         return None
 
     def trimmed(self, batch):
-        return batch if self.reason is not None else padding.trimmed(batch, self.tell)
+        if self.reason is not None:
+            return batch
+        try:
+            return padding.trimmed(batch, self.tell)
+        except Exception:
+            # A batch of some other kind is the program's as it is.
+            self.reason = "no-mask"
+            return batch
 
     def tell(self, reason):
         self.reason = self.reason or reason

@@ -18,7 +18,14 @@ pub fn of_rule(analysis: &Analysis, framework: Framework, rule: &str, within: bo
     match rule {
         evaluation_too_often::ID if hugging_face => {
             let steps = evaluation_too_often::wanted_steps(analysis)?;
-            Some(format!("eval_strategy=\"steps\", eval_steps={steps}"))
+            // Renamed in 4.41.
+            let old = version(analysis).is_some_and(|version| version < (4, 41));
+            let strategy = if old {
+                "evaluation_strategy"
+            } else {
+                "eval_strategy"
+            };
+            Some(format!("{strategy}=\"steps\", eval_steps={steps}"))
         }
         evaluation_too_often::ID if lightning => {
             let steps = evaluation_too_often::wanted_steps(analysis)?;
@@ -44,11 +51,22 @@ pub fn of_rule(analysis: &Analysis, framework: Framework, rule: &str, within: bo
             Some("logging_nan_inf_filter=False".to_owned())
         }
         padded_batches::ID if hugging_face && !padded_batches::trims(analysis) => {
-            Some("group_by_length=True".to_owned())
+            let argument = match version(analysis)? {
+                version if version >= (5, 0) => "train_sampling_strategy=\"group_by_length\"",
+                _ => "group_by_length=True",
+            };
+            Some(argument.to_owned())
         }
         recomputing_with_free_memory::ID if hugging_face => Some("gradient_checkpointing=False".to_owned()),
         _ => None,
     }
+}
+
+/// Major and minor of the transformers that the program imported.
+fn version(analysis: &Analysis) -> Option<(u32, u32)> {
+    let text = analysis.facts.text("transformers.version")?;
+    let mut numbers = text.split('.').map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 /// Lightning counts batches, and refuses more of them than an epoch has unless it is told to count across epochs.
@@ -136,7 +154,7 @@ mod tests {
     fn fix(data: &RunData, rule: &str) -> String {
         let found = crate::diagnose(data).findings;
         let finding: &Finding = found.iter().find(|finding| finding.rule == rule).unwrap();
-        let words = finding.fixes.iter().filter_map(|fix| match fix {
+        let mut words = finding.fixes.iter().filter_map(|fix| match fix {
             Fix::Code { say, place } if say.en.contains("(…, ") => Some(format!(
                 "{} {}",
                 place.as_ref().map_or(0, |place| place.line),
@@ -144,7 +162,7 @@ mod tests {
             )),
             _ => None,
         });
-        words.last().unwrap_or_default()
+        words.next_back().unwrap_or_default()
     }
 
     #[test]
