@@ -95,12 +95,12 @@ pub fn spawned(candidate: Candidate, loader: &Loader) -> Candidate {
         return candidate;
     }
     candidate.code(
-        None,
+        loader.place.as_ref(),
         message!(
             en: "Workers are spawned here, not forked: each imports PyTorch and your program again, so put the \
             training under if __name__ == \"__main__\":, keep the dataset picklable (no lambdas), and use \
             persistent_workers=True",
-            zh: "这里的 worker 不是 fork 而是重新启动的：每个都会重新导入 PyTorch 和你的程序。请把训练放在 if __name__ == \"__main__\": 之下，保证数据集可以 pickle（不用 lambda），并设置 persistent_workers=True"
+            zh: "这里的 worker 以 spawn 方式启动，而不是 fork：每个都会重新导入 PyTorch 和你的程序。请把训练放在 if __name__ == \"__main__\": 之下，保证数据集可以 pickle（不用 lambda），并设置 persistent_workers=True"
         ),
     )
 }

@@ -162,6 +162,13 @@ fn prepared(workers: u64, loader: &Loader) -> Message {
             zh: "num_workers={workers}，persistent_workers=True；不要更多，因为这个 IterableDataset 的每个 worker 都会读取全部数据"
         );
     }
+    if loader.spawned {
+        return message!(
+            en: "num_workers={workers}, persistent_workers=True; spawned workers need if __name__ == \
+            \"__main__\": and a dataset that can be pickled",
+            zh: "num_workers={workers}，persistent_workers=True；以 spawn 方式启动的 worker 需要 if __name__ == \"__main__\": 和可以 pickle 的数据集"
+        );
+    }
     message!(
         en: "num_workers={workers}, persistent_workers=True: batches are prepared while the step computes",
         zh: "num_workers={workers}，persistent_workers=True：计算当前一步的同时准备后面的 batch"
