@@ -4,7 +4,7 @@ import gc
 import inspect
 import os
 
-from _flatout_probe import extension
+from _flatout_probe import extension, sharding
 
 from . import accumulate, malloc, model, settings
 from .settings import told, values
@@ -112,12 +112,18 @@ def loader_arguments(original, loader, args, kwargs):
     """The constructor's arguments with ours in their place. Evaluation loaders keep their batch size."""
     bound = inspect.signature(original).bind(loader, *args, **kwargs)
     given = bound.arguments
-    workers = values.get("loader.num_workers", given.get("num_workers", 0))
+    workers, repeats = values.get("loader.num_workers", given.get("num_workers", 0)), False
+    if "loader.num_workers" in values and workers > 1:
+        repeats = every_worker_reads_all(given)
+        workers = given.get("num_workers", 0) if repeats else workers
     for name in settings.LOADER:
         key = "loader." + name
         if key not in values:
             continue
         value = values[key]
+        if name == "num_workers" and repeats:
+            told(key, "every-worker-reads-all")
+            continue
         if name in ("persistent_workers", "prefetch_factor") and not workers:
             told(key, "needs-workers")
         elif name == "batch_size" and (given.get("batch_sampler") is not None or given.get("batch_size", 1) is None):
@@ -140,6 +146,13 @@ def loader_arguments(original, loader, args, kwargs):
         given.pop("prefetch_factor", None)
         given.pop("persistent_workers", None)
     return bound.args[1:], bound.kwargs
+
+
+def every_worker_reads_all(given):
+    """Whether samples would come once per worker."""
+    dataset = given.get("dataset")
+    iterable = isinstance(dataset, _torch.utils.data.IterableDataset)
+    return iterable and not sharding.is_shared(dataset, given.get("worker_init_fn"))
 
 
 def optimizer_defaults(optimizer, defaults):

@@ -31,6 +31,8 @@ WARM, WARM_S, WARM_LEAST = 8, 3.0, 3
 WORTH = 1.01
 # Looks at a change that is neither better nor worse, each after twice the time of the one before.
 TRIES = 3
+# Steps that a change is kept waiting for as many losses as its guard needs.
+GUARDED = 3 * losses.LEAST
 # What may help is looked for again after this many seconds.
 AGAIN_S = 2.0
 # Where the steps are clearly slower than this part of the rate before a change that was kept, the change is doubted.
@@ -54,7 +56,9 @@ class Auto:
         self.torch, self.allowed, self.without = torch, set(asked.get("allow", ())), set(asked.get("without", ()))
         self.steps, self.last, self.budget, self.trial = 0, -1, Budget(), None
         self.before, self.window, self.baseline = None, None, None
-        self.change, self.tries, self.settled, self.losses = None, 0, 0, []
+        self.change, self.tries, self.settled = None, 0, 0
+        # Those before a change that alters the numbers, and those with it.
+        self.losses, self.losses_after = [], []
         self.kept, self.iterators, self.outcomes = [], {}, []
         self.waiting, self.look_at, self.starts_s, self.total_at, self.scale = [], 0, 0.0, 0, 1.0
         # Nothing is left to try.
@@ -139,7 +143,6 @@ class Auto:
             return
         if self.baseline is None:
             self.baseline = self.before.step_s()
-            self.losses = losses.take()
             watched.on_got.remove(self.shapes.batch_came)
         if not self.doubted(now) and not self.idle:
             self.next_change(now)
@@ -176,6 +179,10 @@ class Auto:
 
     def begin(self, now, change):
         """Whether the change is in force."""
+        if self.allowed and not change.is_refused:
+            self.learn_losses(change)
+            if not self.can_guard(change):
+                return False
         self.tried.add(change.setting)
         trial = Trial(now, self.before, self.budget.allowed_s(now, change, self.kept), self.scale * change.scale)
         reason = self.put(change)
@@ -189,10 +196,19 @@ class Auto:
             self.kept.remove(change.undoes)
             return True
         self.tell(change, "tried")
-        if self.allowed:
-            # Those of the steps just before.
-            self.losses = losses.take() or self.losses
         return True
+
+    def learn_losses(self, change):
+        """Those of the steps just before the change, and of earlier ones where these are few."""
+        if losses.waiting() >= losses.LEAST:
+            self.losses = losses.take()
+        elif change.changes_numbers:
+            self.losses += losses.take()
+        self.losses_after = []
+
+    def can_guard(self, change):
+        """Whether the loss guard has anything to compare with. A change is not made before."""
+        return not change.changes_numbers or len(self.losses) >= losses.LEAST
 
     def put(self, change):
         """None where the change is in force, else why not."""
@@ -226,13 +242,15 @@ class Auto:
         return self.trial.lost_s(now) > limit and self.window.step_s() > self.trial.step_s
 
     def decide(self, now, found):
-        if self.change.changes_numbers:
-            after = losses.take()
-            if losses.hurt(self.losses, after):
-                self.take_back(now, "hurts-loss", found)
-                return
-        if found[0] > 1.0 and found[1] >= max(WORTH, self.change.worth):
-            self.keep(now, found)
+        hurt = self.hurts_loss()
+        if hurt:
+            self.take_back(now, "hurts-loss", found)
+        elif found[0] > 1.0 and found[1] >= max(WORTH, self.change.worth):
+            if hurt is False:
+                self.keep(now, found)
+            elif clock.words[W_STEPS] - self.trial.steps >= GUARDED:
+                # The program calls `backward` in a way that shows no loss: what is not proved is not kept.
+                self.take_back(now, "loss-unknown", found)
         elif self.change.undoes is not None:
             self.take_back(now, None)
         elif found[2] < 1.0 or self.tries + 1 >= TRIES or self.lost_too_much(now):
@@ -241,6 +259,13 @@ class Auto:
             # The same window goes on: nothing is lost by it.
             self.tries += 1
             self.window.factor *= 2
+
+    def hurts_loss(self):
+        """None where too few losses were seen to tell. Most changes leave them as they are."""
+        if not self.change.changes_numbers:
+            return False
+        self.losses_after += losses.take()
+        return losses.hurt(self.losses, self.losses_after)
 
     def measured(self):
         return gain(self.before, self.window)
@@ -289,6 +314,10 @@ class Auto:
         self.budget.won_s += max(-lost_s, 0.0)
         if change.undoes is None:
             self.outcomes.append((change.setting, reason))
+        if self.allowed:
+            # Of a change that was taken back they are no measure for the next one.
+            losses.take()
+            self.losses = self.losses_after if change.changes_numbers and reason is None else self.losses
         self.change, self.look_at = None, 0
         self.tell_total()
         self.rest(change.settle)
@@ -322,7 +351,7 @@ class Auto:
     def ended(self):
         for one in self.waiting:
             if one.setting not in self.tried and self.change is None:
-                self.tell(one, "left-alone", "too-short")
+                self.tell(one, "left-alone", "too-short" if one.is_refused or self.can_guard(one) else "loss-unknown")
         self.tell_total()
         for one in [*self.kept, self.change]:
             if one is not None:

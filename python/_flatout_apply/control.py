@@ -25,6 +25,8 @@ class Control:
         self.loader = self.info = self.reason = None
         # So many of the sampler's batches are made into one.
         self.merged = 1
+        # What changes each batch, wherever it comes from.
+        self.after = None
 
     def find(self):
         """The one loader that feeds the steps. Raises `LeftAlone`."""
@@ -55,26 +57,39 @@ class Control:
         if iterator is None:
             return
         if self.feed is None or self.feed.reference() is not iterator:
-            self.feed = Feed(iterator, self.merged)
-        self.feed.merged = self.merged
+            self.feed = Feed(iterator, self.merged, self.after)
+        self.feed.merged, self.feed.after = self.merged, self.after
         self.feed.put(source)
+
+    def follow(self, after):
+        """Each batch goes through this function; None: as it comes."""
+        self.after = after
+        loader = self.loader()
+        iterator = self.iterator_of(loader) if loader is not None else None
+        if iterator is None:
+            return
+        if self.feed is None or self.feed.reference() is not iterator:
+            self.feed = Feed(iterator, self.merged)
+        self.feed.after = after
+        if after is None and self.feed.source is None:
+            self.feed.release(iterator)
 
     def iterated(self, loader, iterator):
         """The program asked for a new iterator."""
-        if self.source is None or self.loader is None:
+        if (self.source is None and self.after is None) or self.loader is None:
             return
         if self.loader() is not loader and not self.adopt(loader):
             return
         if self.feed is not None and self.feed.reference() is iterator:
             # Workers of the program's own that stay: the same iterator begins again.
-            self.feed.hold(iterator)
-            self.source.begin(self.feed)
+            if self.source is not None:
+                self.feed.hold(iterator)
+                self.source.begin(self.feed)
             return
-        self.feed = Feed(iterator, self.merged)
+        self.feed = Feed(iterator, self.merged, self.after)
         self.feed.put(self.source)
-        if loader.num_workers:
+        if loader.num_workers and self.source is not None:
             self.feed.prime()
-
 
     def adopt(self, loader):
         """Another loader over the same data, in the place of one that is gone: some programs make one for every epoch."""

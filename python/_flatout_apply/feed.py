@@ -11,8 +11,9 @@ from .pool import Back, Ended
 
 
 class Feed:
-    def __init__(self, iterator, merged=1):
-        self.merged = merged
+    def __init__(self, iterator, merged=1, after=None):
+        # `after` changes each batch that is given to the program.
+        self.merged, self.after = merged, after
         self.reference = weakref.ref(iterator)
         # Workers of the program's own: what they were asked for comes first.
         self.has_workers = isinstance(iterator, torch_loader._MultiProcessingDataLoaderIter)
@@ -54,6 +55,10 @@ class Feed:
             pass
 
     def next(self):
+        batch = self.untouched()
+        return batch if self.after is None else self.after(batch)
+
+    def untouched(self):
         iterator = self.reference()
         own = type(iterator)._next_data
         if self.source is None:
@@ -69,7 +74,7 @@ class Feed:
         except Back:
             following = self.following.pop() if self.following else None
             self.begin(following)
-            return own(iterator) if following is None else self.next()
+            return own(iterator) if following is None else self.untouched()
 
     def hold(self, iterator):
         """The program's own workers get no more indices. A loader whose workers stay begins a new epoch with the same iterator."""
@@ -84,7 +89,7 @@ class Feed:
             iterator._sampler_iter = self.sampler
             for _ in range(iterator._prefetch_factor * iterator._num_workers):
                 iterator._try_put_index()
-        elif not self.has_workers:
+        elif not self.has_workers and self.after is None:
             iterator.__dict__.pop("_next_data", None)
 
     def draw(self):

@@ -25,6 +25,11 @@ def install(torch):
     torch.Tensor.backward = patched
 
 
+def waiting():
+    """How many came since they were taken."""
+    return len(_losses)
+
+
 def take():
     """The losses since the last call."""
     found = [loss.float().item() for loss in _losses]
@@ -33,7 +38,7 @@ def take():
 
 
 def hurt(before, after):
-    """Whether the later losses are worse than the earlier ones, by more than their noise; None where there are too few."""
+    """Whether the later losses are worse than the earlier ones, by more than their noise; None where there are too few: then nothing is proved."""
     if any(not math.isfinite(loss) for loss in after) and all(math.isfinite(loss) for loss in before):
         return True
     if len(before) < LEAST or len(after) < LEAST:

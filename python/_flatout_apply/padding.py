@@ -15,18 +15,21 @@ class Trimmed:
         self.collate, self.tell = collate, tell
 
     def __call__(self, samples):
-        batch = self.collate(samples)
-        try:
-            found = window(batch)
-        except Refused as reason:
-            self.tell(str(reason))
-            return batch
-        self.tell(None)
-        return cut(batch, *found) if found is not None else batch
+        return trimmed(self.collate(samples), self.tell)
 
     def __reduce__(self):
         # Spawned workers have it without the telling.
         return Trimmed, (self.collate, _nobody)
+
+
+def trimmed(batch, tell):
+    try:
+        found = window(batch)
+    except Refused as reason:
+        tell(str(reason))
+        return batch
+    tell(None)
+    return cut(batch, *found) if found is not None else batch
 
 
 def _nobody(reason):
@@ -71,8 +74,12 @@ def window(batch):
 
 def cut(batch, begin, end):
     inner = fields_of(batch)
-    shape = tuple(inner[MASK].shape)
-    for name, value in list(inner.items()):
+    shape, found = tuple(inner[MASK].shape), {}
+    for name, value in inner.items():
         if isinstance(value, Tensor) and tuple(value.shape[:2]) == shape:
-            inner[name] = value[:, begin:end].contiguous()
+            part = value[:, begin:end].contiguous()
+            # Where batches are pinned, the program may copy without waiting.
+            found[name] = part.pin_memory() if value.is_pinned() else part
+    # All of them or none.
+    inner.update(found)
     return batch

@@ -462,3 +462,31 @@ def test_random_numbers_of_the_data_are_seen():
         observe.worker._worker_of = None
         observe.done()
     assert torch.utils.data._utils.fetch._MapDatasetFetcher.fetch is before
+
+
+def cut(batch):
+    return [batch[0][:, :2].contiguous(), batch[1]]
+
+
+@pytest.mark.parametrize("workers, persistent", [(0, False), (2, False), (2, True)])
+def test_batches_are_changed_as_they_come_whoever_made_them(workers, persistent):
+    more = {"persistent_workers": True} if persistent else {}
+    expected = epochs(made(Items(), workers, **more))
+    loader = made(Items(), workers, **more)
+    source = pool(loader)
+    switching = Switching(loader, {20: source, 40: None})
+
+    def switch(number, iterator):
+        switching.switch(number, iterator)
+        if number in (3, 50):
+            switching.control.follow(cut if number == 3 else None)
+
+    try:
+        found = epochs(loader, switch, after=switching.after)
+    finally:
+        source.kill()
+    for number in range(len(expected) // 2):
+        whole, drawn = expected[2 * number : 2 * number + 2]
+        wanted = cut(whole) if 3 <= number < 50 else whole
+        assert same(found[2 * number], wanted) and same(found[2 * number + 1], drawn), number
+    assert source.failed is None and len(found) == len(expected)

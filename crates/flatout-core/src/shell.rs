@@ -10,6 +10,12 @@ pub fn word(text: &str) -> String {
     }
 }
 
+/// A whole command.
+pub fn line<W: AsRef<str>>(words: &[W]) -> String {
+    let words: Vec<String> = words.iter().map(|one| word(one.as_ref())).collect();
+    words.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -28,5 +34,9 @@ mod tests {
         assert_eq!(word("my data"), "'my data'");
         assert_eq!(word("it's"), r"'it'\''s'");
         assert_eq!(word("$(rm)"), "'$(rm)'");
+        assert_eq!(
+            line(&["python", "my train.py", "--lr=1"]),
+            "python 'my train.py' --lr=1"
+        );
     }
 }

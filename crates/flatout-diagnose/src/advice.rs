@@ -2,12 +2,19 @@
 
 use crate::analysis::loaders::Loader;
 use crate::analysis::{Analysis, Device, compiles};
+use crate::candidate::Candidate;
 use flatout_core::{Fix, message, shell};
 use flatout_record::Phase;
 
-/// Workers that would keep up with the steps, at most what the usable CPUs carry beside the training process.
-/// `None` when the usable CPUs are unknown or leave no room for a worker.
+/// Workers that would keep up with the steps, at most what the usable CPUs carry beside the training process, and no more than give the
+/// same samples. `None` when the usable CPUs are unknown or leave no room for a worker.
 pub fn workers(analysis: &Analysis, loader: &Loader) -> Option<u64> {
+    let needed = workers_needed(analysis, loader)?;
+    Some(needed.min(most_workers(loader).unwrap_or(needed)))
+}
+
+/// The same of a data set that its workers share.
+pub fn workers_needed(analysis: &Analysis, loader: &Loader) -> Option<u64> {
     // Ranks on one machine share its CPUs.
     let usable = analysis.usable_cpus()? as u64 / analysis.local_ranks();
     if usable < 2 || on_the_device(analysis) {
@@ -27,6 +34,36 @@ pub fn workers(analysis: &Analysis, loader: &Loader) -> Option<u64> {
     // One more than the average needs, because batches do not all cost the same.
     let needed = (prepare_ms / rest_ms).ceil() as u64 + 1;
     Some(needed.clamp(1, room))
+}
+
+/// With more workers than this the training would get other samples: each worker of an `IterableDataset` iterates over all of it, unless
+/// it asks which worker it runs in.
+pub fn most_workers(loader: &Loader) -> Option<u64> {
+    loader.repeats_per_worker().then_some(1)
+}
+
+/// Why not more of them, and what to write first.
+pub fn refuse_more_workers(candidate: Candidate, loader: &Loader) -> Candidate {
+    if !loader.repeats_per_worker() {
+        return candidate;
+    }
+    candidate
+        .refused(
+            "loader.num_workers",
+            message!(
+                en: "num_workers above 1: every worker of this IterableDataset would read all of it, and \
+                samples would repeat",
+                zh: "num_workers 大于 1：这个 IterableDataset 的每个 worker 都会读取全部数据，样本会重复"
+            ),
+        )
+        .code(
+            None,
+            message!(
+                en: "For more workers, first shard __iter__: info = get_worker_info(), then \
+                islice(source, info.id, None, info.num_workers)",
+                zh: "要用更多 worker，先在 __iter__ 中分片：info = get_worker_info()，再用 islice(source, info.id, None, info.num_workers)"
+            ),
+        )
 }
 
 /// Whether the data set hands out tensors that are on the GPU: a forked worker cannot use CUDA.
@@ -50,6 +87,30 @@ pub struct Overlapped {
     pub best_s: f64,
     /// All CPU time the program used was work.
     pub worst_s: f64,
+}
+
+/// What workers that are spawned need: they run the program's beginning once more, and get the data set pickled.
+pub fn spawned(candidate: Candidate, loader: &Loader) -> Candidate {
+    if !loader.spawned {
+        return candidate;
+    }
+    candidate.code(
+        loader.place.as_ref(),
+        message!(
+            en: "Workers are spawned here, not forked: each imports PyTorch and your program again, so put the \
+            training under if __name__ == \"__main__\":, keep the dataset picklable (no lambdas), and use \
+            persistent_workers=True",
+            zh: "这里的 worker 以 spawn 方式启动，而不是 fork：每个都会重新导入 PyTorch 和你的程序。请把训练放在 if __name__ == \"__main__\": 之下，保证数据集可以 pickle（不用 lambda），并设置 persistent_workers=True"
+        ),
+    )
+}
+
+/// Whether the command that tries a fix would run: first workers that are spawned end a program that is not made for them.
+pub fn may_try(analysis: &Analysis, fix: &Fix) -> bool {
+    let first_workers = matches!(fix, Fix::Setting { setting, from, .. }
+        if setting == "loader.num_workers" && from.as_deref() == Some("0"));
+    let may_fail = |loader: &Loader| loader.spawned && loader.can_spawn != Some(true);
+    !first_workers || !analysis.train_loader().is_some_and(may_fail)
 }
 
 /// Neither below the steps' own time nor below the CPU work spread over the usable CPUs. How much of the CPU time was work
@@ -104,15 +165,14 @@ pub fn trial(fixes: &[Fix], command: &[String], applied: &[String]) -> Option<Fi
     let kept: Vec<String> = applied
         .iter()
         .filter(|before| !settings.iter().any(|now| key(now) == key(before)))
-        .map(|before| shell::word(before))
+        .cloned()
         .collect();
     let settings = [kept, settings].concat();
-    let words: Vec<String> = command.iter().map(|word| shell::word(word)).collect();
     Some(Fix::Command {
         command: format!(
             "flatout run --apply {} -- {}",
-            settings.join(","),
-            words.join(" ")
+            shell::word(&settings.join(",")),
+            shell::line(command)
         ),
         say: message!(en: "try it without editing the program", zh: "不改代码，先试一次"),
     })
@@ -158,9 +218,8 @@ fn own_trial(fixes: &[Fix], words: &[String]) -> Option<Fix> {
         words.extend([(*flag).to_owned(), to.clone()]);
         changed = true;
     }
-    let words: Vec<String> = words.iter().map(|word| shell::word(word)).collect();
     changed.then(|| Fix::Command {
-        command: format!("flatout {}", words.join(" ")),
+        command: format!("flatout {}", shell::line(&words)),
         say: message!(en: "train again with this setting", zh: "用新设置再训练一次"),
     })
 }
@@ -256,6 +315,25 @@ mod tests {
         assert_eq!(
             command,
             "flatout run --apply amp=bf16,loader.num_workers=2,loader.persistent_workers=true -- python"
+        );
+    }
+
+    #[test]
+    fn an_unsharded_iterable_dataset_gets_one_worker_at_most() {
+        let of = |facts| {
+            let build = Build::steady(20)
+                .phase(Phase::Data, 0.75)
+                .phase(Phase::Compute, 0.25);
+            suggested_for(build.cpus(16).loader(0, facts))
+        };
+        assert_eq!(
+            of(json!({"num_workers": 0, "iterable": true, "sharded": false})),
+            Some(1)
+        );
+        assert_eq!(of(json!({"num_workers": 0, "iterable": true})), Some(1));
+        assert_eq!(
+            of(json!({"num_workers": 0, "iterable": true, "sharded": true})),
+            Some(4)
         );
     }
 

@@ -1,5 +1,7 @@
 //! Where a framework owns the training loop, a fix names the framework's argument and the user's construction of it.
 
+mod arguments;
+
 use crate::account::frame::Frame;
 use crate::analysis::Analysis;
 use crate::analysis::stacks::is_library;
@@ -66,6 +68,22 @@ fn sign(analysis: &Analysis) -> Option<&'static Sign> {
         .find(|sign| all > 0.0 && share(sign.files) >= sign.share)
 }
 
+/// A framework that owns the loop or a part of it, and what the user constructs to set it up, where that line is known.
+pub struct Used {
+    pub framework: Framework,
+    pub construction: Option<Place>,
+}
+
+impl Used {
+    pub fn of(analysis: &Analysis) -> Option<Self> {
+        let sign = sign(analysis)?;
+        Some(Self {
+            framework: sign.framework,
+            construction: analysis.mention(sign.construction),
+        })
+    }
+}
+
 /// Puts findings into the words of the framework that the program uses.
 pub fn translate(analysis: &Analysis, findings: &mut [Finding]) {
     if let Some(sign) = sign(analysis) {
@@ -79,6 +97,11 @@ pub fn translate(analysis: &Analysis, findings: &mut [Finding]) {
 fn reword(analysis: &Analysis, sign: &Sign, finding: &mut Finding) {
     let construction = analysis.mention(sign.construction);
     let inside = |place: &Place| is_library(&place.file.to_string_lossy());
+    let within = finding.places.iter().any(inside)
+        || finding
+            .places
+            .first()
+            .is_none_or(|place| hands_over(analysis, place));
     if finding.places.iter().any(inside) {
         finding.places.retain(|place| !inside(place));
         finding.places.extend(construction.clone());
@@ -90,15 +113,16 @@ fn reword(analysis: &Analysis, sign: &Sign, finding: &mut Finding) {
             place.clone_from(&construction);
         }
     }
-    let arguments: Vec<String> = finding
-        .fixes
-        .iter()
+    let own = arguments::of_rule(analysis, sign.framework, &finding.rule, within);
+    let settings = finding.fixes.iter();
+    let arguments: Vec<String> = settings
         .filter_map(|fix| match fix {
             Fix::Setting { setting, to, .. } => {
                 flatout_vocabulary::find(setting)?.in_framework(sign.framework, to)
             }
             _ => None,
         })
+        .chain(own)
         .collect();
     // The line of the argument itself where the construction has it, else the construction.
     let written_at = arguments
@@ -117,7 +141,15 @@ fn reword(analysis: &Analysis, sign: &Sign, finding: &mut Finding) {
     }
 }
 
-fn written(framework: Framework, arguments: &str) -> Message {
+/// Whether the user's line only hands the loop over: what costs time there is inside the framework.
+fn hands_over(analysis: &Analysis, place: &Place) -> bool {
+    let mut lines = analysis.data.lines.iter();
+    let line = lines.find(|line| std::path::Path::new(&line.file) == place.file && line.line == place.line);
+    line.is_some_and(|line| [".train(", ".fit("].iter().any(|call| line.text.contains(call)))
+}
+
+/// What to write into the construction.
+pub fn written(framework: Framework, arguments: &str) -> Message {
     let name = match framework {
         Framework::Transformers => "TrainingArguments",
         Framework::Lightning => "Trainer",

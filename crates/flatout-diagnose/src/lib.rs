@@ -112,7 +112,9 @@ fn conclude_one(analysis: &Analysis) -> Diagnosis {
     rules::launch::gpu_idle::give_way(&mut findings);
     rules::parallel::slow_rank::adopt(analysis, &mut findings);
     for finding in findings.iter_mut().filter(|finding| finding.kind == Kind::Cause) {
-        let trial = advice::trial(&finding.fixes, &data.info.command, &data.info.apply);
+        let fixes = finding.fixes.iter().filter(|fix| advice::may_try(analysis, fix));
+        let fixes: Vec<_> = fixes.cloned().collect();
+        let trial = advice::trial(&fixes, &data.info.command, &data.info.apply);
         finding.fixes.extend(trial);
     }
     framework::translate(analysis, &mut findings);

@@ -89,6 +89,11 @@ impl Build {
         self
     }
 
+    pub fn command(mut self, words: &[&str]) -> Self {
+        self.data.info.command = words.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
     pub fn loader(mut self, id: u64, settings: Value) -> Self {
         for (key, value) in settings.as_object().into_iter().flatten() {
             self.data.facts.push(Fact {

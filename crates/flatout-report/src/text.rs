@@ -31,7 +31,7 @@ pub use profile::profile;
 pub use ranks::ranks;
 pub use runs::{runs, runs_json};
 pub use seen::seen;
-pub use summary::{next_command, next_command_of_monitor, summary};
+pub use summary::{next_command, next_command_of_monitor, summary, summary_above};
 pub use table::{Align, Table};
 pub use throttle::throttle_name;
 pub use verdict::verdict;

@@ -138,6 +138,18 @@ pub fn reason(code: Option<&str>) -> Message {
         Some("hurts-loss") => {
             message!(en: "the loss got worse", zh: "loss 变差了")
         }
+        Some("loss-unknown") => {
+            message!(
+                en: "too few losses were seen to check that it does not hurt the training",
+                zh: "看到的 loss 太少，无法确认它不影响训练"
+            )
+        }
+        Some("frozen-already") => {
+            message!(en: "the program calls gc.freeze() itself", zh: "程序自己调用了 gc.freeze()")
+        }
+        Some("debugs-gc") => {
+            message!(en: "the program debugs the garbage collector", zh: "程序正在调试垃圾回收")
+        }
         Some("own-collate") => {
             message!(en: "the DataLoader has its own collate_fn", zh: "DataLoader 使用自定义的 collate_fn")
         }
@@ -171,6 +183,13 @@ pub fn reason(code: Option<&str>) -> Message {
         }
         Some("off-needs-edit") => {
             message!(en: "turning it off requires editing the program", zh: "关闭它需要修改代码")
+        }
+        Some("every-worker-reads-all") => {
+            message!(
+                en: "the dataset is an IterableDataset that does not ask for its worker (get_worker_info): \
+                every worker would read everything, and samples would repeat",
+                zh: "数据集是 IterableDataset，且没有查询自己所在的 worker（get_worker_info）：每个 worker 都会读取全部数据，样本会重复"
+            )
         }
         Some("needs-workers") => {
             message!(en: "it needs loader.num_workers above 0", zh: "需要 loader.num_workers 大于 0")

@@ -308,7 +308,10 @@ pub const SETTINGS: &[Setting] = &[
                 zh: "在程序开头写 torch.backends.cudnn.benchmark = True"
             )
         })
-        .statement(|value| Some(format!("torch.backends.cudnn.benchmark = {}", boolean(value)))),
+        .statement(|value| Some(format!("torch.backends.cudnn.benchmark = {}", boolean(value))))
+        .spelled(&[
+            (Framework::Lightning, "benchmark=True"),
+        ]),
     Setting::word("matmul.precision", "matmul_precision"),
     Setting::switch("channels_last", "channels_last")
         .or(&["memory_format"])

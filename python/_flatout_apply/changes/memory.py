@@ -49,14 +49,23 @@ def whole_collection_s():
 class Freeze(Change):
     def __init__(self, expected):
         super().__init__("gc.freeze", "on", expected)
+        self.frozen = 0
 
     def put(self):
+        if gc.get_freeze_count():
+            return "frozen-already"
+        if gc.get_debug():
+            # A collection would print, or keep what it finds.
+            return "debugs-gc"
         gc.collect()
         gc.freeze()
+        self.frozen = gc.get_freeze_count()
         return None
 
     def back(self):
-        gc.unfreeze()
+        # Objects that the program froze since then stay so: there is no way to give back only ours.
+        if gc.get_freeze_count() <= self.frozen:
+            gc.unfreeze()
 
 
 class Keep(Change):

@@ -1,6 +1,6 @@
 """Changes that alter the numbers that come out, only with `--allow`: precision, larger batches, compiling, padding. The loss guard looks at each."""
 
-from torch.utils.data import BatchSampler, DataLoader
+from torch.utils.data import BatchSampler
 
 from _flatout_probe.patches import amp
 
@@ -144,6 +144,8 @@ class Compile(Change):
 
 
 class Trim(Change):
+    """Batches are cut as they come: in this process, whoever made them."""
+
     changes_numbers = True
 
     def __init__(self, auto):
@@ -151,23 +153,25 @@ class Trim(Change):
         self.auto, self.reason = auto, None
 
     def put(self):
-        loader = self.auto.control.find()
-        iterator = self.auto.iterator_of(loader)
-        if type(loader) is not DataLoader or loader.num_workers or self.auto.control.source is not None or iterator is None:
-            raise LeftAlone("has-workers")
-        self.loader, self.fetcher, self.own = loader, iterator._dataset_fetcher, loader.collate_fn
-        changed = padding.Trimmed(self.own, self.tell)
-        self.fetcher.collate_fn = vars(loader)["collate_fn"] = changed
+        self.auto.control.find()
+        self.auto.control.follow(self.trimmed)
         return None
+
+    def trimmed(self, batch):
+        if self.reason is not None:
+            return batch
+        try:
+            return padding.trimmed(batch, self.tell)
+        except Exception:
+            # A batch of some other kind is the program's as it is.
+            self.reason = "no-mask"
+            return batch
 
     def tell(self, reason):
         self.reason = self.reason or reason
 
     def back(self):
-        self.fetcher.collate_fn = vars(self.loader)["collate_fn"] = self.own
-        iterator = self.auto.iterator_of(self.loader)
-        if iterator is not None and getattr(iterator, "_dataset_fetcher", None) is not None:
-            iterator._dataset_fetcher.collate_fn = self.own
+        self.auto.control.follow(None)
 
     def failed(self):
         return self.reason

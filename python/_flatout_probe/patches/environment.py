@@ -40,6 +40,7 @@ def flush(last=False):
     tell("cuda.visible", os.environ.get("CUDA_VISIBLE_DEVICES"))
     if clock.words[W_STEPS] == 0:
         return
+    tell("transformers.version", version_of("transformers"))
     tell("device", "cuda" if _cuda else "cpu")
     if _cuda:
         cudnn = torch.backends.cudnn
@@ -50,6 +51,14 @@ def flush(last=False):
         tell("device.count", torch.cuda.device_count())
     tell("matmul.precision", precision.matmul(torch))
     accumulation()
+
+
+def version_of(name):
+    """Of a module that the program has imported. Those that import their parts when they are asked for keep it among their objects."""
+    own = raw.fields(sys.modules.get(name))
+    objects = own.get("_objects")
+    found = own.get("__version__") or (objects.get("__version__") if type(objects) is dict else None)
+    return found if type(found) is str else None
 
 
 def accumulation():

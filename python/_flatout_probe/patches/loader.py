@@ -5,7 +5,7 @@ import weakref
 from operator import length_hint
 from time import perf_counter_ns
 
-from .. import clock, coast, contents, extension, guard, places, raw
+from .. import clock, coast, contents, extension, guard, places, raw, sharding, spawning
 from ..raw import batch_size, fields
 from ..weave import weave
 from . import evaluation, worker
@@ -132,6 +132,10 @@ def describe(loader):
         "dataset": raw.name_of(type(own.get("dataset"))),
         "multiprocessing_context": start_method(own.get("_DataLoader__multiprocessing_context")),
     }
+    if is_iterable(own):
+        values["iterable"], values["sharded"] = True, sharding.is_shared(own.get("dataset"), own.get("worker_init_fn"))
+    if values["multiprocessing_context"] is not None and not workers:
+        values["can_spawn"] = spawning.can_spawn(own.get("dataset"), own.get("collate_fn"), own.get("worker_init_fn"))
     for key, value in values.items():
         if value is None or type(value) in (int, bool, str):
             clock.fact("loader." + key, value, scope, place)

@@ -5,6 +5,9 @@ use flatout_core::Place;
 use flatout_record::{EventKind, RunData};
 use std::collections::BTreeMap;
 
+/// Two workers that read everything repeat half of the samples.
+pub const REPEATED: f64 = 0.4;
+
 #[derive(Clone, Debug, Default)]
 pub struct Loader {
     pub id: u64,
@@ -18,6 +21,14 @@ pub struct Loader {
     pub dataset: Option<String>,
     /// Its workers begin anew, with nothing of the program; unless it is said, they are forked.
     pub spawned: bool,
+    /// Workers that are spawned could begin: the program guards its main module, and nothing was seen that cannot be pickled.
+    pub can_spawn: Option<bool>,
+    /// Its data set is an `IterableDataset`, whose workers each iterate by themselves.
+    pub iterable: bool,
+    /// Of such a data set: its workers share the samples among them, because it asks which one it runs in. `None` where nobody knows.
+    pub sharded: Option<bool>,
+    /// The part of the first samples that an earlier batch had, with several workers.
+    pub repeated: Option<f64>,
     /// Samples in its data set.
     pub length: Option<u64>,
     /// It feeds the steps, not an evaluation.
@@ -40,6 +51,12 @@ pub struct Loader {
 }
 
 impl Loader {
+    /// Whether each worker would read everything, so that samples come once per worker.
+    pub fn repeats_per_worker(&self) -> bool {
+        let measured = self.repeated.map(|part| part >= REPEATED);
+        self.iterable && measured.unwrap_or(self.sharded != Some(true))
+    }
+
     /// Milliseconds of work in a batch: items and collating.
     pub fn prepare_ms(&self) -> Option<f64> {
         (self.prepared > 0).then(|| (self.fetch_s + self.collate_s) * 1e3 / self.prepared as f64)
@@ -70,6 +87,10 @@ pub fn digest(data: &RunData, facts: &Facts, range: (f64, f64)) -> Vec<Loader> {
                     loader.spawned = as_text(&fact.value).is_some_and(|name| name != "fork");
                 }
                 "loader.dataset" => loader.dataset = as_text(&fact.value),
+                "loader.can_spawn" => loader.can_spawn = as_switch(&fact.value),
+                "loader.iterable" => loader.iterable = as_switch(&fact.value) == Some(true),
+                "loader.repeated" => loader.repeated = fact.value.as_f64(),
+                "loader.sharded" => loader.sharded = as_switch(&fact.value),
                 _ => {}
             }
             loader.place = loader.place.take().or_else(|| fact.place.clone());

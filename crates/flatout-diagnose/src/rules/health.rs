@@ -27,6 +27,6 @@ pub const INFOS: &[RuleInfo] = &[
 /// At most one: too little data, still warming up, or nothing wrong.
 pub fn verdicts(analysis: &Analysis, findings: &[Finding]) -> Option<Finding> {
     still_warming_up::check(analysis)
-        .or_else(|| too_little_data::check(analysis))
+        .or_else(|| too_little_data::check(analysis, findings))
         .or_else(|| nothing_wrong::check(analysis, findings))
 }

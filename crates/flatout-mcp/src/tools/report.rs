@@ -68,7 +68,7 @@ fn call(call: &Call<'_>, value: Value) -> Result<Value> {
         .filter(|finding| finding.kind == Kind::Cause);
     let gpus: Vec<&str> = info.gpus.values().filter_map(|gpu| gpu.name.as_deref()).collect();
     let mut answer = json!({
-        "run": info.id, "name": info.name, "command": info.command.join(" "), "settings": info.apply,
+        "run": info.id, "name": info.name, "command": flatout_core::shell::line(&info.command), "settings": info.apply,
         "length_s": digest.length_s.map(number), "gpus": gpus, "versions": info.versions,
         "figures": figures.collect::<Vec<_>>(),
         "causes": causes.count(),

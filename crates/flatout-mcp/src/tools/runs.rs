@@ -39,7 +39,7 @@ fn call(_: &Call<'_>, value: Value) -> Result<Value> {
         let info = &entry.info;
         let mut shown = json!({
             "run": info.id, "name": info.name, "kind": info.kind,
-            "started": record::utc(info.started_unix_ms / 1000), "command": info.command.join(" "),
+            "started": record::utc(info.started_unix_ms / 1000), "command": flatout_core::shell::line(&info.command),
         });
         if !info.apply.is_empty() {
             shown["settings"] = json!(info.apply);

@@ -167,7 +167,10 @@ impl Writer {
                 reason += markup!("<br><span class=\"soft\">{}</span>", self.say(fix));
             }
             if let Some(record) = &of.record {
-                let command = format!("flatout diagnose {}", record.display());
+                let command = format!(
+                    "flatout diagnose {}",
+                    flatout_core::shell::word(&record.to_string_lossy())
+                );
                 reason += markup!("<br><code>{}</code>", command);
             }
             rows += markup!(

@@ -280,7 +280,7 @@ impl Page {
                 }
             }
             if let Some(record) = &of.record {
-                let shown = printable(&record.display().to_string());
+                let shown = printable(&flatout_core::shell::word(&record.to_string_lossy()));
                 text += &format!(
                     "{indent}{}\n",
                     self.paint.tone(Tone::Quiet, &format!("flatout diagnose {shown}"))

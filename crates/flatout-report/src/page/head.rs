@@ -27,7 +27,7 @@ impl Writer {
             self.say(&about)
         );
         if !info.command.is_empty() {
-            text += markup!("<p><code>{}</code></p>", info.command.join(" "));
+            text += markup!("<p><code>{}</code></p>", flatout_core::shell::line(&info.command));
         }
         text += markup!("</div>{}</header>\n", self.theme_button());
         if !digest.defects.is_empty() {

@@ -74,7 +74,21 @@ pub fn summary(
     rows: Option<u16>,
     colour: bool,
 ) -> String {
-    let room = rows.map_or(ROWS, usize::from).saturating_sub(ADDED_ROWS);
+    summary_above(diagnosis, "", language, width, rows, colour)
+}
+
+/// The same, with room for what is printed after it.
+pub fn summary_above(
+    diagnosis: &Diagnosis,
+    closing: &str,
+    language: Language,
+    width: usize,
+    rows: Option<u16>,
+    colour: bool,
+) -> String {
+    // A blank line before, and the prompt after.
+    let added = (taken(closing, width) + 2).max(ADDED_ROWS);
+    let room = rows.map_or(ROWS, usize::from).saturating_sub(added);
     let mut text = String::new();
     for limits in &LIMITS {
         text = within(diagnosis, limits, language, width, colour);
@@ -213,6 +227,20 @@ mod tests {
     use super::*;
     use flatout_record::Record;
     use std::path::Path;
+
+    #[test]
+    fn what_is_printed_after_it_has_room() {
+        let faults = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../faults");
+        let record = Record::open(&faults.join("in_process_images/record")).unwrap();
+        let found = flatout_diagnose::diagnose(&record.load());
+        let closing = "  loader.prefetch_factor not tried: the measurements predict no gain\n".repeat(14);
+        let rows = |closing: &str| {
+            let text = summary_above(&found, closing, Language::English, 80, Some(40), false);
+            taken(&text, 80) + taken(closing, 80) + 2
+        };
+        assert!(rows(&closing) <= 40, "{}", rows(&closing));
+        assert!(rows(&closing) > rows("") - 14);
+    }
 
     #[test]
     fn the_summary_of_every_labeled_program_fits_on_one_screen() {

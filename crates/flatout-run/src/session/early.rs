@@ -2,8 +2,9 @@
 
 use crate::RunError;
 use crate::collect::Progress;
-use flatout_core::{Finding, Kind};
+use flatout_core::{Finding, Kind, Severity};
 use flatout_diagnose::Diagnosis;
+use flatout_diagnose::rules::health::too_little_data;
 use flatout_diagnose::rules::parallel::stalled;
 use flatout_record::{Record, StalledRank};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ use std::time::Instant;
 const LOOKS_S: [f64; 4] = [8.0, 14.8, 30.0, 60.0];
 /// The look at which something is said in any case, within 15 s of the first step: that nothing was found is an answer too.
 const SAID_BY: usize = 2;
+/// A program that has shown no step by then is looked at as one whose loop has none: what it did first was to start.
+const WITHOUT_STEPS_S: f64 = 20.0;
 /// With `--live` the record is judged again this often, and never so often that it costs more than a hundredth of a CPU.
 const LIVE_S: f64 = 5.0;
 const LIVE_COST: f64 = 100.0;
@@ -40,6 +43,8 @@ pub struct EarlyFinding {
     looked: usize,
     live: bool,
     next_state_s: f64,
+    /// When the first step was seen, of a program that has shown one.
+    first_step_s: Option<f64>,
 }
 
 impl EarlyFinding {
@@ -49,14 +54,18 @@ impl EarlyFinding {
             looked: 0,
             live,
             next_state_s: 0.0,
+            first_step_s: None,
         }
     }
 
     /// Speaks when something is due.
     pub fn look(&mut self, progress: Progress, now_s: f64, say: &mut dyn FnMut(Live)) {
-        let Some(first_step_s) = progress.first_step_s else {
-            return;
-        };
+        if progress.first_step_s != self.first_step_s {
+            // What was said of its start is no word on its steps.
+            self.first_step_s = progress.first_step_s;
+            self.looked = 0;
+        }
+        let first_step_s = progress.first_step_s.unwrap_or(WITHOUT_STEPS_S);
         if self.live {
             self.tell_state(progress, first_step_s, now_s, say);
             return;
@@ -69,18 +78,21 @@ impl EarlyFinding {
         }
         self.looked += 1;
         let findings = self.diagnose().map(|found| found.findings).unwrap_or_default();
-        // A stall is reported by itself, with all ranks.
-        let cause = findings
-            .iter()
-            .find(|finding| finding.kind == Kind::Cause && finding.rule != stalled::ID);
+        // A stall is reported by itself, with all ranks. What is only worth knowing is no reason to stop looking.
+        let cause = findings.iter().find(|finding| {
+            finding.kind == Kind::Cause
+                && finding.severity >= Severity::Warning
+                && finding.rule != stalled::ID
+        });
         if let Some(finding) = cause {
             self.looked = LOOKS_S.len();
             say(Live::First(finding));
         } else if self.looked == SAID_BY {
-            findings
+            // Before its steps begin a program may start for as long as it likes.
+            let word = findings
                 .last()
-                .into_iter()
-                .for_each(|verdict| say(Live::First(verdict)));
+                .filter(|verdict| progress.first_step_s.is_some() || verdict.rule != too_little_data::ID);
+            word.into_iter().for_each(|verdict| say(Live::First(verdict)));
         }
     }
 
@@ -107,19 +119,27 @@ mod tests {
 
     /// What is said at each of these times after the first step, of a record that lies still.
     fn said(program: &str, times_s: &[f64]) -> Vec<Option<(String, Kind)>> {
+        said_of(program, Some(5.0), times_s)
+    }
+
+    fn said_of(program: &str, first_step_s: Option<f64>, times_s: &[f64]) -> Vec<Option<(String, Kind)>> {
         let faults = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../faults");
         let mut early = EarlyFinding::new(&faults.join(program).join("record"), false);
         let progress = Progress {
-            first_step_s: Some(5.0),
+            first_step_s,
             ..Progress::default()
         };
         let mut look = |after_s: f64| {
             let mut said = None;
-            early.look(progress, 5.0 + after_s, &mut |live| {
-                if let Live::First(finding) = live {
-                    said = Some((finding.rule.clone(), finding.kind));
-                }
-            });
+            early.look(
+                progress,
+                first_step_s.unwrap_or(WITHOUT_STEPS_S) + after_s,
+                &mut |live| {
+                    if let Live::First(finding) = live {
+                        said = Some((finding.rule.clone(), finding.kind));
+                    }
+                },
+            );
             said
         };
         times_s.iter().map(|after_s| look(*after_s)).collect()
@@ -131,6 +151,15 @@ mod tests {
         assert_eq!(
             said("in_process_images", &[7.0, 8.1, 14.9, 31.0]),
             [None, cause, None, None]
+        );
+    }
+
+    #[test]
+    fn a_loop_without_steps_is_looked_at_as_well() {
+        let said = said_of("lines/odd_es", None, &[-1.0, 8.1, 14.9, 31.0]);
+        assert!(
+            said[0].is_none() && said.iter().flatten().count() == 1,
+            "{said:?}"
         );
     }
 

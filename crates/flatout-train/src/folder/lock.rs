@@ -43,7 +43,10 @@ impl Owner {
         Self {
             pid: std::process::id(),
             host: host.trim().to_owned(),
-            command: format!("flatout {}", command.get(1..).unwrap_or_default().join(" ")),
+            command: format!(
+                "flatout {}",
+                flatout_core::shell::line(command.get(1..).unwrap_or_default())
+            ),
             process: leftover::owner(),
         }
     }

@@ -156,7 +156,13 @@ pub fn counts(situation: &Situation, cost: &Cost) -> Vec<u64> {
         0,
     ];
     counts.retain(|count| *count != now && *count <= usable && situation.limits.within(WORKERS, *count));
-    counts.retain(|count| !cost.is_unknown(*count));
+    // Workers that are spawned would end a program that is not made for them.
+    let cannot_begin = now == 0 && loader.spawned && loader.can_spawn == Some(false);
+    let most = match cannot_begin {
+        true => 0,
+        false => advice::most_workers(loader).unwrap_or(usable),
+    };
+    counts.retain(|count| *count <= most && !cost.is_unknown(*count));
     counts.sort_unstable();
     counts.dedup();
     counts

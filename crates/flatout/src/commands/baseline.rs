@@ -109,7 +109,7 @@ fn list(folder: &std::path::Path, as_json: bool, context: &Context) {
             name.clone(),
             record::utc(info.started_unix_ms / 1000),
             info.id.clone(),
-            info.command.join(" "),
+            flatout_core::shell::line(&info.command),
         ]
         .map(|cell| width::printable(&cell));
         table.row([0, 1, 2, 3].map(|index: usize| cells[index].as_str()));

@@ -209,37 +209,59 @@ fn conclude(
         let colour = context.colour_on_stderr();
         // One screen; everything with `-v`.
         let (language, width) = (context.language, text::readable_width(None));
+        let closing = closing(options, outcome, folder, &data, &diagnosis, context);
         let shown = if context.verbose > 0 {
             text::diagnosis(&diagnosis, language, width, colour)
         } else {
             let rows = text::terminal_rows(&std::io::stderr());
-            text::summary(&diagnosis, language, width, rows, colour)
+            text::summary_above(&diagnosis, &closing, language, width, rows, colour)
         };
         eprint!("\n{shown}");
         // Asked for, so it is shown, however small the terminal is.
         if let Some(profile) = diagnosis.profile.as_ref().filter(|_| context.verbose == 0) {
             eprint!("\n{}", text::profile(profile, language, colour));
         }
-        if options.profile && data.profile.is_none() {
-            eprintln!("{}", context.say(&no_profile(&data)));
-        }
-        for line in flatout_run::not_applied(&options.apply, &data) {
-            eprintln!("{}", context.say(&line));
-        }
-        for line in automatic(options, outcome, &data) {
-            eprintln!("{}", context.say(&line));
-        }
-        eprintln!("{}", context.say(&place(outcome, folder)));
-        eprintln!("{}", context.say(&text::next_command(&diagnosis)));
+        eprint!("{closing}");
     }
     Ok(())
 }
 
-/// What `--auto` did.
-fn automatic(options: &Options, outcome: &Outcome, data: &RunData) -> Vec<Message> {
-    if options.auto.is_none() {
-        return Vec::new();
+/// What comes after the findings: what became of the options, where the record is, and what to type next.
+fn closing(
+    options: &Options,
+    outcome: &Outcome,
+    folder: &Path,
+    data: &RunData,
+    diagnosis: &Diagnosis,
+    context: &Context,
+) -> String {
+    let mut lines: Vec<Message> = Vec::new();
+    if options.profile && data.profile.is_none() {
+        lines.push(no_profile(data));
     }
+    lines.extend(flatout_run::not_applied(&options.apply, data));
+    let most = if context.verbose > 0 {
+        usize::MAX
+    } else {
+        MOST_REASONS
+    };
+    lines.extend(automatic(options, outcome, data, most));
+    lines.push(place(outcome, folder));
+    lines.push(text::next_command(diagnosis));
+    lines
+        .iter()
+        .map(|line| format!("{}\n", context.say(line)))
+        .collect()
+}
+
+/// Changes that `--auto` did not make whose reasons fit on a screen with all else.
+const MOST_REASONS: usize = 3;
+
+/// What `--auto` did.
+fn automatic(options: &Options, outcome: &Outcome, data: &RunData, most_reasons: usize) -> Vec<Message> {
+    let Some(asked) = &options.auto else {
+        return Vec::new();
+    };
     let command: Vec<String> = options
         .command
         .iter()
@@ -247,8 +269,8 @@ fn automatic(options: &Options, outcome: &Outcome, data: &RunData) -> Vec<Messag
         .collect();
     // What is printed ends up in the log files of jobs.
     let command = secrets::redact(&command);
-    let mut told = auto::summary(data, &command);
-    told.extend(auto::ended_badly(data, &command, outcome.ended));
+    let mut told = auto::summary(data, &command, most_reasons);
+    told.extend(auto::ended_badly(data, asked, &command, outcome.ended));
     told
 }
 
@@ -345,7 +367,15 @@ fn where_is(rank: &StalledRank) -> Message {
 /// One line of `--live`: how fast it goes, and the costliest cause.
 fn state(diagnosis: &Diagnosis, steps: u64, context: &Context) -> String {
     let rate = diagnosis.window.as_ref().and_then(|window| window.samples_per_s);
+    let round = diagnosis
+        .account
+        .as_ref()
+        .and_then(|account| account.iterations.as_ref());
     let speed = match rate.map(units::count) {
+        _ if steps == 0 => match round.map(|round| units::duration(round.ms / 1e3)) {
+            Some(time) => message!(en: "{time} per iteration", zh: "每次迭代 {time}"),
+            None => message!(en: "no step yet", zh: "还没有步骤"),
+        },
         Some(rate) => message!(en: "{steps} steps, {rate} samples/s", zh: "{steps} 步，每秒 {rate} 个样本"),
         None => message!(en: "{steps} steps", zh: "{steps} 步"),
     };
@@ -432,6 +462,14 @@ fn place(outcome: &Outcome, folder: &Path) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Cli;
+    use crate::commands::Command;
+    use clap::Parser;
+    use flatout_core::Fix;
+    use flatout_record::Fact;
+    use flatout_vocabulary::settings::{self, Kind as Values};
+    use serde_json::json;
+    use std::collections::BTreeSet;
 
     #[test]
     fn trouble_after_the_program_is_one_line_and_no_panic() {
@@ -450,5 +488,122 @@ mod tests {
             text.zh,
             "flatout：无法汇总 runs/a b 中的记录：没有记录：disk full"
         );
+    }
+
+    /// What a shell makes of these commands, each as words.
+    fn typed(commands: &BTreeSet<String>) -> Vec<Vec<String>> {
+        let script: String = commands
+            .iter()
+            .map(|command| format!("printf '%s\\0' {command}; printf '\\n'\n"))
+            .collect();
+        let done = std::process::Command::new("sh")
+            .arg("-c")
+            .arg(script)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let text = String::from_utf8(done.stdout).unwrap();
+        let lines = text
+            .lines()
+            .map(|line| line.split_terminator('\0').map(str::to_owned).collect());
+        lines.collect()
+    }
+
+    /// The settings and the program of a command, as the parser reads them.
+    fn parsed(words: &[String]) -> (Vec<String>, Vec<OsString>) {
+        let cli = Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        let Some(Command::Run(arguments)) = cli.command else {
+            panic!("{words:?}");
+        };
+        let checked = apply::checked(&arguments.apply).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        (checked, arguments.command)
+    }
+
+    fn every_record(mut look: impl FnMut(&RunData)) {
+        let faults = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../faults");
+        for group in [faults.clone(), faults.join("lines")] {
+            for entry in std::fs::read_dir(group).unwrap().flatten() {
+                for name in ["record", "record-gpu"] {
+                    if let Ok(record) = Record::open(&entry.path().join(name)) {
+                        look(&record.load());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_that_a_rule_prints_is_one_that_the_parser_takes() {
+        let mut commands = BTreeSet::new();
+        every_record(|data| {
+            for mut data in [data.clone(), data.clone()] {
+                if !commands.is_empty() {
+                    data.info.command.push("it's $(a) word".into());
+                }
+                for finding in flatout_diagnose::diagnose(&data).findings {
+                    let printed = finding.fixes.into_iter().filter_map(|fix| match fix {
+                        Fix::Command { command, .. } => Some(command),
+                        _ => None,
+                    });
+                    commands.extend(printed.filter(|command| command.starts_with("flatout run")));
+                }
+            }
+        });
+        assert!(commands.len() > 20, "{}", commands.len());
+        for words in typed(&commands) {
+            let (settings, command) = parsed(&words);
+            assert!(!settings.is_empty() && !command.is_empty(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn every_command_that_auto_prints_is_one_that_the_parser_takes() {
+        let program = ["python".to_owned(), "my train.py".to_owned()];
+        let value = |setting: &settings::Setting| match setting.kind {
+            Values::Count { .. } => "2",
+            Values::Switch => "on",
+            Values::Word => "bf16",
+        };
+        let kept = |key: &str, value: &str| Fact {
+            t: 0.0,
+            key: format!("auto.{key}"),
+            value: json!({"state": "kept", "setting": format!("{key}={value}"), "gain": [1.1, 1.2, 1.3]}),
+            scope: None,
+            place: None,
+        };
+        let keys = settings::applied().map(|setting| (setting.key, value(setting)));
+        for (key, value) in keys.chain([("copy.non_blocking", "on")]) {
+            let data = RunData {
+                facts: vec![kept(key, value)],
+                ..RunData::default()
+            };
+            let lines = auto::summary(&data, &program, 9);
+            let commands: BTreeSet<String> = lines
+                .iter()
+                .filter_map(|line| {
+                    line.en
+                        .split_once(": flatout run ")
+                        .map(|(_, rest)| format!("flatout run {rest}"))
+                })
+                .collect();
+            assert_eq!(
+                commands.len(),
+                usize::from(key != "copy.non_blocking"),
+                "{lines:?}"
+            );
+            for words in typed(&commands) {
+                let own: Vec<OsString> = program.iter().map(OsString::from).collect();
+                assert_eq!(parsed(&words), (vec![format!("{key}={value}")], own));
+            }
+            let asked = Auto::default();
+            let died = auto::ended_badly(&data, &asked, &program, Ended::Code(1))
+                .unwrap()
+                .en;
+            let (_, command) = died.split_once(": ").unwrap();
+            for words in typed(&BTreeSet::from([command.to_owned()])) {
+                let cli = Cli::try_parse_from(&words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+                assert!(matches!(cli.command, Some(Command::Run(run)) if run.auto && run.without == [key]));
+            }
+        }
     }
 }

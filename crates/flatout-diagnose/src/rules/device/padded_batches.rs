@@ -68,6 +68,14 @@ const SURELY: f64 = 0.8;
 /// The GPU must be what limits.
 const GPU_BUSY: f64 = 0.5;
 
+/// Whether a shorter batch does, without other samples in it.
+pub fn trims(analysis: &Analysis) -> bool {
+    let trim = analysis
+        .of_the_input("padding.trim")
+        .and_then(|fact| fact.value.as_f64());
+    trim.is_some_and(|trim| trim >= TRIM)
+}
+
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let number = |key: &str| analysis.of_the_input(key).and_then(|fact| fact.value.as_f64());
@@ -92,37 +100,48 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .of_the_input("padding.mask")
         .is_some_and(|fact| fact.value == true);
     let shown = units::percent(padding);
-    Some(
-        Candidate::new(
-            ID,
-            severity_of(share),
-            message!(
-                en: "{shown} of the tokens in each batch are padding",
-                zh: "每个 batch 中 {shown} 的 token 是填充"
-            ),
-        )
-        .confidence(if masked {
-            Confidence::High
-        } else {
-            Confidence::Medium
-        })
-        .evidence(analysis.in_run(
-            Evidence::new(message!(en: "padding", zh: "填充"), padding * 100.0, "%").against(SHARE * 100.0),
-        ))
-        .evidence(Evidence::new(
-            message!(en: "padding beyond the longest sample of each batch", zh: "超出 batch 中最长样本的填充"),
-            trim * 100.0,
-            "%",
-        ))
-        .place(place.as_ref())
-        .claims(
-            stretch,
-            Reach::Specific,
-            computing * trim * SURELY * window.wall_s(),
-            share * window.wall_s(),
-        )
-        .code(place.as_ref(), fix(trim)),
+    let candidate = Candidate::new(
+        ID,
+        severity_of(share),
+        message!(
+            en: "{shown} of the tokens in each batch are padding",
+            zh: "每个 batch 中 {shown} 的 token 是填充"
+        ),
     )
+    .confidence(if masked {
+        Confidence::High
+    } else {
+        Confidence::Medium
+    })
+    .evidence(analysis.in_run(
+        Evidence::new(message!(en: "padding", zh: "填充"), padding * 100.0, "%").against(SHARE * 100.0),
+    ))
+    .evidence(Evidence::new(
+        message!(en: "padding beyond the longest sample of each batch", zh: "超出 batch 中最长样本的填充"),
+        trim * 100.0,
+        "%",
+    ))
+    .place(place.as_ref())
+    .claims(
+        stretch,
+        Reach::Specific,
+        computing * trim * SURELY * window.wall_s(),
+        share * window.wall_s(),
+    )
+    .code(place.as_ref(), fix(trim));
+    if !masked || trim < TRIM {
+        return Some(candidate);
+    }
+    // Only a mask tells for sure what may go.
+    Some(candidate.setting(
+        "padding.trim",
+        None,
+        "on",
+        message!(
+            en: "padding.trim=on cuts each batch to its longest sample",
+            zh: "padding.trim=on 把每个 batch 裁到最长的样本"
+        ),
+    ))
 }
 
 fn fix(trim: f64) -> Message {

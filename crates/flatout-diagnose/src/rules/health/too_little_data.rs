@@ -40,10 +40,14 @@ use flatout_record::ExitInfo;
 
 pub const ID: &str = "too-little-data";
 
-pub fn check(analysis: &Analysis) -> Option<Finding> {
+pub fn check(analysis: &Analysis, findings: &[Finding]) -> Option<Finding> {
     let info = &analysis.data.info;
     let ended = info.exit.as_ref().and_then(ExitInfo::failure);
-    let seen = analysis.account.is_some() && ended.is_none();
+    // A program that failed has shown its start at least; where that is all, its end is the news.
+    let seen = analysis.account.as_ref().is_some_and(|account| {
+        let repeats = account.iterations.is_some();
+        ended.is_none() || repeats || findings.iter().any(|finding| finding.kind == Kind::Cause)
+    });
     if seen || analysis.data.steps.iter().any(|tick| tick.steps > 0) {
         return None;
     }
@@ -96,7 +100,7 @@ mod tests {
 
     #[test]
     fn fires() {
-        assert!(check(&Analysis::new(&Build::steady(0).done())).is_some());
+        assert!(check(&Analysis::new(&Build::steady(0).done()), &[]).is_some());
     }
 
     #[test]
@@ -107,15 +111,34 @@ mod tests {
             code: Some(2),
             signal: None,
         });
-        let finding = check(&Analysis::new(&data)).unwrap();
+        let finding = check(&Analysis::new(&data), &[]).unwrap();
         assert!(finding.title.en.contains("exit code 2"), "{}", finding.title.en);
         data.info.exit = Some(ExitInfo {
             t: 1.0,
             code: Some(0),
             signal: None,
         });
-        let finding = check(&Analysis::new(&data)).unwrap();
+        let finding = check(&Analysis::new(&data), &[]).unwrap();
         assert!(!finding.title.en.contains("ended"), "{}", finding.title.en);
+    }
+
+    #[test]
+    fn what_the_account_explains_is_not_too_little() {
+        let mut data = Build::steady(0)
+            .stack_of(&["<module> (t.py:5)", "evolve (t.py:2)"], 400, None, false)
+            .done();
+        data.stacks[0].t = 40.0;
+        data.info.exit = Some(ExitInfo {
+            t: 41.0,
+            code: None,
+            signal: Some(15),
+        });
+        let analysis = Analysis::new(&data);
+        assert!(analysis.account.is_some());
+        let mut cause = Finding::new("host-work-in-loop", Severity::Warning, Message::default());
+        cause.kind = Kind::Cause;
+        assert!(check(&analysis, &[cause]).is_none());
+        assert!(check(&analysis, &[]).is_some());
     }
 
     #[test]
@@ -127,18 +150,18 @@ mod tests {
             code: None,
             signal: None,
         });
-        let finding = check(&Analysis::new(&data)).unwrap();
+        let finding = check(&Analysis::new(&data), &[]).unwrap();
         assert!(finding.title.en.contains("monitor"), "{}", finding.title.en);
         assert!(!finding.title.en.contains("exit code"), "{}", finding.title.en);
     }
 
     #[test]
     fn quiet() {
-        assert!(check(&Analysis::new(&Build::steady(20).done())).is_none());
+        assert!(check(&Analysis::new(&Build::steady(20).done()), &[]).is_none());
     }
 
     #[test]
     fn no_data() {
-        assert!(check(&Analysis::new(&RunData::default())).is_some());
+        assert!(check(&Analysis::new(&RunData::default()), &[]).is_some());
     }
 }

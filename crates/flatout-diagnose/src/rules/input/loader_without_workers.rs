@@ -26,7 +26,8 @@
 //!
 //! ## When it is wrong
 //! The dataset is already on the GPU, or `__getitem__` must run in the main process (an open CUDA context, a lock, a database
-//! handle). Very cheap batches can cost more to transfer between processes than to prepare.
+//! handle). Very cheap batches can cost more to transfer between processes than to prepare. An `IterableDataset` that does not call
+//! `get_worker_info()` gives all of its samples in every worker: flatout suggests one worker at most.
 //!
 //! ## References
 //! TraceML warns from 10% of the time, the PyTorch TensorBoard plugin from 5%. PyTorch issue 23048 discusses how many workers to
@@ -44,16 +45,17 @@
 //! ## 怎么改
 //! worker 数按训练的需要设置，至多为可用 CPU 所能承担的数量；只有一个可用 CPU 时不用 worker，而应降低每个样本的成本。设置 `persistent_workers=True`，避免每个 epoch 重新启动。
 //! ## 何时不成立
-//! 数据集已经在设备上，或 `__getitem__` 必须在主进程中运行（已打开的 CUDA 上下文、锁、数据库连接）。非常便宜的 batch，跨进程传递可能比制作更贵。
+//! 数据集已经在设备上，或 `__getitem__` 必须在主进程中运行（已打开的 CUDA 上下文、锁、数据库连接）。非常便宜的 batch，跨进程传递可能比制作更贵。不调用 `get_worker_info()` 的 `IterableDataset` 在每个 worker 里都给出全部样本：flatout 最多建议一个 worker。
 //! ## 参考
 //! 占比阈值：TraceML 从 10% 起警告，PyTorch TensorBoard 插件从 5% 起。关于 worker 数的选择见 PyTorch issue 23048。
 //! <https://docs.pytorch.org/docs/stable/data.html>
 //! <https://github.com/pytorch/pytorch/issues/23048>
 
 use crate::advice;
+use crate::analysis::loaders::Loader;
 use crate::analysis::{Analysis, Device};
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};
-use flatout_core::{Evidence, Severity, message, units};
+use flatout_core::{Evidence, Message, Severity, message, units};
 use flatout_record::Phase;
 
 pub const ID: &str = "loader-without-workers";
@@ -132,27 +134,45 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     Some(match suggested {
         Some(workers) => {
             let candidate = candidate
-            .setting(
-                "loader.num_workers",
-                Some("0".into()),
-                workers,
-                message!(
-                    en: "num_workers={workers}, persistent_workers=True: batches are prepared while the step \
-                    computes",
-                    zh: "num_workers={workers}，persistent_workers=True：计算当前一步的同时准备后面的 batch"
-                ),
-            )
-            .code(
-                loader.place.as_ref(),
-                message!(
-                    en: "DataLoader(…, num_workers={workers}, persistent_workers=True)",
-                    zh: "DataLoader(…, num_workers={workers}, persistent_workers=True)"
-                ),
-            );
-            fewer_threads(candidate, crowded)
+                .setting(
+                    "loader.num_workers",
+                    Some("0".into()),
+                    workers,
+                    prepared(workers, loader),
+                )
+                .code(
+                    loader.place.as_ref(),
+                    message!(
+                        en: "DataLoader(…, num_workers={workers}, persistent_workers=True)",
+                        zh: "DataLoader(…, num_workers={workers}, persistent_workers=True)"
+                    ),
+                );
+            let candidate = advice::spawned(fewer_threads(candidate, crowded), loader);
+            advice::refuse_more_workers(candidate, loader)
         }
         None => refuse(candidate, usable),
     })
+}
+
+fn prepared(workers: u64, loader: &Loader) -> Message {
+    if loader.repeats_per_worker() {
+        return message!(
+            en: "num_workers={workers}, persistent_workers=True; not more, because every worker of this \
+            IterableDataset reads all of it",
+            zh: "num_workers={workers}，persistent_workers=True；不要更多，因为这个 IterableDataset 的每个 worker 都会读取全部数据"
+        );
+    }
+    if loader.spawned {
+        return message!(
+            en: "num_workers={workers}, persistent_workers=True; spawned workers need if __name__ == \
+            \"__main__\": and a dataset that can be pickled",
+            zh: "num_workers={workers}，persistent_workers=True；以 spawn 方式启动的 worker 需要 if __name__ == \"__main__\": 和可以 pickle 的数据集"
+        );
+    }
+    message!(
+        en: "num_workers={workers}, persistent_workers=True: batches are prepared while the step computes",
+        zh: "num_workers={workers}，persistent_workers=True：计算当前一步的同时准备后面的 batch"
+    )
 }
 
 /// Threads of the training, and how many of them leave the workers a CPU each: on the CPU, where they all want one.
@@ -266,6 +286,48 @@ mod tests {
     #[test]
     fn no_data() {
         assert!(check_empty(check).is_none());
+    }
+
+    #[test]
+    fn every_worker_of_an_iterable_dataset_reads_everything() {
+        let streamed = |sharded: bool| {
+            let facts = json!({"num_workers": 0, "iterable": true, "sharded": sharded});
+            run(check, starved(0).cpus(8).loader(0, facts)).unwrap()
+        };
+        let to = |finding: &flatout_core::Finding| match &finding.fixes[0] {
+            Fix::Setting { to, .. } => to.clone(),
+            other => panic!("{other:?}"),
+        };
+        let refused = |finding: &flatout_core::Finding| {
+            finding.fixes.iter().any(|fix| matches!(fix, Fix::Refused { .. }))
+        };
+        let (unsharded, sharded) = (streamed(false), streamed(true));
+        assert!(to(&unsharded) == "1" && refused(&unsharded), "{unsharded:?}");
+        assert!(to(&sharded) != "1" && !refused(&sharded), "{sharded:?}");
+    }
+
+    #[test]
+    fn spawned_workers_come_with_their_conditions() {
+        let with = |can_spawn: bool| {
+            let facts = json!({"num_workers": 0, "multiprocessing_context": "spawn", "can_spawn": can_spawn});
+            let build = starved(0).cpus(8).command(&["python", "train.py"]);
+            let found = crate::diagnose(&build.loader(0, facts).done());
+            found
+                .findings
+                .into_iter()
+                .find(|finding| finding.rule == ID)
+                .unwrap()
+        };
+        let tried = |finding: &flatout_core::Finding| {
+            finding.fixes.iter().any(|fix| matches!(fix, Fix::Command { .. }))
+        };
+        let guard = |finding: &flatout_core::Finding| {
+            let named = |fix: &Fix| matches!(fix, Fix::Code { say, .. } if say.en.contains("__main__"));
+            finding.fixes.iter().any(named)
+        };
+        let (ready, not_ready) = (with(true), with(false));
+        assert!(tried(&ready) && !tried(&not_ready));
+        assert!(guard(&ready) && guard(&not_ready));
     }
 
     #[test]

@@ -64,44 +64,61 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     let each = analysis.workers.cpus_each.filter(|cpus| *cpus >= WORKER_BUSY)?;
-    let suggested = advice::workers(analysis, loader).filter(|suggested| *suggested > workers)?;
+    let suggested = advice::workers_needed(analysis, loader).filter(|suggested| *suggested > workers)?;
     let usable = analysis.usable_cpus()?;
     let faster_s = window.wall_s() * workers as f64 / suggested as f64;
     let possible_s = window.wall_s() - faster_s.max(window.wall_s() - window.seconds(Phase::Data));
     let (busy, free) = (units::percent(each), units::percent(1.0 - util));
-    Some(
-        Candidate::new(
-            ID,
-            severity_of(starved.share),
-            message!(
-                en: "Too few workers: {workers}, each {busy} busy; {free} of the {usable} usable CPUs is idle",
-                zh: "worker 太少：{workers} 个，各 {busy} 忙碌，而 {usable} 个可用 CPU 有 {free} 空闲"
-            ),
-        )
-        .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "CPU utilization of a worker", zh: "每个 worker 的 CPU 使用率"), each * 100.0, "%")
-                .against(WORKER_BUSY * 100.0),
-        ))
-        .evidence(analysis.in_window(
-            Evidence::new(message!(en: "utilization of the usable CPUs", zh: "可用 CPU 的使用率"), util * 100.0, "%").against(90.0),
-        ))
-        .place(loader.place.as_ref())
-        .claims(Stretch::Data, Reach::Likely, possible_s * 0.5, possible_s)
-        .explains(window.seconds(Phase::Data))
-        .setting(
-            "loader.num_workers",
-            Some(workers.to_string()),
-            suggested,
-            message!(
-                en: "num_workers={suggested}: {usable} CPUs are usable",
-                zh: "num_workers={suggested}：可用 CPU 为 {usable} 个"
-            ),
-        )
-        .code(
-            loader.place.as_ref(),
-            message!(en: "DataLoader(…, num_workers={suggested})", zh: "DataLoader(…, num_workers={suggested})"),
+    let candidate = Candidate::new(
+        ID,
+        severity_of(starved.share),
+        message!(
+            en: "Too few workers: {workers}, each {busy} busy; {free} of the {usable} usable CPUs is idle",
+            zh: "worker 太少：{workers} 个，各 {busy} 忙碌，而 {usable} 个可用 CPU 有 {free} 空闲"
         ),
+    )
+    .evidence(analysis.phase_evidence(Phase::Data, WARNING_SHARE))
+    .evidence(
+        analysis.in_window(
+            Evidence::new(
+                message!(en: "CPU utilization of a worker", zh: "每个 worker 的 CPU 使用率"),
+                each * 100.0,
+                "%",
+            )
+            .against(WORKER_BUSY * 100.0),
+        ),
+    )
+    .evidence(
+        analysis.in_window(
+            Evidence::new(
+                message!(en: "utilization of the usable CPUs", zh: "可用 CPU 的使用率"),
+                util * 100.0,
+                "%",
+            )
+            .against(90.0),
+        ),
+    )
+    .place(loader.place.as_ref())
+    .claims(Stretch::Data, Reach::Likely, possible_s * 0.5, possible_s)
+    .explains(window.seconds(Phase::Data));
+    if loader.repeats_per_worker() {
+        return Some(advice::refuse_more_workers(candidate, loader));
+    }
+    Some(
+        candidate
+            .setting(
+                "loader.num_workers",
+                Some(workers.to_string()),
+                suggested,
+                message!(
+                    en: "num_workers={suggested}: {usable} CPUs are usable",
+                    zh: "num_workers={suggested}：可用 CPU 为 {usable} 个"
+                ),
+            )
+            .code(
+                loader.place.as_ref(),
+                message!(en: "DataLoader(…, num_workers={suggested})", zh: "DataLoader(…, num_workers={suggested})"),
+            ),
     )
 }
 
@@ -132,6 +149,22 @@ mod tests {
             finding.fixes
         );
         assert_eq!(causes(slow(0.2)), [ID]);
+    }
+
+    #[test]
+    fn an_unsharded_iterable_dataset_must_be_sharded_first() {
+        let one = json!({"num_workers": 1, "iterable": true, "sharded": false});
+        let finding = run(check, slow(0.2).loader(0, one)).unwrap();
+        assert!(
+            finding.fixes.iter().any(|fix| matches!(fix, Fix::Refused { .. }))
+                && !finding.fixes.iter().any(|fix| matches!(fix, Fix::Setting { .. })),
+            "{:?}",
+            finding.fixes
+        );
+        // Its workers were seen to give different samples.
+        let shared = json!({"num_workers": 2, "iterable": true, "repeated": 0.0});
+        let finding = run(check, slow(0.2).loader(0, shared)).unwrap();
+        assert!(matches!(&finding.fixes[0], Fix::Setting { .. }));
     }
 
     #[test]

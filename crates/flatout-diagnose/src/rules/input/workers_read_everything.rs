@@ -50,25 +50,18 @@
 //! <https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset>
 
 use crate::analysis::Analysis;
+use crate::analysis::loaders::REPEATED;
 use crate::candidate::Candidate;
 use flatout_core::{Confidence, Evidence, Severity, message, units};
 
 pub const ID: &str = "workers-read-everything";
 pub const WORST: Severity = Severity::Critical;
 
-/// Two workers that read everything repeat half of the samples.
-const REPEATED: f64 = 0.4;
-
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     analysis.window.as_ref()?;
     let loader = analysis.train_loader()?;
     let workers = loader.num_workers.filter(|workers| *workers > 1)?;
-    let scope = format!("loader.{}", loader.id);
-    let repeated = analysis
-        .facts
-        .scoped("loader.repeated", &scope)
-        .and_then(|fact| fact.value.as_f64())
-        .filter(|share| *share >= REPEATED)?;
+    let repeated = loader.repeated.filter(|share| *share >= REPEATED)?;
     let shown = units::percent(repeated);
     let place = loader.place.clone();
     Some(

@@ -80,7 +80,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             ID,
             severity_of(share),
             message!(
-                en: "{workers} workers were restarted {starts} times, taking {each} each time",
+                en: "Starting {workers} workers {starts} times took {each} each time",
                 zh: "{workers} 个 worker 重新启动了 {starts} 次，每次 {each}"
             ),
         )

@@ -62,6 +62,21 @@ const TIMES: u64 = 2;
 /// What evaluation may cost after the fix.
 const GOAL: f64 = 0.05;
 
+/// Steps between two evaluations after the fix.
+pub fn wanted_steps(analysis: &Analysis) -> Option<u64> {
+    let window = analysis.window.as_ref()?;
+    let times = analysis.spans.eval.count.max(1);
+    let every = (window.steps / times).max(1);
+    Some(every * rarer(window.share(Phase::Eval)) as u64)
+}
+
+/// How many times less often: e/k of the other time should be GOAL, k = e (1 − GOAL) / ((1 − e) GOAL).
+fn rarer(share: f64) -> f64 {
+    (share * (1.0 - GOAL) / ((1.0 - share).max(0.01) * GOAL))
+        .ceil()
+        .max(1.0)
+}
+
 pub fn check(analysis: &Analysis) -> Option<Candidate> {
     let window = analysis.window.as_ref()?;
     let (share, spans) = (window.share(Phase::Eval), &analysis.spans.eval);
@@ -70,8 +85,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
     }
     let (times, each) = (spans.count, units::duration(spans.mean_s()));
     let shown = units::percent(share);
-    // e/k of the other time should be GOAL: k = e (1 − GOAL) / ((1 − e) GOAL).
-    let rarer = (share * (1.0 - GOAL) / ((1.0 - share).max(0.01) * GOAL)).ceil();
+    let rarer = rarer(share);
     let every = (window.steps / times.max(1)).max(1);
     let seconds = window.seconds(Phase::Eval);
     let candidate = Candidate::new(

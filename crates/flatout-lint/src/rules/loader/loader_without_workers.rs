@@ -79,11 +79,30 @@ fn check(project: &Project, module: ModuleId, report: &mut Report<'_>) {
             Some(known) => report.at_known(&known, title),
             None => report.at(call.callee().unwrap_or(call), title),
         };
+        if reads_all_in_each_worker(project, module) {
+            found.advice(message!(
+                en: "set num_workers=1; for more, shard the IterableDataset with get_worker_info(), or every \
+                worker reads everything",
+                zh: "设置 num_workers=1；要用更多 worker，先用 get_worker_info() 给 IterableDataset 分片，否则每个 worker 都读取全部数据"
+            ));
+            continue;
+        }
         found.advice(message!(
             en: "set num_workers=4 and persistent_workers=True; `flatout tune` finds the best number",
             zh: "设置 num_workers=4 和 persistent_workers=True；`flatout tune` 会测出最佳值"
         ));
     }
+}
+
+/// The program's own data is an `IterableDataset`, and nothing in it asks for its worker.
+fn reads_all_in_each_worker(project: &Project, module: ModuleId) -> bool {
+    let map_style = project
+        .program(module)
+        .iter()
+        .any(|module| !dataset_getitems(project, *module).is_empty());
+    !map_style
+        && project.program_mentions(module, &["(IterableDataset", ".IterableDataset)"])
+        && !project.program_mentions(module, &["get_worker_info", "split_by_worker"])
 }
 
 fn trains(project: &Project, module: ModuleId) -> bool {
@@ -161,6 +180,18 @@ mod tests {
         assert!(findings_of(ID, &[("train.py", &set)]).is_empty());
         let unknown = FIRES.replace("shuffle=True", "num_workers=workers()");
         assert!(findings_of(ID, &[("train.py", &unknown)]).is_empty());
+    }
+
+    #[test]
+    fn an_iterable_dataset_that_is_not_sharded_gets_one_worker() {
+        let own = "class Images(torch.utils.data.IterableDataset):\n    def __iter__(self):\n        yield from rows\n";
+        let advice = |text: &str| {
+            let found = findings_of(ID, &[("train.py", text)]);
+            format!("{:?}", found[0])
+        };
+        assert!(advice(&format!("{FIRES}{own}")).contains("num_workers=1;"));
+        let sharded = own.replace("yield from rows", "yield from rows[get_worker_info().id :]");
+        assert!(advice(&format!("{FIRES}{sharded}")).contains("num_workers=4 "));
     }
 
     #[test]

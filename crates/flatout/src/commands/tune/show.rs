@@ -1,11 +1,12 @@
 //! What a search found, for people and for programs.
 
 use crate::context::Context;
-use flatout_core::{Finding, Fix, Kind, Message, message, units};
+use flatout_core::{Finding, Fix, Kind, Message, message, shell, units};
 use flatout_lint::patch::Patch;
 use flatout_report::text::{Align, Paint, Table, Tone, width};
 use flatout_run::trial::Route;
 use flatout_tune::advise::{self, Advice, Form};
+use flatout_tune::guard::{self, Guarded};
 use flatout_tune::search::{Found, Options, Progress, Row, Verdict};
 use flatout_tune::trial::{Measurement, Rate, Settings};
 use flatout_vocabulary::settings;
@@ -135,6 +136,7 @@ pub fn text(found: &Found, options: &Options, route: &Route, patch: &Patch, cont
     text += &super::source::text(patch, context);
     text += &noisy(found, context);
     text += &behind(found, context);
+    text += &unguarded(found, context);
     if !code_first {
         text += &code;
     }
@@ -279,14 +281,15 @@ fn result(found: &Found, options: &Options, route: &Route, context: &Context) ->
         .filter(|(key, _)| !route.carries(key))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
+    let command = shell::line(&route.filled(&found.settings));
     if !applied.is_empty() {
         let _ = writeln!(
             text,
-            "  apply    flatout run --apply {applied} -- {}",
-            route.filled(&found.settings).join(" ")
+            "  apply    flatout run --apply {} -- {command}",
+            shell::word(&applied.to_string())
         );
     } else {
-        let _ = writeln!(text, "  command  {}", route.filled(&found.settings).join(" "));
+        let _ = writeln!(text, "  command  {command}");
     }
     if let Some((path, before, after)) = route
         .patched(&found.settings)
@@ -354,6 +357,35 @@ fn noisy(found: &Found, context: &Context) -> String {
         en: "The same program varies by ±{percent} here, because something else uses this machine. Measure \
         again when it is idle.",
         zh: "同一程序在此机器上波动 ±{percent}：有其他任务在占用。请在空闲时重新测量。"
+    );
+    format!("\n{}\n", context.say(&words))
+}
+
+/// Settings that change the numbers, of a program whose losses nobody saw: the guard could not look at them.
+fn unguarded(found: &Found, context: &Context) -> String {
+    const NUMBERS: [&str; 6] = [
+        "amp",
+        "tf32",
+        "compile",
+        "step.graph",
+        "loader.batch_size",
+        "padding.trim",
+    ];
+    let changes = found.changes();
+    let numbers = changes
+        .0
+        .iter()
+        .filter(|(key, _)| NUMBERS.contains(&key.as_str()));
+    let numbers: Vec<String> = numbers.map(|(key, value)| format!("{key}={value}")).collect();
+    let first = found.rows.iter().find_map(|row| row.measured.as_ref());
+    let seen = first.is_some_and(|first| guard::guard(first, &found.measured, 1.0) != Guarded::Unknown);
+    if numbers.is_empty() || seen {
+        return String::new();
+    }
+    let what = numbers.join(", ");
+    let words = message!(
+        en: "Too few losses were seen to compare: check that {what} does not hurt the training.",
+        zh: "看到的 loss 太少，无法比较：请确认 {what} 不影响训练效果。"
     );
     format!("\n{}\n", context.say(&words))
 }
