@@ -180,11 +180,18 @@ impl Configuration {
         let early = |name: &str, off: &str| values.get(name).is_some_and(|value| value != off);
         let watches =
             early("early_stopping", "0") || values.get("lr_schedule").is_some_and(|name| name == "plateau");
-        if watches && !values.contains_key("eval_interval") {
+        // A resolved file has an interval that nobody may have given: the default, where it watched nothing.
+        let interval_given = match values.get("eval_interval") {
+            Some(interval) => {
+                given.contains("eval_interval") || !settings::is_default("eval_interval", interval)
+            }
+            None => false,
+        };
+        if watches && !interval_given {
             values.insert("eval_interval", "1".to_owned());
         }
-        // A rate that somebody typed is used as it is.
-        if given.contains("learning_rate") && !values.contains_key("keep_lr") {
+        // A rate that somebody typed is used as it is. A resolved file has a `keep_lr` that nobody may have given.
+        if given.contains("learning_rate") && !given.contains("keep_lr") {
             values.insert("keep_lr", "true".to_owned());
         }
         // A training goes on where it is, whatever the file says; only a flag sends it elsewhere.

@@ -158,6 +158,11 @@ pub fn find(key: &str) -> Option<&'static Setting> {
         .find(|setting| setting.name == key || setting.aliases.contains(&key.as_str()))
 }
 
+/// Whether a value is the one that a setting has where nobody gives it.
+pub fn is_default(name: &str, value: &str) -> bool {
+    find(name).is_some_and(|setting| setting.default == value)
+}
+
 /// The nearest name there is, for a misspelt one.
 pub fn nearest(key: &str) -> Option<String> {
     let key = key.replace('-', "_").to_ascii_lowercase();

@@ -236,7 +236,10 @@ impl<'a> Trainer<'a> {
         let mut settings = phase.settings.clone();
         let (mut batch, mut notes) = self.batch_of(phase)?;
         let steps = (self.data.train.len() as u64).div_ceil(batch.effective.max(1) as u64);
-        let given = self.configuration.given.contains("eval_interval");
+        // Of a resumed training nothing is known but the value.
+        let interval = settings.eval_interval.to_string();
+        let given = self.configuration.given.contains("eval_interval")
+            || !crate::settings::is_default("eval_interval", &interval);
         length::decide(&mut settings, steps, given);
         self.in_force = self.in_force.with_batch(self.progress.phase, batch, &settings);
         loop {

@@ -5,7 +5,8 @@
 mod support;
 
 use flatout_record::{EventKind, Phase, Record};
-use flatout_train::{Configuration, Report, Trainer};
+use flatout_train::data::TrainingData;
+use flatout_train::{Configuration, Report, Settings, Trainer};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use support::{stocks, tensors, train, values};
@@ -130,6 +131,8 @@ fn bad_input_is_named() {
     train(&values(&data, &output, &[("epochs", "1")]), None).unwrap();
     let resume = output.display().to_string();
     assert!(message(&[("resume", &resume), ("hidden_size", "32")]).contains("hidden_size `16`, not `32`"));
+    assert!(message(&[("resume", &resume), ("gap", "3")]).contains("gap `0`, not `3`"));
+    assert!(message(&[("resume", &resume), ("min_history", "30")]).contains("min_history `0`, not `30`"));
     std::fs::write(output.join("last.safetensors"), b"cut short").unwrap();
     assert!(message(&[("resume", &resume)]).contains("damaged"));
 }
