@@ -223,12 +223,29 @@ impl TrainingData {
             && changed(one) == changed(other)
     }
 
-    /// The same data for another length of window; nothing is read.
-    pub fn for_window(&self, settings: &Settings) -> Result<Self, TrainError> {
-        match &self.panel {
-            Some(panel) => panel.windows(settings),
-            None => Ok(self.clone()),
+    /// The same data for another training: windows of its length, random changes of its seed. Nothing is read.
+    pub fn for_training(&self, settings: &Settings) -> Result<Self, TrainError> {
+        let mut data = match &self.panel {
+            Some(panel) => panel.windows(settings)?,
+            None => self.clone(),
+        };
+        if let Some(augmenter) = &mut data.augmenter
+            && augmenter.seed != settings.seed
+        {
+            *augmenter = Arc::new(Augmenter {
+                seed: settings.seed,
+                ..(**augmenter).clone()
+            });
         }
+        Ok(data)
+    }
+
+    /// The tables of an epoch that differ from [`Self::tables`]: images that are changed at random.
+    pub fn changed_tables(&self, epoch: u64) -> Vec<(String, Table)> {
+        let changed = self.augmenter.as_ref();
+        changed
+            .map(|augmenter| augmenter.tables(epoch, 1))
+            .unwrap_or_default()
     }
 
     pub(crate) fn augmenter(&self) -> Option<Arc<Augmenter>> {
