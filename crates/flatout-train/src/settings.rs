@@ -92,7 +92,7 @@ settings! {
     num_heads [heads, nhead]: Kind::Count, "4", "transformer, tabular-transformer: attention heads per layer; must divide hidden_size", "transformer、tabular-transformer：每层的注意力头数；须整除 hidden_size";
     kernel_size: Kind::Count, "3", "tcn: steps that one convolution reads; block i reads steps 2^i apart", "tcn：一次卷积读取的步数；第 i 个块读取的步之间相隔 2^i 步";
     entity_embedding_dim [stock_embedding_dim, embedding_dim]: Kind::Count, "16", "width of an entity's embedding; 0 for none", "实体（股票）嵌入的维度；0 表示不用";
-    entity_dropout: Kind::Real, "0.05", "fraction of the training samples whose entity is hidden from the model, so that it learns an embedding for unknown entities; 0: unknown entities are an error", "训练样本中隐去实体的比例，使模型学到未知实体的嵌入；0 表示拒绝未知实体";
+    entity_dropout: Kind::Real, "0.05", "fraction of the training samples whose entity is hidden from the model, so that it learns an embedding for unknown entities; 0: unknown entities are an error; any other value also hides category values in 1% of the training rows, unless that many are missing", "训练样本中隐去实体的比例，使模型学到未知实体的嵌入；0 表示拒绝未知实体；非 0 时还会在 1% 的训练行中隐去类别值（缺失值已有这么多时除外）";
     past_labels: Kind::Flag, "false", "add past values of the label as an input column; needs a horizon of 1 or more", "把标签自身的历史值作为一列输入；需要 horizon 不小于 1";
     column_embedding_dim: Kind::List("COLUMN=N"), "", "embedding width of one category column; can be repeated [default: entity_embedding_dim]", "某个类别列的嵌入维度；可重复 [默认：与 entity_embedding_dim 相同]";
     min_count: Kind::List("[COLUMN=]N"), "", "treat category values with fewer rows than this in the training split as unknown, for all columns or for one; can be repeated [default: every value has its own embedding]", "训练部分中出现次数少于此值的类别值按未知值处理；可对所有列或某一列设置，可重复 [默认：每个值都有自己的嵌入]";
