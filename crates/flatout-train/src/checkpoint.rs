@@ -4,6 +4,7 @@
 use crate::TrainError;
 use crate::batch_size::Batch;
 use crate::data::Preparation;
+use crate::folder;
 use crate::metrics::Scores;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
@@ -230,15 +231,17 @@ impl Tensor {
 /// The file that a person means: a checkpoint itself, or the last one of an output folder.
 pub fn find(path: &Path) -> PathBuf {
     if path.is_dir() {
-        path.join("last.safetensors")
-    } else {
-        path.to_owned()
+        return folder::find(path, "last.safetensors");
+    }
+    match (path.parent(), path.file_name().and_then(|name| name.to_str())) {
+        (Some(parent), Some(name)) if !path.exists() => folder::find(parent, name),
+        _ => path.to_owned(),
     }
 }
 
 /// The file that a person means who wants the best model: a checkpoint itself, or the best one of an output folder.
 pub fn find_best(path: &Path) -> PathBuf {
-    let best = path.join("best.safetensors");
+    let best = folder::find(path, "best.safetensors");
     if best.is_file() { best } else { find(path) }
 }
 

@@ -21,7 +21,7 @@ use crate::configuration::{Configuration, Phase};
 use crate::data::TrainingData;
 use crate::device::{self, Opened};
 use crate::effects::{self, Facts};
-use crate::folder::FolderLock;
+use crate::folder::{self, FolderLock};
 use crate::metric_files::MetricFiles;
 use crate::metrics::Scores;
 use crate::recorder::Recorder;
@@ -137,6 +137,7 @@ impl<'a> Trainer<'a> {
     ) -> Result<Self, TrainError> {
         let begun = Instant::now();
         let settings = &configuration.settings;
+        folder::bring_back(lock.folder())?;
         let resumed = match &settings.resume {
             Some(path) => {
                 let path = checkpoint::find(path);
