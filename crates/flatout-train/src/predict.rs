@@ -46,6 +46,7 @@ pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predict
         scores,
         targets,
         columns: samples.columns,
+        no_labels: samples.no_labels,
         notes: samples.notes,
     };
     predictions.columns.extend(columns(&preparation.target, &outputs));

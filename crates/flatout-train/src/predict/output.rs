@@ -32,6 +32,8 @@ pub struct Predictions {
     /// Of each label, where there are several.
     pub targets: Vec<(String, Scores)>,
     pub columns: Vec<(String, Column)>,
+    /// Why there are no scores, where labels could not be read.
+    pub no_labels: Option<Message>,
     /// What a person should know about the data they were made from.
     pub notes: Vec<Message>,
 }
@@ -108,6 +110,8 @@ mod tests {
     #[test]
     fn text_is_quoted_where_it_must_be() {
         let predictions = Predictions {
+            no_labels: None,
+            classes: Vec::new(),
             scores: None,
             targets: Vec::new(),
             columns: vec![
