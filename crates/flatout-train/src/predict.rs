@@ -29,7 +29,7 @@ pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predict
     let preparation = checkpoint::preparation(&path)?;
     let configuration = Configuration::of(&path, &described.configuration, flags)?;
     let phase = described.progress.phase.min(configuration.phases.len() - 1);
-    let settings = &configuration.phases[phase].settings;
+    let settings = &checkpoint::without_averages(&configuration.phases[phase].settings);
     let samples = samples::load(data, &preparation, settings)?;
     let batch = BATCH.min(samples.starts.len()).max(1);
     let plan = || models::plan(settings, &preparation, batch);

@@ -105,6 +105,7 @@ settings! {
     momentum: Kind::Real, "0.9", "SGD: momentum; 0 for none", "SGD：动量；0 表示不用";
     weight_decay: Kind::Real, "0.01", "decoupled weight decay", "权重衰减（解耦）";
     optimizer: Kind::Choice(&["adamw", "adam", "sgd"]), "adamw", "optimizer", "优化器";
+    ema [ema_decay]: Kind::Real, "0", "decay of an exponential moving average of the weights, updated after each step; the averaged weights are evaluated, saved and used by predict; 0: none", "每步之后更新的权重指数滑动平均的衰减系数；评估、保存和 predict 使用平均后的权重；0 表示不用";
     lr_schedule [scheduler]: Kind::Choice(crate::schedule::NAMES), "constant", "how the learning rate changes after the warm-up; onecycle rises and falls once, step and plateau multiply it by lr_gamma", "预热后学习率的变化方式；onecycle 升降一次，step 与 plateau 每次乘以 lr_gamma";
     lr_step_size [step_size]: Kind::Count, "10", "lr_schedule step: epochs between two reductions", "lr_schedule step：两次降低之间的轮数";
     lr_gamma [gamma, lr_factor]: Kind::Real, "0.1", "lr_schedule step and plateau: factor that multiplies the learning rate", "lr_schedule step 与 plateau：学习率乘以的系数";

@@ -92,10 +92,14 @@ impl Begin {
     /// Gives what there is to report about it.
     fn put(&self, session: &mut dyn Session) -> Result<Option<Message>, TrainError> {
         match self {
-            Self::Anew => Ok(None),
+            Self::Anew => {
+                session.begin_averages()?;
+                Ok(None)
+            }
             Self::File(path) => checkpoint::load(path, session).map(|_| None),
             Self::Weights(path) => {
                 let without = checkpoint::load_matching(path, session)?;
+                session.begin_averages()?;
                 Ok(Some(began_with(path, &without)))
             }
             Self::Memory(snapshot) => snapshot.put(session).map(|()| None),

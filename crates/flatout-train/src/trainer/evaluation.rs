@@ -36,6 +36,22 @@ impl Trainer<'_> {
         settings: &Settings,
         part: Arc<[u32]>,
     ) -> Result<Evaluation, TrainError> {
+        if settings.ema.is_none() {
+            return self.send_samples(session, settings, part);
+        }
+        session.exchange_averages()?;
+        let sent = self.send_samples(session, settings, part);
+        // Also after an error: where memory ran out the training goes on.
+        session.exchange_averages()?;
+        sent
+    }
+
+    fn send_samples(
+        &mut self,
+        session: &mut dyn Session,
+        settings: &Settings,
+        part: Arc<[u32]>,
+    ) -> Result<Evaluation, TrainError> {
         let began = Instant::now();
         let order = EpochOrder::new(part, session.plan().batch(), false, None);
         let mut batch = BatchIndices::new(order.batch_size(), order.batch_size(), session.plan());

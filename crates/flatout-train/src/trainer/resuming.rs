@@ -44,6 +44,7 @@ const COMPARED: &[Compared] = &[
         settings.limit_rows.unwrap_or(0).to_string()
     }),
     ("optimizer", |settings| settings.optimizer.clone()),
+    ("ema", |settings| settings.ema.unwrap_or(0.0).to_string()),
     ("select", |settings| settings.select.name().to_owned()),
 ];
 
