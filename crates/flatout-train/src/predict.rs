@@ -8,7 +8,7 @@ pub use output::{Column, Predictions};
 
 use crate::checkpoint;
 use crate::data::{Preparation, Shape};
-use crate::metrics::{Label, Meter, Scores, best_class};
+use crate::metrics::{Label, Meter, best_class};
 use crate::settings::Values;
 use crate::target::{Labels, Target, Task};
 use crate::{Configuration, TrainError, device, models};
@@ -41,10 +41,11 @@ pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predict
     // The plan gathers labels for a loss that nobody reads.
     session.attach("labels", no_labels(&preparation.target))?;
     let outputs = run(&mut *session, &samples, batch)?;
-    let (scores, targets) = scores(&preparation, &samples, &outputs);
+    let meter = meter(&preparation, &samples, &outputs);
     let mut predictions = Predictions {
-        scores,
-        targets,
+        scores: meter.as_ref().and_then(Meter::scores),
+        targets: meter.as_ref().map(Meter::targets).unwrap_or_default(),
+        classes: meter.as_ref().map(Meter::reports).unwrap_or_default(),
         columns: samples.columns,
         no_labels: samples.no_labels,
         notes: samples.notes,
@@ -54,15 +55,9 @@ pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predict
 }
 
 /// What the predictions are worth, where the data have labels.
-fn scores(
-    preparation: &Preparation,
-    samples: &Samples,
-    outputs: &[f32],
-) -> (Option<Scores>, Vec<(String, Scores)>) {
+fn meter<'a>(preparation: &'a Preparation, samples: &Samples, outputs: &[f32]) -> Option<Meter<'a>> {
     let target = &preparation.target;
-    let Some(labels) = &samples.labels else {
-        return (None, Vec::new());
-    };
+    let labels = samples.labels.as_ref()?;
     let sequence = matches!(preparation.shape, Shape::Sequence { .. });
     let mut meter = Meter::new(target, sequence);
     for (number, prediction) in outputs.chunks_exact(target.outputs().max(1)).enumerate() {
@@ -83,7 +78,7 @@ fn scores(
             }
         }
     }
-    (meter.scores(), meter.targets())
+    Some(meter)
 }
 
 fn no_labels(target: &Target) -> Table {

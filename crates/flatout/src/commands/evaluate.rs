@@ -4,15 +4,20 @@ use crate::context::Context;
 use crate::output::write_stdout;
 use clap::Args;
 use flatout_core::{Failure, Message, Result, message};
+use flatout_report::text::{self, Align, Paint};
+use flatout_train::metrics::{self, ClassReport};
 use flatout_train::predict;
 use flatout_train::settings::Values;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
   flatout evaluate out/stocks data/stocks-2025
   flatout evaluate out/clicks/last.safetensors test.csv --json";
+
+/// Classes whose confusion matrix fits on a terminal.
+const MOST_COLUMNS: usize = 12;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -49,16 +54,13 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     for note in &predictions.notes {
         eprintln!("{}", note.get(context.language));
     }
-    let data = arguments.data.display();
-    let scores = predictions.scores.ok_or_else(|| {
-        Failure::new(message!(en: "`{data}` has no labels to evaluate this model against", zh: "`{data}` 中没有可用于评估此模型的标签"))
-    })?;
     if arguments.json {
         let mut all = serde_json::to_value(scores).unwrap_or_default();
         if !predictions.targets.is_empty() {
             let each = predictions.targets.iter().cloned();
             all["targets"] = serde_json::to_value(each.collect::<BTreeMap<_, _>>()).unwrap_or_default();
         }
+        metrics::add_reports(&mut all, &predictions.classes);
         write_stdout((serde_json::to_string_pretty(&all).unwrap_or_default() + "\n").as_bytes());
         return Ok(ExitCode::SUCCESS);
     }
@@ -72,6 +74,9 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
         for (name, value) in scores.figures() {
             text += &format!("  {name:<20} {value:.6}\n");
         }
+    }
+    for (label, report) in &predictions.classes {
+        text += &classes_text(label.as_deref(), report, context);
     }
     write_stdout(text.as_bytes());
     Ok(ExitCode::SUCCESS)
