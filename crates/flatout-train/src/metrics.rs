@@ -86,6 +86,12 @@ impl Scores {
         std::iter::once(("loss", self.loss)).chain(present).collect()
     }
 
+    /// One of them, by its name.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        let found = self.figures().into_iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value)
+    }
+
     /// The one score that says most of a target among several.
     pub fn headline(&self) -> (Message, String) {
         match (self.mae, self.auc, self.accuracy) {

@@ -115,7 +115,7 @@ settings! {
     amp [use_amp, precision, mixed_precision]: Kind::Amp, "true", "mixed precision on CUDA: bf16, fp16, tf32 or off; true is bf16", "CUDA 混合精度：bf16、fp16、tf32 或 off；true 即 bf16";
     gradient_accumulation_steps [accumulation_steps]: Kind::Count, "1", "micro-batches per update", "每次更新累积的 micro-batch 数";
     clip_norm [max_grad_norm, grad_clip]: Kind::Real, "1", "maximum global norm of the gradients; 0 for none", "梯度全局范数上限；0 表示不裁剪";
-    select [monitor]: Kind::Choice(crate::metrics::NAMES), "loss", "score that decides the best checkpoint, early stopping, plateau and the order of a grid", "决定最佳检查点、提前停止、plateau 与网格排序的得分";
+    select [monitor]: Kind::Text, "loss", "score that decides the best checkpoint, early stopping, plateau and the order of a grid: loss, mse, mae, directional_accuracy, ic, daily_ic, rank_ic, accuracy, top5_accuracy, auc, precision, recall or f1; of one of several labels: LABEL.SCORE", "决定最佳检查点、提前停止、plateau 与网格排序的得分：loss、mse、mae、directional_accuracy、ic、daily_ic、rank_ic、accuracy、top5_accuracy、auc、precision、recall 或 f1；多个标签中某一个的得分：标签.得分";
     eval_interval: Kind::Count, "5", "epochs between evaluations; by default every epoch with early_stopping or lr_schedule plateau", "每隔几轮评估一次；使用 early_stopping 或 plateau 且未给定时每轮评估";
     checkpoint_interval [save_interval]: Kind::Count, "5", "epochs between checkpoints", "每隔几轮保存检查点";
     log_interval: Kind::Count, "0", "steps between progress lines; 0: one line per epoch", "每隔几步输出一行进度；0 表示每轮一行";

@@ -252,7 +252,7 @@ impl Settings {
             lr_step_size: positive("lr_step_size")? as u64,
             lr_gamma: read.within("lr_gamma", 0.0, 1.0)?,
             lr_patience: read.count("lr_patience")? as u64,
-            select: Select::named(&read.choice("select")?),
+            select: read.select("select")?,
             weight_decay: read.within("weight_decay", 0.0, 1e3)?,
             optimizer: read.choice("optimizer")?,
             ema: Some(read.within("ema", 0.0, 0.999_999_9)?).filter(|decay| *decay > 0.0),
