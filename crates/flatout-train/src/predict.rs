@@ -12,6 +12,7 @@ use crate::metrics::{Label, Meter, best_class};
 use crate::settings::Values;
 use crate::target::{Labels, Target, Task};
 use crate::{Configuration, TrainError, device, models};
+use flatout_core::message;
 use flatout_engine::{Session, Table};
 use samples::Samples;
 use std::path::Path;
@@ -51,6 +52,22 @@ pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predict
         notes: samples.notes,
     };
     predictions.columns.extend(columns(&preparation.target, &outputs));
+    let scored = predictions.scores.map_or(0, |scores| scores.samples as usize);
+    let of = samples.starts.len();
+    // The last windows of a sequence have no label by their nature.
+    let by_nature = matches!(preparation.shape, Shape::Sequence { .. });
+    if samples.labels.is_some() && !by_nature && preparation.target.task != Task::Several && scored < of {
+        let without = of - scored;
+        let note = message!(
+            en: "{without} of {of} samples are not scored: they have no label, or one that is not a class of the \
+            training data",
+            zh: "{of} 个样本中有 {without} 个没有评分：没有标签，或标签不是训练数据中的类别"
+        );
+        match scored {
+            0 => predictions.no_labels = Some(note),
+            _ => predictions.notes.push(note),
+        }
+    }
     Ok(predictions)
 }
 

@@ -272,7 +272,11 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
     };
     let labelled = TabularOptions {
         without_labels: false,
-        label_kind: rows::label_kind(settings.task_of(&options.label)),
+        label_kind: match preparation.target.task {
+            // A text among numbers is an error, not a class that training did not have.
+            Task::Regression => LabelKind::Real,
+            _ => rows::label_kind(settings.task_of(&options.label)),
+        },
         ..options.clone()
     };
     let (mut table, has_labels, no_labels) = match load_tabular(path, &labelled) {
