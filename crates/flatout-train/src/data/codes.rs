@@ -181,14 +181,16 @@ fn fit_column(columns: &mut Columns, position: usize, training: &[u32], settings
     }
 }
 
-/// What became of the values of columns that were hashed or thinned out.
-pub fn told(codes: &[Codes], categories: &[Category]) -> Vec<Message> {
+/// What became of the values of columns that were hashed, or thinned out on request. That a split leaves some values without training rows
+/// is nothing to report.
+pub fn told(codes: &[Codes], categories: &[Category], settings: &Settings) -> Vec<Message> {
     let changed = codes.iter().zip(categories).filter_map(|(codes, category)| {
         let (name, of, kept, buckets) = (&codes.name, category.values.len(), codes.values.len(), codes.buckets);
         if buckets > 0 {
             return Some(message!(en: "`{name}`: {of} values are hashed into {buckets} codes", zh: "`{name}`：{of} 个值哈希到 {buckets} 个编码"));
         }
-        (kept < of).then(|| message!(en: "`{name}`: {kept} of {of} values get an embedding; those that are \
+        let thinned = settings.min_count.of(name).is_some() && kept < of;
+        thinned.then(|| message!(en: "`{name}`: {kept} of {of} values get an embedding; those that are \
         rare or missing in the training split are treated as unknown", zh: "`{name}`：{of} 个值中有 {kept} 个有嵌入；训练部分中少见或没有的值按未知值处理"))
     });
     changed.collect()

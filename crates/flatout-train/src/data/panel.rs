@@ -53,7 +53,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     };
     let categories = codes::fit(columns, &trained_rows, settings)?;
     notes.extend(said(&categories));
-    notes.extend(codes::told(&categories, &panel.categories));
+    notes.extend(codes::told(&categories, &panel.categories, settings));
     if settings.past_labels {
         panel.add_label_feature();
     }
