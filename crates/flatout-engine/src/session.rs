@@ -168,6 +168,29 @@ pub trait Session: Send {
         self.update(learning_rate)
     }
 
+    /// The running averages begin with the parameters as they are now.
+    fn begin_averages(&mut self) -> Result<(), EngineError> {
+        for (parameter, average, length) in averages(self.plan()) {
+            let mut values = vec![0f32; length];
+            self.read(&parameter, &mut values)?;
+            self.write(&average, &values)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the parameters and their running averages into each other's place, for an evaluation of the averages; a second call puts
+    /// them back.
+    fn exchange_averages(&mut self) -> Result<(), EngineError> {
+        for (parameter, average, length) in averages(self.plan()) {
+            let (mut one, mut other) = (vec![0f32; length], vec![0f32; length]);
+            self.read(&parameter, &mut one)?;
+            self.read(&average, &mut other)?;
+            self.write(&parameter, &other)?;
+            self.write(&average, &one)?;
+        }
+        Ok(())
+    }
+
     /// Forward only, dropout off, running statistics in place of the batch's.
     fn evaluate(&mut self) -> Result<(), EngineError>;
 
@@ -253,6 +276,19 @@ pub trait Session: Send {
     fn device_memory(&self) -> Option<(u64, u64)> {
         None
     }
+}
+
+/// Name of each parameter with a running average, name of the average, values.
+fn averages(plan: &Plan) -> Vec<(String, String, usize)> {
+    if plan.optimizer().average.is_none() {
+        return Vec::new();
+    }
+    let each = plan.trained().iter().filter_map(|trained| {
+        let parameter = plan.buffer(trained.parameter);
+        let average = plan.buffer(*trained.moments.last()?);
+        Some((parameter.name.clone(), average.name.clone(), parameter.len()))
+    });
+    each.collect()
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use cases::{CASES, Case, fill, prepare};
 use flatout_engine::cuda::{self, CudaSession, Precision, Way};
 use flatout_engine::{EngineError, Role, Session};
-use models::tabular;
+use models::{averaged, tabular};
 
 #[path = "cuda/cases.rs"]
 mod cases;
@@ -264,5 +264,61 @@ fn reports_a_missing_driver() {
     match CudaSession::new(tabular().unwrap(), 0, Precision::F32, 3) {
         Ok(session) => assert!(session.device().contains("sm_")),
         Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Averages follow the parameters, are what is evaluated while they are in their place, and leave the training as it is.
+#[test]
+#[ignore = "needs a GPU"]
+fn averages_change_places_with_the_parameters() {
+    for precision in [Precision::F32, Precision::Bf16] {
+        let start = |plan| {
+            let mut session = CudaSession::new(plan, 0, precision, 3).unwrap();
+            prepare(&mut session);
+            session.begin_averages().unwrap();
+            session
+        };
+        let (mut with, mut without) = (start(averaged().unwrap()), start(tabular().unwrap()));
+        let read = |session: &mut CudaSession, name: &str| {
+            let mut values = [0f32; 40];
+            session.read(name, &mut values).unwrap();
+            values
+        };
+        let choose = |session: &mut CudaSession, step: i32| {
+            let rows: Vec<i32> = (0..48).map(|row| (row * 7 + step) % 300).collect();
+            let stocks: Vec<i32> = rows.iter().map(|row| row % 9).collect();
+            session.set_indices("start", &rows).unwrap();
+            session.set_indices("stock", &stocks).unwrap();
+        };
+        let evaluated = |session: &mut CudaSession| {
+            choose(session, 99);
+            session.evaluate().unwrap();
+            session.take_evaluation_loss().unwrap().to_bits()
+        };
+        let (name, average) = ("first.bias", "optimizer.average.first.bias");
+        let mut expected = read(&mut with, name);
+        for step in 0..20 {
+            for session in [&mut with, &mut without] {
+                choose(session, step);
+                session.step(1e-2).unwrap();
+            }
+            let parameter = read(&mut with, name);
+            for (average, parameter) in expected.iter_mut().zip(parameter) {
+                *average += 0.25 * (parameter - *average);
+            }
+        }
+        let (parameter, found) = (read(&mut with, name), read(&mut with, average));
+        assert_eq!(parameter, read(&mut without, name));
+        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6));
+        let before = evaluated(&mut with);
+        with.exchange_averages().unwrap();
+        assert_eq!(
+            (read(&mut with, name), read(&mut with, average)),
+            (found, parameter)
+        );
+        assert_ne!(evaluated(&mut with), before);
+        with.exchange_averages().unwrap();
+        assert_eq!(evaluated(&mut with), before);
+        assert_eq!(read(&mut with, name), parameter);
     }
 }

@@ -3,14 +3,22 @@
 #![allow(clippy::unwrap_used)]
 
 use flatout_engine::{
-    Activation, CpuSession, DataType, EngineError, Model, Optimizer, Plan, Recurrent, Role, SequenceOutput,
-    Session, Table,
+    Activation, CpuSession, DataType, EngineError, Model, Optimizer, Plan, Recurrent, Role, Rule,
+    SequenceOutput, Session, Table,
 };
 use std::sync::Arc;
 
 const ROWS: usize = 60;
 
 fn plan(batch: usize, dropout: f64) -> Plan {
+    let optimizer = Optimizer {
+        clip_norm: Some(1.0),
+        ..Optimizer::default()
+    };
+    plan_with(batch, dropout, optimizer)
+}
+
+fn plan_with(batch: usize, dropout: f64, optimizer: Optimizer) -> Plan {
     let mut model = Model::new(batch);
     let features = model.table("features", DataType::Real, &[3]).unwrap();
     let labels = model.table("labels", DataType::Real, &[1]).unwrap();
@@ -32,15 +40,19 @@ fn plan(batch: usize, dropout: f64) -> Plan {
     let prediction = model.linear("head", hidden, 1, Activation::None).unwrap();
     model.name(prediction, "prediction").unwrap();
     let loss = model.mse(prediction, target).unwrap();
-    let optimizer = Optimizer {
-        clip_norm: Some(1.0),
-        ..Optimizer::default()
-    };
     model.compile(loss, optimizer).unwrap()
 }
 
 fn session(batch: usize, dropout: f64, threads: usize) -> CpuSession<f32> {
-    let mut session = CpuSession::new(plan(batch, dropout), threads, 3).unwrap();
+    over(plan(batch, dropout), threads)
+}
+
+fn session_with(batch: usize, threads: usize, optimizer: Optimizer) -> CpuSession<f32> {
+    over(plan_with(batch, 0.0, optimizer), threads)
+}
+
+fn over(plan: Plan, threads: usize) -> CpuSession<f32> {
+    let mut session = CpuSession::new(plan, threads, 3).unwrap();
     let features: Vec<f32> = (0..ROWS * 3).map(|index| (index as f32 * 0.7).sin()).collect();
     let labels: Vec<f32> = (0..ROWS).map(|index| (index as f32 * 2.1).sin()).collect();
     session
@@ -212,4 +224,57 @@ fn mistakes_are_errors_not_panics() {
         model.compile(loss, Optimizer::default()),
         Err(EngineError::Setting { .. })
     ));
+}
+
+#[test]
+fn averages_follow_the_parameters_and_change_places_with_them() {
+    for rule in [Rule::AdamW, Rule::Sgd] {
+        let optimizer = |average| Optimizer {
+            rule,
+            average,
+            clip_norm: Some(1.0),
+            ..Optimizer::default()
+        };
+        let (mut with, mut without) = (
+            session_with(4, 2, optimizer(Some(0.75))),
+            session_with(4, 2, optimizer(None)),
+        );
+        with.begin_averages().unwrap();
+        let read = |session: &mut CpuSession<f32>, name: &str| {
+            let mut values = [0f32; 40];
+            session.read(name, &mut values).unwrap();
+            values
+        };
+        let (name, average) = ("hidden.bias", "optimizer.average.hidden.bias");
+        let mut expected = read(&mut with, name);
+        for step in 0..5 {
+            train(&mut with, 4, step..step + 1);
+            train(&mut without, 4, step..step + 1);
+            let parameter = read(&mut with, name);
+            assert_eq!(
+                parameter,
+                read(&mut without, name),
+                "averages changed the training"
+            );
+            for (average, parameter) in expected.iter_mut().zip(parameter) {
+                // torch.optim.swa_utils.get_ema_multi_avg_fn(0.75)
+                *average += 0.25 * (parameter - *average);
+            }
+            let found = read(&mut with, average);
+            assert!(
+                found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6),
+                "{rule:?}"
+            );
+            assert_ne!(found, parameter);
+        }
+        let before = bits(&mut with);
+        let (parameter, found) = (read(&mut with, name), read(&mut with, average));
+        with.exchange_averages().unwrap();
+        assert_eq!(
+            (read(&mut with, name), read(&mut with, average)),
+            (found, parameter)
+        );
+        with.exchange_averages().unwrap();
+        assert!(bits(&mut with) == before);
+    }
 }

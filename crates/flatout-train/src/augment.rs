@@ -74,6 +74,7 @@ impl Changes {
 }
 
 /// Everything that the tables of an epoch are made from.
+#[derive(Clone)]
 pub struct Augmenter {
     pub changes: Changes,
     pub seed: u64,

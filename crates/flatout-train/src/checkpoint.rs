@@ -1,10 +1,11 @@
 //! A checkpoint is one safetensors file: parameters under PyTorch's names, the optimizer's moments, and the position as metadata. No
 //! code can hide in it, and PyTorch reads it.
 
-use crate::TrainError;
 use crate::batch_size::Batch;
 use crate::data::Preparation;
+use crate::folder;
 use crate::metrics::Scores;
+use crate::{Settings, TrainError};
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
 use flatout_core::{Message, message};
@@ -12,7 +13,7 @@ use flatout_engine::{KeptTensor, Position, Role, Session};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// Where a run stands: all that resuming needs beside the tensors.
@@ -154,6 +155,32 @@ fn kept(session: &dyn Session) -> Vec<(String, Vec<usize>)> {
         .collect()
 }
 
+/// A running average in a session. In the file it has the name of its parameter, so that whoever reads the file has the averages; the
+/// parameter that training goes on from has a name of its own.
+const AVERAGE: &str = "optimizer.average.";
+const CURRENT: &str = "optimizer.current.";
+
+/// Settings of a session that only computes predictions: its parameters are the averages, where there are any.
+pub fn without_averages(settings: &Settings) -> Settings {
+    Settings {
+        ema: None,
+        ..settings.clone()
+    }
+}
+
+/// Where a file has what a session calls `name`. One that was trained without averages has the parameter alone.
+fn name_in_file(name: &str, session: &dyn Session, tensors: &SafeTensors) -> String {
+    if let Some(parameter) = name.strip_prefix(AVERAGE) {
+        return parameter.to_owned();
+    }
+    let current = format!("{CURRENT}{name}");
+    let averaged = session.plan().find(&format!("{AVERAGE}{name}")).is_ok();
+    match averaged && tensors.tensor(&current).is_ok() {
+        true => current,
+        false => name.to_owned(),
+    }
+}
+
 /// The key of the metadata that holds everything of ours.
 const KEY: &str = "flatout";
 /// A tensor of bytes: how raw values became the model's, as JSON.
@@ -180,7 +207,8 @@ pub fn save(path: &Path, session: &mut dyn Session, extra: &Extra) -> Result<(),
 
 /// Writes tensors that have left their session.
 pub fn write(path: &Path, tensors: &[KeptTensor], extra: &Extra) -> Result<(), TrainError> {
-    let tensors: Vec<Tensor> = tensors.iter().map(Tensor::of).collect();
+    let named: HashSet<&str> = tensors.iter().map(|tensor| tensor.name.as_str()).collect();
+    let tensors: Vec<Tensor> = tensors.iter().map(|tensor| Tensor::of(tensor, &named)).collect();
     // Categories may have millions of values: too many for the file's header.
     let preparation = serde_json::to_vec(extra.preparation).unwrap_or_default();
     let own = Tensor {
@@ -214,9 +242,15 @@ struct Tensor {
 }
 
 impl Tensor {
-    fn of(tensor: &KeptTensor) -> Self {
+    /// `named`: everything that is written.
+    fn of(tensor: &KeptTensor, named: &HashSet<&str>) -> Self {
+        let averaged = named.contains(format!("{AVERAGE}{}", tensor.name).as_str());
         Self {
-            name: tensor.name.clone(),
+            name: match tensor.name.strip_prefix(AVERAGE) {
+                Some(parameter) => parameter.to_owned(),
+                None if averaged => format!("{CURRENT}{}", tensor.name),
+                None => tensor.name.clone(),
+            },
             shape: tensor.shape.clone(),
             bytes: tensor
                 .values
@@ -230,15 +264,17 @@ impl Tensor {
 /// The file that a person means: a checkpoint itself, or the last one of an output folder.
 pub fn find(path: &Path) -> PathBuf {
     if path.is_dir() {
-        path.join("last.safetensors")
-    } else {
-        path.to_owned()
+        return folder::find(path, "last.safetensors");
+    }
+    match (path.parent(), path.file_name().and_then(|name| name.to_str())) {
+        (Some(parent), Some(name)) if !path.exists() => folder::find(parent, name),
+        _ => path.to_owned(),
     }
 }
 
 /// The file that a person means who wants the best model: a checkpoint itself, or the best one of an output folder.
 pub fn find_best(path: &Path) -> PathBuf {
-    let best = path.join("best.safetensors");
+    let best = folder::find(path, "best.safetensors");
     if best.is_file() { best } else { find(path) }
 }
 
@@ -326,7 +362,7 @@ pub fn load(path: &Path, session: &mut dyn Session) -> Result<Progress, TrainErr
     let described = described(path, &bytes)?;
     let tensors = SafeTensors::deserialize(&bytes).map_err(|error| broken(path, &error.to_string()))?;
     for (name, shape) in kept(session) {
-        let Ok(tensor) = tensors.tensor(&name) else {
+        let Ok(tensor) = tensors.tensor(&name_in_file(&name, session, &tensors)) else {
             return Err(refuse(
                 path,
                 message!(en: "it belongs to another model: it has no `{name}`", zh: "它属于另一个模型：没有 `{name}`"),

@@ -1,6 +1,7 @@
 //! YAML and flags to settings. Groups that people use (`train:`, `dataset:`, `optimizer:` …) are only headings; `pretrain:` and
 //! `global:` are phases, each with values of its own.
 
+mod alternatives;
 mod entries;
 mod mistakes;
 mod place;
@@ -23,24 +24,6 @@ use std::path::Path;
 const RESOLVED: &str = "# as resolved by flatout, defaults and all";
 /// The heading of a recipe.
 const GENERATE: &str = "generate";
-
-/// Settings in whose one value commas have a meaning of their own.
-const WITH_COMMAS: &[&str] = &[
-    "data",
-    "label",
-    "validation_data",
-    "test_data",
-    "input_size",
-    "betas",
-    "init",
-    "output_dir",
-    "resume",
-    "missing",
-    "column_type",
-    "column_embedding_dim",
-    "min_count",
-    "hash_size",
-];
 
 /// One phase of training: the run's values with the phase's own over them.
 #[derive(Clone, Debug)]
@@ -180,11 +163,18 @@ impl Configuration {
         let early = |name: &str, off: &str| values.get(name).is_some_and(|value| value != off);
         let watches =
             early("early_stopping", "0") || values.get("lr_schedule").is_some_and(|name| name == "plateau");
-        if watches && !values.contains_key("eval_interval") {
+        // A resolved file has an interval that nobody may have given: the default, where it watched nothing.
+        let interval_given = match values.get("eval_interval") {
+            Some(interval) => {
+                given.contains("eval_interval") || !settings::is_default("eval_interval", interval)
+            }
+            None => false,
+        };
+        if watches && !interval_given {
             values.insert("eval_interval", "1".to_owned());
         }
-        // A rate that somebody typed is used as it is.
-        if given.contains("learning_rate") && !values.contains_key("keep_lr") {
+        // A rate that somebody typed is used as it is. A resolved file has a `keep_lr` that nobody may have given.
+        if given.contains("learning_rate") && !given.contains("keep_lr") {
             values.insert("keep_lr", "true".to_owned());
         }
         // A training goes on where it is, whatever the file says; only a flag sends it elsewhere.
@@ -248,12 +238,21 @@ impl Configuration {
         })
     }
 
-    /// The settings that are given as lists, with their values. What is one value made of several is none.
+    /// The settings that have several values to try, with these values.
     pub fn lists(
         path: &Path,
         text: &str,
         flags: &Values,
     ) -> Result<Vec<(&'static str, Vec<String>)>, TrainError> {
+        let values = Self::written(path, text, flags)?.into_iter();
+        Ok(values
+            .map(|(name, value)| (name, alternatives::of(name, &value)))
+            .filter(|(_, values)| values.len() > 1)
+            .collect())
+    }
+
+    /// The values of the whole run as they are written, the flags over those of the file.
+    pub fn written(path: &Path, text: &str, flags: &Values) -> Result<Values, TrainError> {
         let (mut values, mut phases) = (Values::new(), Vec::new());
         for entry in entries(path, text)? {
             if entry.path.first().is_none_or(|heading| heading != GENERATE) {
@@ -261,14 +260,7 @@ impl Configuration {
             }
         }
         values.extend(flags.iter().map(|(name, value)| (*name, value.clone())));
-        let list = |(name, value): (&'static str, String)| {
-            let values = value.split(',').map(|one| one.trim().to_owned()).collect();
-            (name, values)
-        };
-        let several = values
-            .into_iter()
-            .filter(|(name, value)| value.contains(',') && !WITH_COMMAS.contains(name));
-        Ok(several.map(list).collect())
+        Ok(values)
     }
 
     /// The same with the batch size that a phase really has in place of `auto`, the rate that goes with it, and the passes and evaluations

@@ -23,7 +23,7 @@ use flatout_data::table::Skipped;
 use flatout_data::{Cache, CacheUse, DataError, SplitRule, Standardiser};
 use flatout_engine::Table;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// For `--layout`.
@@ -139,6 +139,7 @@ impl TrainingData {
                 expected: message!(en: "nothing for sequences, which are cut at a date: --validation-from, --test-from", zh: "不用于序列数据，序列按日期划分：--validation-from、--test-from"),
             });
         }
+        contradictory(settings)?;
         let began = std::time::Instant::now();
         log::info!("reading {} as {kind:?}", path.display());
         let mut data = match kind {
@@ -199,6 +200,7 @@ impl TrainingData {
                 settings.min_count.clone(),
                 settings.hash_size.clone(),
                 settings.past_labels,
+                settings.entity_dropout > 0.0,
             )
         };
         let read_as = |settings: &Settings| (settings.tasks.clone(), settings.input_size, settings.channels);
@@ -223,12 +225,29 @@ impl TrainingData {
             && changed(one) == changed(other)
     }
 
-    /// The same data for another length of window; nothing is read.
-    pub fn for_window(&self, settings: &Settings) -> Result<Self, TrainError> {
-        match &self.panel {
-            Some(panel) => panel.windows(settings),
-            None => Ok(self.clone()),
+    /// The same data for another training: windows of its length, random changes of its seed. Nothing is read.
+    pub fn for_training(&self, settings: &Settings) -> Result<Self, TrainError> {
+        let mut data = match &self.panel {
+            Some(panel) => panel.windows(settings)?,
+            None => self.clone(),
+        };
+        if let Some(augmenter) = &mut data.augmenter
+            && augmenter.seed != settings.seed
+        {
+            *augmenter = Arc::new(Augmenter {
+                seed: settings.seed,
+                ..(**augmenter).clone()
+            });
         }
+        Ok(data)
+    }
+
+    /// The tables of an epoch that differ from [`Self::tables`]: images that are changed at random.
+    pub fn changed_tables(&self, epoch: u64) -> Vec<(String, Table)> {
+        let changed = self.augmenter.as_ref();
+        changed
+            .map(|augmenter| augmenter.tables(epoch, 1))
+            .unwrap_or_default()
     }
 
     pub(crate) fn augmenter(&self) -> Option<Arc<Augmenter>> {
@@ -311,20 +330,44 @@ pub(crate) fn label_table(target: &Target, labels: &Labels, weights: Option<&[f3
     }
 }
 
+/// A part of the data that is given both as a date and as a file.
+fn contradictory(settings: &Settings) -> Result<(), TrainError> {
+    let both = |date: &str, from_us: Option<i64>, file: &Option<PathBuf>, of: &str| match (from_us, file) {
+        (Some(from_us), Some(_)) => Err(TrainError::Value {
+            setting: date.to_owned(),
+            value: flatout_data::time::format_us(from_us),
+            expected: message!(en: "nothing together with {of}, which is that part already", zh: "不与 {of} 同时设定，后者已是这一部分"),
+        }),
+        _ => Ok(()),
+    };
+    both(
+        "validation_from",
+        settings.validation_from_us,
+        &settings.validation_data,
+        "validation_data",
+    )?;
+    both(
+        "test_from",
+        settings.test_from_us,
+        &settings.test_data,
+        "test_data",
+    )
+}
+
 /// The newest samples, or some drawn at random, are kept to validate on; none where that is another file.
 fn split_rule(settings: &Settings) -> SplitRule {
+    if let Some(validation_from_us) = settings.validation_from_us {
+        return SplitRule::Time {
+            validation_from_us,
+            test_from_us: settings.test_from_us,
+        };
+    }
     if settings.validation_data.is_some() || settings.test_data.is_some() {
         return without(
             settings.validation_data.is_some(),
             settings.test_data.is_some(),
             settings,
         );
-    }
-    if let Some(validation_from_us) = settings.validation_from_us {
-        return SplitRule::Time {
-            validation_from_us,
-            test_from_us: settings.test_from_us,
-        };
     }
     let validation = settings.validation_ratio;
     SplitRule::Ratio {

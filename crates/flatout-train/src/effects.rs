@@ -85,12 +85,22 @@ fn only_tables(facts: &Facts) -> Option<Message> {
 }
 
 fn validation_ratio(facts: &Facts) -> Option<Message> {
+    if facts.settings.validation_data.is_some() {
+        return Some(
+            message!(en: "validation_data already contains the validation samples", zh: "验证样本已由 validation_data 给出"),
+        );
+    }
     facts.settings.validation_from_us.map(
         |_| message!(en: "validation_from already sets where the validation samples start", zh: "验证样本的起点已由 validation_from 决定"),
     )
 }
 
 fn test_ratio(facts: &Facts) -> Option<Message> {
+    if facts.settings.test_data.is_some() {
+        return Some(
+            message!(en: "test_data already contains the test samples", zh: "测试样本已由 test_data 给出"),
+        );
+    }
     facts.settings.validation_from_us.map(
         |_| message!(en: "with validation_from, test_from sets where the test split starts", zh: "设定 validation_from 时，测试部分由 test_from 决定"),
     )

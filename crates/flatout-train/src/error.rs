@@ -240,7 +240,7 @@ impl Explain for TrainError {
             Self::NoLists { .. } => Some(
                 message!(en: "list the values to try, such as hidden_size: [128, 256]", zh: "用列表写出要尝试的值，例如 hidden_size: [128, 256]"),
             ),
-            Self::Value { value, .. } if value.contains(',') => Some(
+            Self::Value { value, .. } if value.contains([',', '|']) => Some(
                 message!(en: "to try every value of a list: flatout grid CONFIG", zh: "要逐个尝试列表中的值：flatout grid CONFIG"),
             ),
             Self::DoesNotFit {

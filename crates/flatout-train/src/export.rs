@@ -43,7 +43,7 @@ pub fn onnx(checkpoint: &Path, out: &Path) -> Result<Exported, TrainError> {
     let flags: Values = [("device", "cpu".to_owned())].into();
     let configuration = Configuration::of(&path, &described.configuration, &flags)?;
     let phase = described.progress.phase.min(configuration.phases.len() - 1);
-    let settings = &configuration.phases[phase].settings;
+    let settings = &checkpoint::without_averages(&configuration.phases[phase].settings);
     let plan = models::plan(settings, &preparation, 1)?;
     let mut session = device::open(settings, || models::plan(settings, &preparation, 1))?.session;
     checkpoint::load(&path, &mut *session)?;

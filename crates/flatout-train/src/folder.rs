@@ -3,5 +3,5 @@
 mod earlier;
 mod lock;
 
-pub(crate) use earlier::{free_record, holds_training, put_aside};
+pub(crate) use earlier::{bring_back, find, free_record, holds_training, keep_aside, put_aside};
 pub use lock::FolderLock;

@@ -4,10 +4,12 @@ mod binary;
 mod classes;
 mod days;
 mod regression;
+mod report;
 mod select;
 
 use crate::target::{Objective, Target, Task};
 pub use classes::best as best_class;
+pub use report::{ClassReport, ClassScores};
 pub use select::{NAMES, Select};
 
 use binary::BinaryMeter;
@@ -82,6 +84,12 @@ impl Scores {
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?)));
         std::iter::once(("loss", self.loss)).chain(present).collect()
+    }
+
+    /// One of them, by its name.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        let found = self.figures().into_iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value)
     }
 
     /// The one score that says most of a target among several.
@@ -163,6 +171,18 @@ fn huber(error: f64, delta: f64) -> f64 {
     }
 }
 
+/// Adds reports of classes to scores as JSON: those of a label among several to its own scores.
+pub fn add_reports(scores: &mut serde_json::Value, reports: &[(Option<String>, ClassReport)]) {
+    for (label, report) in reports {
+        let place = match label {
+            Some(label) => &mut scores["targets"][label],
+            None => &mut *scores,
+        };
+        place["classes"] = serde_json::to_value(&report.classes).unwrap_or_default();
+        place["confusion"] = serde_json::to_value(&report.confusion).unwrap_or_default();
+    }
+}
+
 /// A sample's label.
 #[derive(Clone, Copy)]
 pub enum Label<'a> {
@@ -173,10 +193,10 @@ pub enum Label<'a> {
 /// Takes predictions as the plan makes them and labels in their own units.
 pub enum Meter<'a> {
     Regression(RegressionMeter, &'a Target),
-    Binary(Box<BinaryMeter>),
+    Binary(Box<BinaryMeter>, &'a Target),
     /// One for each label.
     Labels(Vec<BinaryMeter>, &'a Target),
-    Classes(ClassMeter),
+    Classes(ClassMeter, &'a Target),
     /// One for each head.
     Several(Vec<Meter<'a>>, &'a Target),
 }
@@ -190,12 +210,12 @@ impl<'a> Meter<'a> {
                 let meters = target.heads.iter().map(|head| Meter::new(head, sequence));
                 Self::Several(meters.collect(), target)
             }
-            Task::Binary => Self::Binary(Box::default()),
+            Task::Binary => Self::Binary(Box::default(), target),
             Task::Labels => {
                 let meters = target.names.iter().map(|_| BinaryMeter::default());
                 Self::Labels(meters.collect(), target)
             }
-            Task::Classes => Self::Classes(ClassMeter::default()),
+            Task::Classes => Self::Classes(ClassMeter::default(), target),
         }
     }
 
@@ -229,7 +249,7 @@ impl<'a> Meter<'a> {
                 }
                 meter.end_sample();
             }
-            (Self::Binary(meter), Label::Real(labels)) => {
+            (Self::Binary(meter, _), Label::Real(labels)) => {
                 for (&output, &label) in outputs.iter().zip(labels) {
                     meter.add(output, label > 0.5);
                 }
@@ -239,7 +259,7 @@ impl<'a> Meter<'a> {
                     meter.add(output, label > 0.5);
                 }
             }
-            (Self::Classes(meter), Label::Class(class)) => meter.add(outputs, class),
+            (Self::Classes(meter, _), Label::Class(class)) => meter.add(outputs, class),
             (Self::Several(meters, target), Label::Real(mut labels)) => {
                 let mut outputs = outputs;
                 for (meter, head) in meters.iter_mut().zip(&target.heads) {
@@ -282,6 +302,38 @@ impl<'a> Meter<'a> {
         }
     }
 
+    /// The classes of each label that has some; a label has a name where there are several.
+    pub fn reports(&self) -> Vec<(Option<String>, ClassReport)> {
+        let two = || ["0", "1"].map(str::to_owned).to_vec();
+        let of_two = |meter: &BinaryMeter, target: &Target| match target.names.len() {
+            2 => ClassReport::of(&target.names, meter.confusion()),
+            _ => ClassReport::of(&two(), meter.confusion()),
+        };
+        let own = match self {
+            Self::Regression(..) => None,
+            Self::Binary(meter, target) => of_two(meter, target),
+            Self::Classes(meter, target) => ClassReport::of(&target.names, meter.confusion()),
+            Self::Labels(meters, target) => {
+                let each = target.names.iter().zip(meters);
+                return each
+                    .filter_map(|(name, meter)| {
+                        Some((Some(name.clone()), ClassReport::of(&two(), meter.confusion())?))
+                    })
+                    .collect();
+            }
+            Self::Several(meters, target) => {
+                let each = target.names.iter().zip(meters);
+                return each
+                    .flat_map(|(name, meter)| {
+                        let reports = meter.reports().into_iter();
+                        reports.map(|(_, report)| (Some(name.clone()), report))
+                    })
+                    .collect();
+            }
+        };
+        own.into_iter().map(|report| (None, report)).collect()
+    }
+
     /// `None` without a single sample.
     pub fn scores(&self) -> Option<Scores> {
         match self {
@@ -297,12 +349,12 @@ impl<'a> Meter<'a> {
                 let each: Vec<Scores> = each.into_iter().flatten().collect();
                 mean(&each).map(|scores| Scores { loss, ..scores })
             }
-            Self::Binary(meter) => meter.scores(),
+            Self::Binary(meter, _) => meter.scores(),
             Self::Labels(meters, _) => {
                 let each: Vec<Scores> = meters.iter().filter_map(BinaryMeter::scores).collect();
                 mean(&each)
             }
-            Self::Classes(meter) => meter.scores(),
+            Self::Classes(meter, _) => meter.scores(),
         }
     }
 }

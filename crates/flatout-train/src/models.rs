@@ -195,5 +195,6 @@ fn optimizer(settings: &Settings) -> Optimizer {
         epsilon: settings.eps,
         weight_decay: settings.weight_decay,
         clip_norm: settings.clip_norm,
+        average: settings.ema,
     }
 }

@@ -8,10 +8,11 @@ pub use output::{Column, Predictions};
 
 use crate::checkpoint;
 use crate::data::{Preparation, Shape};
-use crate::metrics::{Label, Meter, Scores, best_class};
+use crate::metrics::{Label, Meter, best_class};
 use crate::settings::Values;
 use crate::target::{Labels, Target, Task};
 use crate::{Configuration, TrainError, device, models};
+use flatout_core::message;
 use flatout_engine::{Session, Table};
 use samples::Samples;
 use std::path::Path;
@@ -29,7 +30,7 @@ pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predict
     let preparation = checkpoint::preparation(&path)?;
     let configuration = Configuration::of(&path, &described.configuration, flags)?;
     let phase = described.progress.phase.min(configuration.phases.len() - 1);
-    let settings = &configuration.phases[phase].settings;
+    let settings = &checkpoint::without_averages(&configuration.phases[phase].settings);
     let samples = samples::load(data, &preparation, settings)?;
     let batch = BATCH.min(samples.starts.len()).max(1);
     let plan = || models::plan(settings, &preparation, batch);
@@ -41,27 +42,39 @@ pub fn predict(checkpoint: &Path, data: &Path, flags: &Values) -> Result<Predict
     // The plan gathers labels for a loss that nobody reads.
     session.attach("labels", no_labels(&preparation.target))?;
     let outputs = run(&mut *session, &samples, batch)?;
-    let (scores, targets) = scores(&preparation, &samples, &outputs);
+    let meter = meter(&preparation, &samples, &outputs);
     let mut predictions = Predictions {
-        scores,
-        targets,
+        scores: meter.as_ref().and_then(Meter::scores),
+        targets: meter.as_ref().map(Meter::targets).unwrap_or_default(),
+        classes: meter.as_ref().map(Meter::reports).unwrap_or_default(),
         columns: samples.columns,
+        no_labels: samples.no_labels,
         notes: samples.notes,
     };
     predictions.columns.extend(columns(&preparation.target, &outputs));
+    let scored = predictions.scores.map_or(0, |scores| scores.samples as usize);
+    let of = samples.starts.len();
+    // The last windows of a sequence have no label by their nature.
+    let by_nature = matches!(preparation.shape, Shape::Sequence { .. });
+    if samples.labels.is_some() && !by_nature && preparation.target.task != Task::Several && scored < of {
+        let without = of - scored;
+        let note = message!(
+            en: "{without} of {of} samples are not scored: they have no label, or one that is not a class of the \
+            training data",
+            zh: "{of} 个样本中有 {without} 个没有评分：没有标签，或标签不是训练数据中的类别"
+        );
+        match scored {
+            0 => predictions.no_labels = Some(note),
+            _ => predictions.notes.push(note),
+        }
+    }
     Ok(predictions)
 }
 
 /// What the predictions are worth, where the data have labels.
-fn scores(
-    preparation: &Preparation,
-    samples: &Samples,
-    outputs: &[f32],
-) -> (Option<Scores>, Vec<(String, Scores)>) {
+fn meter<'a>(preparation: &'a Preparation, samples: &Samples, outputs: &[f32]) -> Option<Meter<'a>> {
     let target = &preparation.target;
-    let Some(labels) = &samples.labels else {
-        return (None, Vec::new());
-    };
+    let labels = samples.labels.as_ref()?;
     let sequence = matches!(preparation.shape, Shape::Sequence { .. });
     let mut meter = Meter::new(target, sequence);
     for (number, prediction) in outputs.chunks_exact(target.outputs().max(1)).enumerate() {
@@ -82,7 +95,7 @@ fn scores(
             }
         }
     }
-    (meter.scores(), meter.targets())
+    Some(meter)
 }
 
 fn no_labels(target: &Target) -> Table {

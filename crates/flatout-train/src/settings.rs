@@ -92,7 +92,7 @@ settings! {
     num_heads [heads, nhead]: Kind::Count, "4", "transformer, tabular-transformer: attention heads per layer; must divide hidden_size", "transformer、tabular-transformer：每层的注意力头数；须整除 hidden_size";
     kernel_size: Kind::Count, "3", "tcn: steps that one convolution reads; block i reads steps 2^i apart", "tcn：一次卷积读取的步数；第 i 个块读取的步之间相隔 2^i 步";
     entity_embedding_dim [stock_embedding_dim, embedding_dim]: Kind::Count, "16", "width of an entity's embedding; 0 for none", "实体（股票）嵌入的维度；0 表示不用";
-    entity_dropout: Kind::Real, "0.05", "fraction of the training samples whose entity is hidden from the model, so that it learns an embedding for unknown entities; 0: unknown entities are an error", "训练样本中隐去实体的比例，使模型学到未知实体的嵌入；0 表示拒绝未知实体";
+    entity_dropout: Kind::Real, "0.05", "fraction of the training samples whose entity is hidden from the model, so that it learns an embedding for unknown entities; 0: unknown entities are an error; any other value also hides category values in 1% of the training rows, unless that many are missing", "训练样本中隐去实体的比例，使模型学到未知实体的嵌入；0 表示拒绝未知实体；非 0 时还会在 1% 的训练行中隐去类别值（缺失值已有这么多时除外）";
     past_labels: Kind::Flag, "false", "add past values of the label as an input column; needs a horizon of 1 or more", "把标签自身的历史值作为一列输入；需要 horizon 不小于 1";
     column_embedding_dim: Kind::List("COLUMN=N"), "", "embedding width of one category column; can be repeated [default: entity_embedding_dim]", "某个类别列的嵌入维度；可重复 [默认：与 entity_embedding_dim 相同]";
     min_count: Kind::List("[COLUMN=]N"), "", "treat category values with fewer rows than this in the training split as unknown, for all columns or for one; can be repeated [default: every value has its own embedding]", "训练部分中出现次数少于此值的类别值按未知值处理；可对所有列或某一列设置，可重复 [默认：每个值都有自己的嵌入]";
@@ -105,6 +105,7 @@ settings! {
     momentum: Kind::Real, "0.9", "SGD: momentum; 0 for none", "SGD：动量；0 表示不用";
     weight_decay: Kind::Real, "0.01", "decoupled weight decay", "权重衰减（解耦）";
     optimizer: Kind::Choice(&["adamw", "adam", "sgd"]), "adamw", "optimizer", "优化器";
+    ema [ema_decay]: Kind::Real, "0", "decay of an exponential moving average of the weights, updated after each step; the averaged weights are evaluated, saved and used by predict; 0: none", "每步之后更新的权重指数滑动平均的衰减系数；评估、保存和 predict 使用平均后的权重；0 表示不用";
     lr_schedule [scheduler]: Kind::Choice(crate::schedule::NAMES), "constant", "how the learning rate changes after the warm-up; onecycle rises and falls once, step and plateau multiply it by lr_gamma", "预热后学习率的变化方式；onecycle 升降一次，step 与 plateau 每次乘以 lr_gamma";
     lr_step_size [step_size]: Kind::Count, "10", "lr_schedule step: epochs between two reductions", "lr_schedule step：两次降低之间的轮数";
     lr_gamma [gamma, lr_factor]: Kind::Real, "0.1", "lr_schedule step and plateau: factor that multiplies the learning rate", "lr_schedule step 与 plateau：学习率乘以的系数";
@@ -114,7 +115,7 @@ settings! {
     amp [use_amp, precision, mixed_precision]: Kind::Amp, "true", "mixed precision on CUDA: bf16, fp16, tf32 or off; true is bf16", "CUDA 混合精度：bf16、fp16、tf32 或 off；true 即 bf16";
     gradient_accumulation_steps [accumulation_steps]: Kind::Count, "1", "micro-batches per update", "每次更新累积的 micro-batch 数";
     clip_norm [max_grad_norm, grad_clip]: Kind::Real, "1", "maximum global norm of the gradients; 0 for none", "梯度全局范数上限；0 表示不裁剪";
-    select [monitor]: Kind::Choice(crate::metrics::NAMES), "loss", "score that decides the best checkpoint, early stopping, plateau and the order of a grid", "决定最佳检查点、提前停止、plateau 与网格排序的得分";
+    select [monitor]: Kind::Text, "loss", "score that decides the best checkpoint, early stopping, plateau and the order of a grid: loss, mse, mae, directional_accuracy, ic, daily_ic, rank_ic, accuracy, top5_accuracy, auc, precision, recall or f1; of one of several labels: LABEL.SCORE", "决定最佳检查点、提前停止、plateau 与网格排序的得分：loss、mse、mae、directional_accuracy、ic、daily_ic、rank_ic、accuracy、top5_accuracy、auc、precision、recall 或 f1；多个标签中某一个的得分：标签.得分";
     eval_interval: Kind::Count, "5", "epochs between evaluations; by default every epoch with early_stopping or lr_schedule plateau", "每隔几轮评估一次；使用 early_stopping 或 plateau 且未给定时每轮评估";
     checkpoint_interval [save_interval]: Kind::Count, "5", "epochs between checkpoints", "每隔几轮保存检查点";
     log_interval: Kind::Count, "0", "steps between progress lines; 0: one line per epoch", "每隔几步输出一行进度；0 表示每轮一行";
@@ -156,6 +157,11 @@ pub fn find(key: &str) -> Option<&'static Setting> {
     SETTINGS
         .iter()
         .find(|setting| setting.name == key || setting.aliases.contains(&key.as_str()))
+}
+
+/// Whether a value is the one that a setting has where nobody gives it.
+pub fn is_default(name: &str, value: &str) -> bool {
+    find(name).is_some_and(|setting| setting.default == value)
 }
 
 /// The nearest name there is, for a misspelt one.

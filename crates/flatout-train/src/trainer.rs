@@ -21,7 +21,7 @@ use crate::configuration::{Configuration, Phase};
 use crate::data::TrainingData;
 use crate::device::{self, Opened};
 use crate::effects::{self, Facts};
-use crate::folder::FolderLock;
+use crate::folder::{self, FolderLock};
 use crate::metric_files::MetricFiles;
 use crate::metrics::Scores;
 use crate::recorder::Recorder;
@@ -92,10 +92,14 @@ impl Begin {
     /// Gives what there is to report about it.
     fn put(&self, session: &mut dyn Session) -> Result<Option<Message>, TrainError> {
         match self {
-            Self::Anew => Ok(None),
+            Self::Anew => {
+                session.begin_averages()?;
+                Ok(None)
+            }
             Self::File(path) => checkpoint::load(path, session).map(|_| None),
             Self::Weights(path) => {
                 let without = checkpoint::load_matching(path, session)?;
+                session.begin_averages()?;
                 Ok(Some(began_with(path, &without)))
             }
             Self::Memory(snapshot) => snapshot.put(session).map(|()| None),
@@ -137,6 +141,7 @@ impl<'a> Trainer<'a> {
     ) -> Result<Self, TrainError> {
         let begun = Instant::now();
         let settings = &configuration.settings;
+        folder::bring_back(lock.folder())?;
         let resumed = match &settings.resume {
             Some(path) => {
                 let path = checkpoint::find(path);
@@ -194,7 +199,7 @@ impl<'a> Trainer<'a> {
         Ok(Outcome {
             scores: self.last_scores,
             targets: self.last_targets,
-            selected: self.configuration.settings.select.name(),
+            selected: self.configuration.settings.select.name().to_owned(),
             best: self.progress.best,
             best_loss: self.progress.best_scores.map(|scores| scores.loss),
             best_scores: self.progress.best_scores,
@@ -236,7 +241,10 @@ impl<'a> Trainer<'a> {
         let mut settings = phase.settings.clone();
         let (mut batch, mut notes) = self.batch_of(phase)?;
         let steps = (self.data.train.len() as u64).div_ceil(batch.effective.max(1) as u64);
-        let given = self.configuration.given.contains("eval_interval");
+        // Of a resumed training nothing is known but the value.
+        let interval = settings.eval_interval.to_string();
+        let given = self.configuration.given.contains("eval_interval")
+            || !crate::settings::is_default("eval_interval", &interval);
         length::decide(&mut settings, steps, given);
         self.in_force = self.in_force.with_batch(self.progress.phase, batch, &settings);
         loop {
@@ -393,49 +401,74 @@ impl<'a> Trainer<'a> {
 
 /// A score that the task does not have cannot decide.
 fn check_select(settings: &Settings, data: &TrainingData) -> Result<(), TrainError> {
+    let (select, target) = (&settings.select, data.target());
+    let several = target.task == Task::Several;
+    let mut names = vec!["loss"];
+    for name in target
+        .heads()
+        .iter()
+        .flat_map(|head| scores_of(head, data, !several))
+    {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    // A label among several has scores of its own.
+    let of_label = |label: &String, head: Option<&Target>| {
+        let own = match (target.task, head) {
+            (Task::Several, Some(head)) => scores_of(head, data, true),
+            (Task::Labels, _) => vec!["accuracy", "auc", "precision", "recall", "f1"],
+            _ if target.objective != Objective::Plain => vec!["mae", "mse"],
+            _ => vec!["mae"],
+        };
+        let own = std::iter::once("loss").chain(own);
+        own.map(|score| format!("{label}.{score}")).collect::<Vec<_>>()
+    };
+    let labels: Vec<String> = match target.task {
+        Task::Several | Task::Labels | Task::Regression if target.names.len() > 1 => {
+            let each = target.names.iter().enumerate();
+            each.flat_map(|(place, label)| of_label(label, target.heads.get(place)))
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    let all: Vec<String> = names.into_iter().map(str::to_owned).chain(labels).collect();
+    if all.iter().any(|name| name == select.name()) {
+        return Ok(());
+    }
+    let list = all.join(", ");
+    Err(TrainError::Value {
+        setting: "select".to_owned(),
+        value: select.name().to_owned(),
+        expected: message!(en: "a score of this task: {list}", zh: "此任务具有的得分：{list}"),
+    })
+}
+
+/// The scores of a target; `alone`: not only those that have a mean over several labels.
+fn scores_of(head: &Target, data: &TrainingData, alone: bool) -> Vec<&'static str> {
     let dated = data
         .train
         .first()
         .is_some_and(|sample| data.time_us(*sample).is_some());
-    let target = data.target();
-    let of_head = |head: &Target| {
-        let several = target.task == Task::Several;
-        let mut names: Vec<&str> = match head.task {
-            Task::Binary if several => vec!["accuracy", "auc", "f1"],
-            Task::Binary => vec!["accuracy", "auc", "precision", "recall", "f1"],
-            Task::Labels => vec!["accuracy", "auc", "f1"],
-            Task::Classes => vec!["accuracy", "f1"],
-            Task::Regression | Task::Several => Vec::new(),
-        };
-        if head.task == Task::Classes && head.names.len() > 5 && !several {
-            names.push("top5_accuracy");
-        }
-        if head.task == Task::Regression && !several {
-            names.push("mae");
-            names.extend((head.objective != Objective::Plain).then_some("mse"));
-            names.extend(data.is_sequence().then_some("directional_accuracy"));
-        }
-        if head.task == Task::Regression && data.is_sequence() {
-            names.push("ic");
-            names.extend(["daily_ic", "rank_ic"].iter().filter(|_| dated));
-        }
-        names
+    let mut names: Vec<&'static str> = match head.task {
+        Task::Binary if alone => vec!["accuracy", "auc", "precision", "recall", "f1"],
+        Task::Binary | Task::Labels => vec!["accuracy", "auc", "f1"],
+        Task::Classes => vec!["accuracy", "f1"],
+        Task::Regression | Task::Several => Vec::new(),
     };
-    let mut of_task = vec!["loss"];
-    for name in target.heads().iter().flat_map(of_head) {
-        if !of_task.contains(&name) {
-            of_task.push(name);
-        }
+    if head.task == Task::Classes && head.names.len() > 5 && alone {
+        names.push("top5_accuracy");
     }
-    if of_task.contains(&settings.select.name()) {
-        return Ok(());
+    if head.task == Task::Regression && alone {
+        names.push("mae");
+        names.extend((head.objective != Objective::Plain).then_some("mse"));
+        names.extend(data.is_sequence().then_some("directional_accuracy"));
     }
-    let list = of_task.join(", ");
-    Err(TrainError::Value {
-        setting: "select".to_owned(),
-        value: settings.select.name().to_owned(),
-        expected: message!(en: "a score of this task: {list}", zh: "此任务具有的得分：{list}"),
-    })
+    if head.task == Task::Regression && data.is_sequence() {
+        names.push("ic");
+        names.extend(["daily_ic", "rank_ic"].iter().filter(|_| dated));
+    }
+    names
 }
 
 fn began_with(path: &Path, without: &[String]) -> Message {

@@ -4,8 +4,10 @@
 
 mod support;
 
+use flatout_data::generate::{Recipe, images};
+use flatout_train::data::TrainingData;
 use flatout_train::grid::{self, Grid, GridReport, PointResult};
-use flatout_train::{Report, TrainError};
+use flatout_train::{Report, Settings, TrainError};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::{stocks, values};
@@ -104,4 +106,57 @@ fn side_by_side_gives_the_same_and_one_that_fails_does_not_stop_the_others() {
     );
     let (_, results) = run(&long, 1, None).unwrap();
     assert!(results[0].error.is_none() && results[1].error.is_some());
+}
+
+#[test]
+fn a_combination_that_cannot_be_loaded_is_a_failure_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    stocks(&data);
+    let small = [("hidden_size", "4"), ("sequence_length", "5"), ("epochs", "1")];
+    let run = |name: &str, more: &[(&'static str, &str)], jobs| {
+        let grid = grid(&data, &folder.path().join(name), &[&small[..], more].concat());
+        run(&grid, jobs, None)
+    };
+    // The label of a window's last row would be among its inputs, also where the data were read for another horizon.
+    for (name, horizons) in [("first", "1,0"), ("last", "0,1")] {
+        let more = [("past_labels", "true"), ("horizon", horizons)];
+        let (_, results) = run(name, &more, 1).unwrap();
+        for result in &results {
+            let leaks = result.values.contains(&("horizon".to_owned(), "0".to_owned()));
+            assert_eq!(result.error.is_some(), leaks, "{:?}", result.error);
+        }
+        assert_eq!(results.len(), 2);
+    }
+    let (_, results) = run("entity", &[("validation_from", "1990-01-01,2021-06-01")], 2).unwrap();
+    assert_eq!(results.iter().filter(|result| result.error.is_some()).count(), 1);
+    // What no combination can read is one error.
+    assert!(run("nothing", &[("label", "nothing"), ("seed", "1,2")], 1).is_err());
+}
+
+#[test]
+fn every_seed_changes_images_in_its_own_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("images");
+    Recipe::Images(images::ImageClasses {
+        images: 40,
+        ..Default::default()
+    })
+    .generate(&data, Some(1))
+    .unwrap();
+    let settings = |seed: &str| {
+        let output = folder.path().join("out");
+        let more = [("seed", seed), ("rotate", "20"), ("cache", "false")];
+        let mut values = values(&data, &output, &more);
+        values.remove("sequence_length");
+        Settings::of(&values).unwrap()
+    };
+    let (one, two) = (settings("1"), settings("2"));
+    let data = TrainingData::load(&one).unwrap();
+    let pixels = |data: &TrainingData| data.changed_tables(0)[0].1.bytes().to_vec();
+    assert!(TrainingData::same_files(&one, &two));
+    let for_two = data.for_training(&two).unwrap();
+    assert!(pixels(&for_two) == pixels(&TrainingData::load(&two).unwrap()));
+    assert!(pixels(&for_two) != pixels(&data));
+    assert!(pixels(&for_two.for_training(&one).unwrap()) == pixels(&data));
 }

@@ -345,3 +345,65 @@ fn reads_pixel_arrays_as_images() {
     let refused = predict(&output, &other, &cpu()).err().unwrap().to_string();
     assert!(refused.contains("[40, 4, 4]"), "{refused}");
 }
+
+#[test]
+fn labels_that_cannot_be_read_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = |name: &str, header: &str, row: &dyn Fn(usize) -> String| {
+        let path = folder.path().join(name);
+        let rows: String = (0..200).map(|number| row(number) + "\n").collect();
+        std::fs::write(&path, format!("{header}\n{rows}")).unwrap();
+        path
+    };
+    let number = |number: usize| format!("{number},{}", number * 2);
+    let class = |number: usize| format!("{number},{}", ["a", "b", "c"][number / 80]);
+    let train_on = |data: &Path, name: &str| {
+        let output = folder.path().join(name);
+        let more = [
+            ("label", "y"),
+            ("epochs", "1"),
+            ("cache", "false"),
+            ("batch_size", "16"),
+        ];
+        train(&values(data, &output, &more), None).unwrap();
+        output
+    };
+    let numbers = train_on(&table("numbers.csv", "x,y", &number), "numbers");
+    let broken = table("broken.csv", "x,y", &|row| match row {
+        3 => "3,soon".to_owned(),
+        _ => number(row),
+    });
+    let found = predict(&numbers, &broken, &cpu()).unwrap();
+    assert!(found.scores.is_none() && found.rows() == 200);
+    assert!(found.no_labels.as_ref().unwrap().en.contains("soon"));
+    assert!(
+        found.notes.iter().any(|note| note.en.contains("cannot be read")),
+        "{:?}",
+        found.notes
+    );
+    // Data without labels are nothing to warn of.
+    let without = table("without.csv", "x", &|row| row.to_string());
+    let found = predict(&numbers, &without, &cpu()).unwrap();
+    assert!(
+        found.no_labels.is_some() && found.notes.is_empty(),
+        "{:?}",
+        found.notes
+    );
+    // A class that training did not have.
+    let classes = train_on(&table("classes.csv", "x,y", &class), "classes");
+    let strange = table("strange.csv", "x,y", &|row| match row {
+        3 => "3,d".to_owned(),
+        _ => class(row),
+    });
+    let found = predict(&classes, &strange, &cpu()).unwrap();
+    assert_eq!(found.scores.unwrap().samples, 199);
+    assert!(
+        found.notes.iter().any(|note| note.en.starts_with("1 of 200")),
+        "{:?}",
+        found.notes
+    );
+    let (label, report) = &found.classes[0];
+    assert_eq!((label, report.confusion.len()), (&None, 3));
+    assert_eq!(report.confusion.iter().flatten().sum::<u64>(), 199);
+    assert_eq!(report.classes[0].samples, 79);
+}

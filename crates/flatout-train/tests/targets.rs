@@ -56,6 +56,8 @@ fn trained(data: &Path, folder: &Path, more: &[(&'static str, &str)]) -> (f64, V
         ("epochs", "1"),
         ("batch_size", "96"),
         ("sample_weight", "weight"),
+        // The predictions see every city.
+        ("entity_dropout", "0"),
     ];
     given.extend(more);
     let values = support::values(data, folder, &given);

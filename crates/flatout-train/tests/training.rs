@@ -5,7 +5,8 @@
 mod support;
 
 use flatout_record::{EventKind, Phase, Record};
-use flatout_train::{Configuration, Report, Trainer};
+use flatout_train::data::TrainingData;
+use flatout_train::{Configuration, Report, Settings, Trainer};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use support::{stocks, tensors, train, values};
@@ -130,6 +131,8 @@ fn bad_input_is_named() {
     train(&values(&data, &output, &[("epochs", "1")]), None).unwrap();
     let resume = output.display().to_string();
     assert!(message(&[("resume", &resume), ("hidden_size", "32")]).contains("hidden_size `16`, not `32`"));
+    assert!(message(&[("resume", &resume), ("gap", "3")]).contains("gap `0`, not `3`"));
+    assert!(message(&[("resume", &resume), ("min_history", "30")]).contains("min_history `0`, not `30`"));
     std::fs::write(output.join("last.safetensors"), b"cut short").unwrap();
     assert!(message(&[("resume", &resume)]).contains("damaged"));
 }
@@ -262,4 +265,130 @@ fn reports_settings_without_effect() {
         "{:?}",
         named(&reports)
     );
+}
+
+#[test]
+fn a_rate_that_is_given_on_resume_is_used_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, output) = (folder.path().join("data"), folder.path().join("out"));
+    stocks(&data);
+    let mut flags = values(&data, &output, &[("epochs", "1")]);
+    flags.remove("batch_size");
+    flags.remove("learning_rate");
+    let rate_of = |reports: &[Report]| {
+        let start = reports.iter().find_map(|report| match report {
+            Report::Start { learning_rate, .. } => Some(*learning_rate),
+            _ => None,
+        });
+        start.unwrap()
+    };
+    let scaled = rate_of(&train(&flags, None).unwrap().1);
+    assert!(
+        (scaled - 0.001).abs() > 1e-5,
+        "the batch is that of the default rate"
+    );
+    let kept = flatout_train::checkpoint::describe(&output.join("last.safetensors")).unwrap();
+    let resume = |more: &[(&'static str, &str)]| {
+        let mut flags: flatout_train::settings::Values = [("resume", output.display().to_string())].into();
+        flags.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        let configuration = Configuration::of(Path::new("kept"), &kept.configuration, &flags).unwrap();
+        let mut reports = Vec::new();
+        let mut report = |report: &Report| reports.push(report.clone());
+        Trainer::new(&configuration, &AtomicBool::new(false), &mut report)
+            .unwrap()
+            .run()
+            .unwrap();
+        rate_of(&reports)
+    };
+    assert!((resume(&[("epochs", "2")]) - scaled).abs() < 1e-12);
+    assert_eq!(resume(&[("epochs", "3"), ("learning_rate", "0.02")]), 0.02);
+    assert_eq!(resume(&[("epochs", "4"), ("learning_rate", "0.001")]), 0.001);
+}
+
+#[test]
+fn a_date_and_test_data_split_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = |name: &str, days: std::ops::Range<u32>| {
+        let mut text = "day,x,y\n".to_owned();
+        for day in days {
+            text += &format!("2024-01-{:02},{day},{}\n", day + 1, f64::from(day) * 0.5);
+        }
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (data, test) = (table("data.csv", 0..20), table("test.csv", 20..25));
+    let load = |more: &[(&'static str, &str)]| {
+        let mut values: flatout_train::settings::Values = [
+            ("data", data.clone()),
+            ("test_data", test.clone()),
+            ("label", "y".to_owned()),
+            ("time", "day".to_owned()),
+            ("cache", "false".to_owned()),
+            ("validation_from", "2024-01-16".to_owned()),
+        ]
+        .into();
+        values.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        TrainingData::load(&Settings::of(&values).unwrap())
+    };
+    let found = load(&[]).unwrap();
+    assert_eq!(
+        (found.train.len(), found.validation.len(), found.test.len()),
+        (15, 5, 5)
+    );
+    let refused = |more: &[(&'static str, &str)]| load(more).map(|_| ()).unwrap_err().to_string();
+    assert!(refused(&[("test_from", "2024-01-18")]).contains("`test_from`"));
+    assert!(refused(&[("validation_data", &test)]).contains("`validation_from`"));
+}
+
+#[test]
+fn averaged_weights_are_evaluated_saved_and_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    stocks(&data);
+    let more = [
+        ("ema", "0.9"),
+        ("log_interval", "1"),
+        ("threads", "1"),
+        ("entity_dropout", "0"),
+    ];
+    let whole = folder.path().join("whole");
+    let (outcome, _) = train(&values(&data, &whole, &more), None).unwrap();
+    let parts = folder.path().join("parts");
+    train(&values(&data, &parts, &more), Some(30)).unwrap();
+    let resume = parts.display().to_string();
+    let again = [&more[..], &[("resume", resume.as_str())]].concat();
+    let (resumed, _) = train(&values(&data, &parts, &again), None).unwrap();
+    assert!(
+        tensors(&whole) == tensors(&parts),
+        "the resumed training ended elsewhere"
+    );
+    assert_eq!(outcome.scores, resumed.scores);
+    let kept = tensors(&whole);
+    let tensor = |name: &str| &kept.iter().find(|(known, _)| known == name).unwrap().1;
+    assert_ne!(tensor("head.weight"), tensor("optimizer.current.head.weight"));
+    // The parameters of the file are those that were evaluated: a training that stands still has the same score.
+    let last = whole.join("last.safetensors").display().to_string();
+    let still = [
+        ("init", last.as_str()),
+        ("learning_rate", "1e-30"),
+        ("weight_decay", "0"),
+        ("epochs", "1"),
+        ("threads", "1"),
+        ("entity_dropout", "0"),
+    ];
+    let (still, _) = train(&values(&data, &folder.path().join("still"), &still), None).unwrap();
+    let (loss, averaged) = (still.scores.unwrap().loss, outcome.scores.unwrap().loss);
+    assert!((loss - averaged).abs() < 1e-9, "{loss} {averaged}");
+    // Averages do not change the training, and without them the weights are others.
+    let plain = folder.path().join("plain");
+    train(&values(&data, &plain, &more[1..]), None).unwrap();
+    let plain = tensors(&plain);
+    let weight = &plain.iter().find(|(name, _)| name == "head.weight").unwrap().1;
+    assert_eq!(weight, tensor("optimizer.current.head.weight"));
+    let refused = train(
+        &values(&data, &parts, &[&again[..], &[("ema", "0.5")]].concat()),
+        None,
+    );
+    assert!(refused.unwrap_err().to_string().contains("ema `0.9`, not `0.5`"));
 }

@@ -252,8 +252,18 @@ fn train() {
             "predictions.csv",
         ]);
         let text = [generated, trained, evaluated, predicted].join("\n");
-        assert_snapshot(language, "train", &without_measurements(&text));
+        assert_snapshot(language, "train", &without_counts(&without_measurements(&text)));
     }
+}
+
+/// Rows of a confusion matrix depend on the machine as well: a probability next to one half falls to either side.
+fn without_counts(text: &str) -> String {
+    let is_row = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.len() > 2 && words.iter().all(|word| word.parse::<u64>().is_ok())
+    };
+    let lines = text.lines().map(|line| if is_row(line) { "#" } else { line });
+    lines.map(|line| format!("{line}\n")).collect()
 }
 
 /// Fractions, numbers with a unit and the processor's instructions depend on the machine: they become `#`.

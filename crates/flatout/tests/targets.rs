@@ -117,6 +117,48 @@ fn several_labels_are_learned_together_and_scored_apart() {
 }
 
 #[test]
+fn one_label_may_decide_and_every_class_is_reported() {
+    let place = tempfile::tempdir().unwrap();
+    table(&place.path().join("t.csv"), 1500);
+    let train = |more: &str| {
+        run(
+            place.path(),
+            &format!(
+                "train --json --data t.csv --label a,b,c --column-type u=ignore,v=ignore {SMALL} {more}"
+            ),
+        )
+    };
+    let (done, out, said) = train("--select b.auc");
+    assert!(done, "{said}");
+    let lines: Vec<Value> = out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let areas = lines.iter().filter(|event| event["event"] == "epoch");
+    let best = areas
+        .map(|epoch| epoch["targets"]["b"]["auc"].as_f64().unwrap())
+        .fold(0.0, f64::max);
+    let outcome = &lines.last().unwrap()["outcome"];
+    assert_eq!(outcome["selected"], "b.auc");
+    assert_eq!(outcome["best"].as_f64().unwrap(), best);
+    let (done, _, said) = train("--select d.auc --output-dir no");
+    assert!(!done && said.contains("b.auc") && said.contains("c.f1"), "{said}");
+    let (_, scores, _) = run(place.path(), "evaluate out t.csv --device cpu --json");
+    let scores: Value = serde_json::from_str(&scores).unwrap();
+    let of_a = &scores["targets"]["a"];
+    let matrix: Vec<Vec<u64>> = serde_json::from_value(of_a["confusion"].clone()).unwrap();
+    assert_eq!(matrix.iter().flatten().sum::<u64>(), 1500);
+    let accuracy = (matrix[0][0] + matrix[1][1]) as f64 / 1500.0;
+    assert!((of_a["accuracy"].as_f64().unwrap() - accuracy).abs() < 1e-12);
+    assert_eq!(of_a["classes"][1]["recall"], of_a["recall"]);
+    let (_, text, _) = run(place.path(), "evaluate out t.csv --device cpu");
+    assert!(
+        text.contains("classes (a)") && text.contains("confusion matrix"),
+        "{text}"
+    );
+}
+
+#[test]
 fn numbers_have_their_own_errors_and_another_loss() {
     let place = tempfile::tempdir().unwrap();
     table(&place.path().join("t.csv"), 2000);

@@ -160,10 +160,15 @@ pub fn in_flag(column: &str, word: &str) -> String {
 
 /// The words between commas that are not within quotes. A word is a column, where it names one, and what is said of it.
 pub fn words(text: &str) -> Vec<&str> {
+    split(text, ',')
+}
+
+/// The parts of a text between separators that are not within quotes.
+pub fn split(text: &str, separator: char) -> Vec<&str> {
     let mut within = false;
     let parts = text.split(|char| {
         within ^= char == '"';
-        char == ',' && !within
+        char == separator && !within
     });
     parts.map(str::trim).filter(|word| !word.is_empty()).collect()
 }

@@ -172,6 +172,10 @@ impl Session for CudaSession {
         self.valid_rows = rows.min(self.plan.batch());
     }
 
+    fn exchange_averages(&mut self) -> Result<(), EngineError> {
+        self.exchange()
+    }
+
     fn set_epoch(&mut self, epoch: u64) {
         self.epoch = epoch;
     }

@@ -5,5 +5,5 @@ mod cuda;
 mod shape;
 
 pub(crate) use cpu::update;
-pub(crate) use cuda::{KERNELS, NORM_PARTS, enqueue, enqueue_norm};
+pub(crate) use cuda::{KERNELS, NORM_PARTS, enqueue, enqueue_exchange, enqueue_norm};
 pub use shape::{Optimizer, Rule};

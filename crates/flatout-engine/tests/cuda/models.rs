@@ -212,6 +212,17 @@ pub fn residual_images() -> Result<Plan, EngineError> {
 }
 
 pub fn tabular() -> Result<Plan, EngineError> {
+    tabular_with(optimizer())
+}
+
+pub fn averaged() -> Result<Plan, EngineError> {
+    tabular_with(Optimizer {
+        average: Some(0.75),
+        ..optimizer()
+    })
+}
+
+fn tabular_with(optimizer: Optimizer) -> Result<Plan, EngineError> {
     let mut model = Model::new(48);
     let prices = model.table("prices", DataType::Real, &[5])?;
     let labels = model.table("labels", DataType::Real, &[1])?;
@@ -226,7 +237,7 @@ pub fn tabular() -> Result<Plan, EngineError> {
     let prediction = model.linear("head", third, 1, Activation::None)?;
     model.name(prediction, "prediction")?;
     let loss = model.mse(prediction, target)?;
-    model.compile(loss, optimizer())
+    model.compile(loss, optimizer)
 }
 
 /// Rows of prices through one hidden layer to so many outputs.

@@ -11,7 +11,7 @@ pub struct Entry {
     pub line: usize,
 }
 
-/// The file's scalars with their paths; lists are joined by commas.
+/// The file's scalars with their paths; lists are joined by commas, and the lists of a list by bars.
 pub fn entries(path: &Path, text: &str) -> Result<Vec<Entry>, TrainError> {
     let (items, problem) = flatout_config::read(text, Format::Yaml);
     let lines = Lines::of(text);
@@ -25,6 +25,8 @@ pub fn entries(path: &Path, text: &str) -> Result<Vec<Entry>, TrainError> {
     let mut found: Vec<Entry> = Vec::new();
     // The lists so far: their paths, and which entry each one fills.
     let mut lists: Vec<(Vec<String>, usize)> = Vec::new();
+    // The innermost list of the last scalar.
+    let mut last: Vec<String> = Vec::new();
     for item in items {
         let line = lines.at(item.bytes.start);
         let within = lists.iter().rev().find(|(above, _)| {
@@ -34,11 +36,17 @@ pub fn entries(path: &Path, text: &str) -> Result<Vec<Entry>, TrainError> {
             (_, Value::Mapping) => {}
             (Some(entry), Value::Sequence) => lists.push((item.path, entry)),
             (Some(entry), _) => {
+                let list = within.map(|(list, _)| list.clone()).unwrap_or_default();
                 let scalar = scalar(item, text);
                 if let Some(entry) = found.get_mut(entry) {
-                    entry.text += if entry.text.is_empty() { "" } else { "," };
+                    entry.text += match entry.text.is_empty() {
+                        true => "",
+                        false if list == last => ",",
+                        false => "|",
+                    };
                     entry.text += &scalar;
                 }
+                last = list;
             }
             (None, value) => {
                 let keys = keys(&item.path, &lists);

@@ -1,6 +1,6 @@
 //! Every mistake of a configuration file at once, each with its line: who corrects one does not have to start again to learn of the next.
 
-use super::entries::entries;
+use super::entries::{Entry, entries};
 use super::place::place;
 use super::{GENERATE, Settings, Values};
 use crate::TrainError;
@@ -26,6 +26,7 @@ fn find(path: &Path, text: &str, flags: &Values) -> Vec<Message> {
         return Vec::new();
     };
     let mut found = Vec::new();
+    let validation_from = validation_from(path, &entries, flags);
     // Who has more of them has another kind of file.
     const MOST: usize = 100;
     for entry in entries
@@ -43,6 +44,15 @@ fn find(path: &Path, text: &str, flags: &Values) -> Vec<Message> {
         let mut own = phases.into_iter().next().map_or(values, |(_, own)| own);
         // A flag in its place: what the file says does not count.
         own.retain(|name, _| !flags.contains_key(name));
+        // One date is checked against the other, wherever that is given.
+        if own.contains_key("test_from")
+            && let Some(date) = &validation_from
+        {
+            if Settings::of(&[("validation_from", date.clone())].into()).is_err() {
+                continue;
+            }
+            own.insert("validation_from", date.clone());
+        }
         if let Err(error) = Settings::of(&own) {
             let (words, place) = (in_words(&error), format!("{}:{}", path.display(), entry.line));
             found.push(Message {
@@ -52,6 +62,19 @@ fn find(path: &Path, text: &str, flags: &Values) -> Vec<Message> {
         }
     }
     found
+}
+
+/// The start of the validation split by the flags or the file.
+fn validation_from(path: &Path, entries: &[Entry], flags: &Values) -> Option<String> {
+    let mut values = Values::new();
+    for entry in entries {
+        // What cannot be placed is a mistake of its own.
+        let mut phases = Vec::new();
+        let _ = place(path, entry, &mut values, &mut phases);
+        values.extend(phases.into_iter().flat_map(|(_, own)| own));
+    }
+    values.extend(flags.iter().map(|(name, value)| (*name, value.clone())));
+    values.remove("validation_from")
 }
 
 /// An error with its hint, in one line.

@@ -160,6 +160,69 @@ fn flags_win_and_the_resolved_file_reads_back() {
 }
 
 #[test]
+fn what_is_typed_counts_over_a_resolved_file() {
+    let resumed = |first: &[(&'static str, &str)], then: &[(&'static str, &str)]| {
+        let values = |list: &[(&'static str, &str)]| -> Values {
+            list.iter()
+                .map(|(name, value)| (*name, (*value).to_owned()))
+                .collect()
+        };
+        let kept = Configuration::read(None, &values(first)).unwrap().yaml();
+        Configuration::of(Path::new("c.yaml"), &kept, &values(then))
+            .unwrap()
+            .settings
+    };
+    // A rate that was typed is not scaled, unless that was typed as well.
+    let rate = ("learning_rate", "0.01");
+    assert!(resumed(&[], &[rate]).keep_lr);
+    assert!(resumed(&[("epochs", "3")], &[]).learning_rate.to_bits() == 0.001f64.to_bits());
+    assert!(!resumed(&[], &[rate, ("keep_lr", "false")]).keep_lr);
+    assert!(!resumed(&[], &[("epochs", "3")]).keep_lr);
+    // Early stopping looks every epoch, unless somebody said otherwise.
+    let early = ("early_stopping", "3");
+    let often = ("eval_interval", "2");
+    assert_eq!(resumed(&[], &[early]).eval_interval, 1);
+    assert_eq!(resumed(&[early], &[]).eval_interval, 1);
+    assert_eq!(resumed(&[often], &[early]).eval_interval, 2);
+    assert_eq!(resumed(&[early, often], &[]).eval_interval, 2);
+    assert_eq!(resumed(&[early], &[often]).eval_interval, 2);
+    assert_eq!(resumed(&[], &[]).eval_interval, 5);
+}
+
+#[test]
+fn a_date_is_checked_against_the_other_wherever_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let mistakes = |text: &str, flags: &[(&'static str, &str)]| -> Vec<String> {
+        let path = folder.path().join("c.yaml");
+        std::fs::write(&path, text).unwrap();
+        let flags: Values = flags
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()))
+            .collect();
+        let found = Configuration::mistakes(&path, &flags);
+        found.into_iter().map(|message| message.en).collect()
+    };
+    let both = "validation_from: 2024-01-01\ndataset:\n  test_from: 2024-06-01\nepochs: many\n";
+    let found = mistakes(both, &[]);
+    assert!(found.len() == 1 && found[0].contains("epochs"), "{found:?}");
+    let found = mistakes(
+        "test_from: 2024-06-01\nepochs: many\n",
+        &[("validation_from", "2024-01-01")],
+    );
+    assert_eq!(found.len(), 1, "{found:?}");
+    let found = mistakes(
+        "test_from: 2023-06-01\nvalidation_from: 2024-01-01\nepochs: many\n",
+        &[],
+    );
+    assert_eq!(found.len(), 2, "{found:?}");
+    let found = mistakes(
+        "test_from: 2023-06-01\nvalidation_from: soon\nepochs: many\n",
+        &[],
+    );
+    assert!(found.len() == 2 && found[0].contains("soon"), "{found:?}");
+}
+
+#[test]
 fn data_are_generated_only_at_the_files_own_path() {
     let text = "data: data/stocks\ngenerate:\n  kind: stocks\n";
     let read = |data: Option<&str>| {

@@ -3,8 +3,14 @@
 
 use crate::{Settings, TrainError};
 use flatout_core::{Message, message};
+use flatout_data::random::Stream;
 use flatout_data::{Category, DataError};
 use serde::{Deserialize, Serialize};
+
+/// Training rows without a known value that the embedding of unknown values needs, as a share.
+const HIDDEN_SHARE: f64 = 0.01;
+/// Random numbers of what is hidden, apart from those of anything else.
+const HIDING: u64 = 0x41d;
 
 /// A categorical column: value `i` has code `i + 1`, or a value's code is its hash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,6 +78,27 @@ impl Columns<'_> {
         }
     }
 
+    /// Hides the value of some training rows, unless enough of them have none: otherwise the embedding of unknown values would stay as
+    /// it was drawn.
+    fn hide_some(&mut self, position: usize, training: &[u32]) {
+        let width = self.categories.len();
+        let place = |row: u32| row as usize * width + position;
+        let unknown = training
+            .iter()
+            .filter(|row| self.codes.get(place(**row)) == Some(&0));
+        let wanted = training.len() as f64 * HIDDEN_SHARE;
+        let missing = wanted - unknown.count() as f64;
+        let share = missing / training.len().max(1) as f64;
+        for &row in training {
+            let drawn = Stream::new(0, &[HIDING, position as u64, u64::from(row)]).uniform();
+            if drawn < share
+                && let Some(code) = self.codes.get_mut(place(row))
+            {
+                *code = 0;
+            }
+        }
+    }
+
     /// Training rows of each code.
     fn counts(&self, position: usize, training: &[u32]) -> Vec<usize> {
         let width = self.categories.len();
@@ -107,7 +134,13 @@ pub fn fit(mut columns: Columns, training: &[u32], settings: &Settings) -> Resul
     }
     let positions = 0..columns.categories.len();
     Ok(positions
-        .map(|position| fit_column(&mut columns, position, training, settings))
+        .map(|position| {
+            let codes = fit_column(&mut columns, position, training, settings);
+            if settings.entity_dropout > 0.0 {
+                columns.hide_some(position, training);
+            }
+            codes
+        })
         .collect())
 }
 
@@ -125,10 +158,11 @@ fn fit_column(columns: &mut Columns, position: usize, training: &[u32], settings
         columns.translate(position, &translation);
         return codes;
     }
-    let least = settings.min_count.of(&name).unwrap_or(0);
     let mut values: Vec<String> = category.values.iter().map(|value| value.into_owned()).collect();
-    if least > 1 {
-        let counts = columns.counts(position, training);
+    let counts = columns.counts(position, training);
+    // Nothing is learned of a value without training rows.
+    let least = settings.min_count.of(&name).unwrap_or(0).max(1);
+    if counts.iter().skip(1).any(|count| *count < least) {
         let mut kept = Vec::new();
         let mut translation = vec![0i32; values.len() + 1];
         for (index, value) in values.into_iter().enumerate() {
@@ -147,15 +181,17 @@ fn fit_column(columns: &mut Columns, position: usize, training: &[u32], settings
     }
 }
 
-/// What became of the values of columns that were hashed or thinned out.
-pub fn told(codes: &[Codes], categories: &[Category]) -> Vec<Message> {
+/// What became of the values of columns that were hashed, or thinned out on request. That a split leaves some values without training rows
+/// is nothing to report.
+pub fn told(codes: &[Codes], categories: &[Category], settings: &Settings) -> Vec<Message> {
     let changed = codes.iter().zip(categories).filter_map(|(codes, category)| {
         let (name, of, kept, buckets) = (&codes.name, category.values.len(), codes.values.len(), codes.buckets);
         if buckets > 0 {
             return Some(message!(en: "`{name}`: {of} values are hashed into {buckets} codes", zh: "`{name}`：{of} 个值哈希到 {buckets} 个编码"));
         }
-        (kept < of).then(|| message!(en: "`{name}`: {kept} of {of} values get an embedding; rarer ones are \
-        treated as unknown", zh: "`{name}`：{of} 个值中有 {kept} 个有嵌入；更少见的按未知值处理"))
+        let thinned = settings.min_count.of(name).is_some() && kept < of;
+        thinned.then(|| message!(en: "`{name}`: {kept} of {of} values get an embedding; those that are \
+        rare or missing in the training split are treated as unknown", zh: "`{name}`：{of} 个值中有 {kept} 个有嵌入；训练部分中少见或没有的值按未知值处理"))
     });
     changed.collect()
 }
@@ -163,6 +199,38 @@ pub fn told(codes: &[Codes], categories: &[Category]) -> Vec<Message> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_without_training_rows_are_unknown_and_unknown_is_trained() {
+        let values = ["a", "only in validation", "b"].map(str::to_owned);
+        let categories = [Category {
+            name: "month".to_owned(),
+            values: values.iter().collect(),
+        }];
+        let fitted = |dropout: &str| {
+            let mut codes: Vec<i32> = (0..2000).map(|row| if row % 2 == 0 { 1 } else { 3 }).collect();
+            codes.extend([2, 2]);
+            let training: Vec<u32> = (0..2000).collect();
+            let columns = Columns {
+                codes: &mut codes,
+                categories: &categories,
+            };
+            let settings = Settings::of(&[("entity_dropout", dropout.to_owned())].into()).unwrap();
+            let fitted = fit(columns, &training, &settings).unwrap();
+            (fitted, codes)
+        };
+        let (kept, codes) = fitted("0.05");
+        assert_eq!(
+            (kept[0].values.clone(), kept[0].embedding_rows()),
+            (vec!["a".to_owned(), "b".to_owned()], 3)
+        );
+        assert_eq!(codes[2000..], [0, 0]);
+        let hidden = codes[..2000].iter().filter(|code| **code == 0).count();
+        assert!((5..50).contains(&hidden), "{hidden}");
+        assert!(codes[..2000].iter().all(|code| (0..=2).contains(code)));
+        let (_, codes) = fitted("0");
+        assert!(codes[..2000].iter().all(|code| *code != 0));
+    }
 
     #[test]
     fn hashes_are_those_of_fnv() {

@@ -28,6 +28,7 @@ pub struct Loaded {
 }
 
 pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError> {
+    check_past_labels(settings)?;
     let label = label_of(path, settings)?.ok_or(TrainError::Missing { setting: "label" })?;
     let (label, mut more_labels) = rows::several(label);
     more_labels.extend(settings.sample_weight.clone());
@@ -44,14 +45,6 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     let load = || load_panel(path, &options);
     let mut panel: Panel = cached(settings, &mut notes, load, |cache| cache.panel(path, &options))?;
     notes.extend(left_out(&panel.skipped, panel.rows_dropped));
-    if settings.past_labels && settings.horizon == 0 {
-        return Err(TrainError::Value {
-            setting: "past_labels".to_owned(),
-            value: "true".to_owned(),
-            expected: message!(en: "false with a horizon of 0: otherwise the label of a window's last row \
-            would be among its inputs", zh: "horizon 为 0 时应为 false：否则窗口最后一行的标签会出现在输入中"),
-        });
-    }
     let parts = panel.split(&split_rule(settings))?;
     let trained_rows: Vec<u32> = parts.train.iter().cloned().flatten().collect();
     let columns = codes::Columns {
@@ -60,7 +53,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     };
     let categories = codes::fit(columns, &trained_rows, settings)?;
     notes.extend(said(&categories));
-    notes.extend(codes::told(&categories, &panel.categories));
+    notes.extend(codes::told(&categories, &panel.categories, settings));
     if settings.past_labels {
         panel.add_label_feature();
     }
@@ -80,6 +73,18 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
     notes.append(&mut data.notes);
     data.notes = notes;
     Ok(data)
+}
+
+fn check_past_labels(settings: &Settings) -> Result<(), TrainError> {
+    if !settings.past_labels || settings.horizon > 0 {
+        return Ok(());
+    }
+    Err(TrainError::Value {
+        setting: "past_labels".to_owned(),
+        value: "true".to_owned(),
+        expected: message!(en: "false with a horizon of 0: otherwise the label of a window's last row \
+        would be among its inputs", zh: "horizon 为 0 时应为 false：否则窗口最后一行的标签会出现在输入中"),
+    })
 }
 
 /// Columns of text are learned from; that is worth a line.
@@ -122,6 +127,7 @@ impl Loaded {
 
     /// Cuts windows; the rows are shared.
     pub fn windows(self: &Arc<Self>, settings: &Settings) -> Result<TrainingData, TrainError> {
+        check_past_labels(settings)?;
         let panel = &self.panel;
         let (length, horizon) = (settings.sequence_length, settings.horizon);
         let train = panel.windows(&self.trained_rows(settings.gap), length, horizon)?;

@@ -49,7 +49,7 @@ pub fn load(path: &Path, settings: &Settings) -> Result<TrainingData, TrainError
         categories: &table.categories,
     };
     let categories = codes::fit(columns, &splits.train, settings)?;
-    notes.extend(codes::told(&categories, &table.categories));
+    notes.extend(codes::told(&categories, &table.categories, settings));
     let mut sample_weights = None;
     let (mut target, labels) = match table.labels {
         Labels::Class { classes, names } => {

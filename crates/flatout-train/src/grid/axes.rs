@@ -42,7 +42,11 @@ impl Grid {
                 Some(_) => TrainError::NoLists { place },
             });
         }
-        let flags = same_samples(&axes, flags);
+        let flags = match Configuration::written(file, text, flags)?.contains_key("min_history") {
+            // What somebody typed counts.
+            true => flags.clone(),
+            false => same_samples(&axes, flags),
+        };
         let mut points = Vec::new();
         let mut output_dir = PathBuf::new();
         for number in 0..count.unwrap_or(0) {
@@ -66,7 +70,7 @@ fn same_samples(axes: &[(&'static str, Vec<String>)], flags: &Values) -> Values 
     let longest =
         lengths.and_then(|(_, values)| values.iter().filter_map(|text| text.parse::<usize>().ok()).max());
     if let Some(longest) = longest {
-        flags.entry("min_history").or_insert_with(|| longest.to_string());
+        flags.insert("min_history", longest.to_string());
     }
     flags
 }
@@ -98,6 +102,49 @@ mod tests {
         assert_eq!((last.hidden_size, last.sequence_length, last.epochs), (32, 90, 3));
         assert!((last.learning_rate - 0.2).abs() < 1e-12);
         assert!(last.output_dir.starts_with("out/grid"));
+    }
+
+    #[test]
+    fn values_made_of_several_are_tried_whole() {
+        let text = "quantiles: [0.1, 0.5, 0.9]\nloss: [mse, quantile]\nclass_weight: [[a=1, b=2], balanced, [a=3]]\n";
+        let grid = Grid::of(Path::new("grid.yaml"), text, &Values::new()).unwrap();
+        let axes: Vec<(&str, Vec<&str>)> = grid
+            .axes
+            .iter()
+            .map(|(name, values)| (*name, values.iter().map(String::as_str).collect()))
+            .collect();
+        assert_eq!(
+            axes,
+            [
+                ("class_weight", vec!["a=1,b=2", "balanced", "a=3"]),
+                ("loss", vec!["mse", "quantile"])
+            ]
+        );
+        let last = grid.points[5].configuration(&Values::new()).unwrap().settings;
+        assert_eq!(last.quantiles, [0.1, 0.5, 0.9]);
+        assert_eq!(last.class_weight.classes, [("a".to_owned(), 3.0)]);
+    }
+
+    #[test]
+    fn a_given_min_history_counts() {
+        let history = |text: &str, flags: &[(&'static str, &str)]| {
+            let flags: Values = flags
+                .iter()
+                .map(|(name, value)| (*name, (*value).to_owned()))
+                .collect();
+            let grid = Grid::of(Path::new("grid.yaml"), text, &flags).unwrap();
+            grid.points[0]
+                .configuration(&Values::new())
+                .unwrap()
+                .settings
+                .min_history
+        };
+        assert_eq!(history("sequence_length: [30, 60]\n", &[]), 60);
+        assert_eq!(history("sequence_length: [30, 60]\nmin_history: 90\n", &[]), 90);
+        assert_eq!(
+            history("sequence_length: [30, 60]\n", &[("min_history", "40")]),
+            40
+        );
     }
 
     #[test]

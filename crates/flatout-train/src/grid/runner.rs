@@ -304,17 +304,33 @@ impl Shared<'_> {
         Ok(Some(Candidate { settings, data }))
     }
 
-    /// The outer error is everybody's (the files cannot be read), the inner one this combination's (a window too long).
+    /// Whether every other combination would fail with the same error: it comes from files that all of them read in the same way.
+    fn is_everybodys(&self, error: &TrainError, settings: &Settings) -> bool {
+        let of_files = match error {
+            TrainError::Data(error) => !matches!(error, DataError::NoWindows { .. }),
+            TrainError::File(_) | TrainError::Missing { .. } => true,
+            _ => false,
+        };
+        let reads_the_same = |point: &Point| {
+            let configuration = point.configuration(&Values::new());
+            configuration.is_ok_and(|other| TrainingData::same_files(&other.settings, settings))
+        };
+        of_files && self.grid.points.iter().all(reads_the_same)
+    }
+
+    /// The outer error is everybody's (the files that all read cannot be read), the inner one this combination's (a window too long, a
+    /// label that is not there).
     fn data(&self, settings: &Settings) -> Result<Result<TrainingData, TrainError>, TrainError> {
         let mut kept = self.data.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, data)) = &*kept
             && TrainingData::same_files(of, settings)
         {
-            return Ok(data.for_window(settings));
+            return Ok(data.for_training(settings));
         }
         let data = match TrainingData::load(settings) {
-            Err(error @ TrainError::Data(DataError::NoWindows { .. })) => return Ok(Err(error)),
-            loaded => loaded?,
+            Err(error) if self.is_everybodys(&error, settings) => return Err(error),
+            Err(error) => return Ok(Err(error)),
+            Ok(data) => data,
         };
         let own = data.clone();
         *kept = Some((settings.clone(), data));

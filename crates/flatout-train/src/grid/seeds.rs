@@ -20,7 +20,7 @@ pub struct Group {
 }
 
 /// Groups of results with several seeds, best mean first; none where the seed is no axis.
-pub fn over_seeds(results: &[PointResult], select: Select) -> Vec<Group> {
+pub fn over_seeds(results: &[PointResult], select: &Select) -> Vec<Group> {
     let is_axis = |result: &PointResult| result.values.iter().any(|(name, _)| name == "seed");
     let mut groups: Vec<(Values, Vec<&PointResult>)> = Vec::new();
     for result in results
@@ -53,7 +53,7 @@ fn group(values: Values, of: &[&PointResult]) -> Group {
         let found = of
             .iter()
             .filter_map(|result| result.best_scores)
-            .filter_map(|scores| Select::named(name).of(&scores));
+            .filter_map(|scores| scores.figure(name));
         let (mean, deviation) = spread(&found.collect::<Vec<f64>>())?;
         Some((name.to_owned(), mean, deviation))
     });

@@ -14,6 +14,11 @@ pub fn write_csv(grid: &Grid, results: &[PointResult]) -> Result<(), FileError> 
         .collect();
     let axes = grid.axes.iter().map(|(name, _)| (*name).to_owned());
     let scored = figures.iter().map(|name| format!("validation_{name}"));
+    // Of one label among several: it is not among the scores of all.
+    let selected = results.first().map(|result| result.selected.as_str());
+    let selected = selected.filter(|name| name.contains('.'));
+    let selected_of = selected.map(|name| format!("validation_{name}"));
+    let scored = scored.chain(selected_of);
     let rest = ["best_loss", "samples_s", "seconds", "output_dir", "error"].map(str::to_owned);
     let header: Vec<String> = axes.chain(scored).chain(rest).collect();
     let mut text = header.join(",") + "\n";
@@ -28,6 +33,9 @@ pub fn write_csv(grid: &Grid, results: &[PointResult]) -> Result<(), FileError> 
         };
         let mut cells: Vec<String> = result.values.iter().map(|(_, value)| value.clone()).collect();
         cells.extend(figures.iter().map(figure));
+        if selected.is_some() {
+            cells.push(result.best.map(|best| best.to_string()).unwrap_or_default());
+        }
         cells.push(result.best_loss.map(|loss| loss.to_string()).unwrap_or_default());
         cells.push(result.samples_s.map(|rate| rate.to_string()).unwrap_or_default());
         cells.push(result.seconds.to_string());

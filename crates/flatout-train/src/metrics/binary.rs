@@ -80,6 +80,16 @@ impl BinaryMeter {
         })
     }
 
+    /// Rows: no and yes as they are; columns: as predicted.
+    pub fn confusion(&self) -> Vec<Vec<u64>> {
+        let positives: u64 = self.bins.iter().map(|[_, positive]| positive).sum();
+        let wrong = self.called - self.hits;
+        vec![
+            vec![self.samples - positives - wrong, wrong],
+            vec![positives - self.hits, self.hits],
+        ]
+    }
+
     fn precision(&self) -> f64 {
         self.hits as f64 / self.called.max(1) as f64
     }
@@ -121,6 +131,8 @@ mod tests {
         // sklearn.metrics.precision_recall_fscore_support([1, 1, 0, 0], [1, 1, 1, 0], average="binary")
         assert_eq!((scores.precision, scores.recall), (Some(2.0 / 3.0), Some(1.0)));
         assert!((scores.f1.unwrap() - 0.8).abs() < 1e-12);
+        // sklearn.metrics.confusion_matrix
+        assert_eq!(meter.confusion(), [[1, 1], [0, 2]]);
         // torch.nn.functional.binary_cross_entropy_with_logits
         assert!((scores.loss - 0.602_895_259_9).abs() < 1e-6, "{}", scores.loss);
     }

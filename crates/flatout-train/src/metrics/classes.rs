@@ -2,6 +2,7 @@
 
 use super::Scores;
 use super::binary::f1;
+use super::report::MOST_CLASSES;
 
 #[derive(Default)]
 pub struct ClassMeter {
@@ -11,6 +12,8 @@ pub struct ClassMeter {
     samples: u64,
     /// Of each class: samples, predictions, predictions that are right.
     counts: Vec<[u64; 3]>,
+    /// Samples of each class that were taken for each, where there are not too many classes.
+    confusion: Vec<Vec<u64>>,
 }
 
 impl ClassMeter {
@@ -26,6 +29,12 @@ impl ClassMeter {
         self.right += u64::from(found == class);
         self.among_five += u64::from(logits.iter().filter(|logit| **logit > own).count() < 5);
         self.counts.resize(self.counts.len().max(logits.len()), [0; 3]);
+        if self.confusion.is_empty() && logits.len() <= MOST_CLASSES {
+            self.confusion = vec![vec![0; logits.len()]; logits.len()];
+        }
+        if let Some(taken) = self.confusion.get_mut(class).and_then(|row| row.get_mut(found)) {
+            *taken += 1;
+        }
         self.counts[class][0] += 1;
         self.counts[found][1] += 1;
         self.counts[found][2] += u64::from(found == class);
@@ -45,6 +54,11 @@ impl ClassMeter {
 }
 
 impl ClassMeter {
+    /// Rows: classes as they are; columns: as predicted.
+    pub fn confusion(&self) -> Vec<Vec<u64>> {
+        self.confusion.clone()
+    }
+
     /// Over the classes that are there or were predicted, as scikit-learn's `average="macro"`.
     fn mean_f1(&self) -> Option<f64> {
         let seen = self
@@ -87,6 +101,7 @@ mod tests {
         // sklearn.metrics.f1_score([1, 2], [1, 0], average="macro")
         assert!((scores.f1.unwrap() - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!(scores.top5_accuracy, None);
+        assert_eq!(meter.confusion(), [[0, 0, 0], [0, 1, 0], [1, 0, 0]]);
         // torch.nn.functional.cross_entropy
         assert!(
             (scores.loss - (0.464_368_784_1 + 1000.0) / 2.0).abs() < 1e-4,

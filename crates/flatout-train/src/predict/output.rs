@@ -1,7 +1,7 @@
 //! Predictions as a table: CSV or, by the file's ending, Parquet.
 
 use crate::TrainError;
-use crate::metrics::Scores;
+use crate::metrics::{ClassReport, Scores};
 use flatout_core::Message;
 use flatout_core::error::FileError;
 use flatout_core::files::{behind_links, write_atomically};
@@ -31,7 +31,11 @@ pub struct Predictions {
     pub scores: Option<Scores>,
     /// Of each label, where there are several.
     pub targets: Vec<(String, Scores)>,
+    /// The classes of each label that has some.
+    pub classes: Vec<(Option<String>, ClassReport)>,
     pub columns: Vec<(String, Column)>,
+    /// Why there are no scores, where labels could not be read.
+    pub no_labels: Option<Message>,
     /// What a person should know about the data they were made from.
     pub notes: Vec<Message>,
 }
@@ -108,6 +112,8 @@ mod tests {
     #[test]
     fn text_is_quoted_where_it_must_be() {
         let predictions = Predictions {
+            no_labels: None,
+            classes: Vec::new(),
             scores: None,
             targets: Vec::new(),
             columns: vec![

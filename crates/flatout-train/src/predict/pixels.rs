@@ -5,11 +5,11 @@ use crate::data::Preparation;
 use crate::target::{Labels, Target, Task};
 use crate::{Settings, TrainError};
 use flatout_core::error::FileError;
-use flatout_core::message;
+use flatout_core::{Explain, message};
 use flatout_data::formats::image::{IMAGE_ENDINGS, ImageDecoder, ImageShape};
 use flatout_data::formats::npy::{NpyArray, NpyValues};
 use flatout_data::load::images::list_images;
-use flatout_data::{ImageOptions, ImageTargets, parallel, paths};
+use flatout_data::{DataError, ImageOptions, ImageTargets, parallel, paths};
 use flatout_engine::Table;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,12 +29,13 @@ pub fn load(
     let mut files = files(path)?;
     files.truncate(settings.limit.unwrap_or(usize::MAX));
     // Labels are taken along where they are.
-    let labels = match labeled(path, shape, preparation) {
-        Some((listed, labels)) if listed.len() == files.len() => {
+    let (labels, no_labels) = match labeled(path, shape, preparation) {
+        Ok(Some((listed, labels))) if listed.len() == files.len() => {
             files = listed;
-            Some(labels)
+            (Some(labels), None)
         }
-        _ => None,
+        Ok(_) => (None, None),
+        Err(error) => (None, Some(error.message())),
     };
     let decoded = parallel::map(files.len(), parallel::threads(None), |index| {
         let file = &files[index];
@@ -57,12 +58,17 @@ pub fn load(
     let names = Column::Text(names.collect());
     Ok(Samples {
         labels,
+        no_labels,
         ..samples(decoded.concat(), files.len(), ("file", names))
     })
 }
 
 /// The files of a folder with their labels, as the training saw them: by the folders of classes, or by a `labels.csv`.
-fn labeled(path: &Path, shape: ImageShape, preparation: &Preparation) -> Option<(Vec<PathBuf>, Labels)> {
+fn labeled(
+    path: &Path,
+    shape: ImageShape,
+    preparation: &Preparation,
+) -> Result<Option<(Vec<PathBuf>, Labels)>, DataError> {
     let target = &preparation.target;
     let table = path.join("labels.csv").is_file();
     let options = ImageOptions {
@@ -78,7 +84,7 @@ fn labeled(path: &Path, shape: ImageShape, preparation: &Preparation) -> Option<
         }),
         ..ImageOptions::default()
     };
-    let list = list_images(path, &options).ok()?;
+    let list = list_images(path, &options)?;
     let place = |head: &Target, name: &String| head.names.iter().position(|known| known == name);
     let labels = match list.targets {
         ImageTargets::Class { classes, names } => {
@@ -98,7 +104,7 @@ fn labeled(path: &Path, shape: ImageShape, preparation: &Preparation) -> Option<
                         columns: 1,
                     }
                 }
-                _ => return None,
+                _ => return Ok(None),
             }
         }
         ImageTargets::Real { values, .. } if target.task == Task::Classes => {
@@ -107,7 +113,7 @@ fn labeled(path: &Path, shape: ImageShape, preparation: &Preparation) -> Option<
         ImageTargets::Real { values, names } => {
             let columns = target.columns();
             if names.len() != columns {
-                return None;
+                return Ok(None);
             }
             let mut values = values.to_vec();
             for (column, texts) in list
@@ -116,7 +122,9 @@ fn labeled(path: &Path, shape: ImageShape, preparation: &Preparation) -> Option<
                 .enumerate()
                 .filter(|(_, texts)| !texts.is_empty())
             {
-                let head = target.heads.get(column)?;
+                let Some(head) = target.heads.get(column) else {
+                    return Ok(None);
+                };
                 let known: Vec<Option<usize>> = texts.iter().map(|name| place(head, name)).collect();
                 for value in values.iter_mut().skip(column).step_by(columns) {
                     let class = known.get(*value as usize).copied().flatten();
@@ -129,7 +137,7 @@ fn labeled(path: &Path, shape: ImageShape, preparation: &Preparation) -> Option<
             }
         }
     };
-    Some((list.files, labels))
+    Ok(Some((list.files, labels)))
 }
 
 /// `u8 [count, height, width]` or `[count, height, width, channels]`.
@@ -169,6 +177,7 @@ fn samples(pixels: Vec<u8>, count: usize, (name, column): (&str, Column)) -> Sam
         entities: Vec::new(),
         last_offset: 0,
         labels: None,
+        no_labels: None,
         times_us: Vec::new(),
         notes: Vec::new(),
     }

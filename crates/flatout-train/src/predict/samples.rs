@@ -28,6 +28,8 @@ pub struct Samples {
     pub last_offset: u32,
     /// In the label's own units, where the data have them; NaN or -1 where a sample has none.
     pub labels: Option<Labels>,
+    /// Why there are none, where they could not be read.
+    pub no_labels: Option<Message>,
     /// When each sample's prediction is made, where that is known.
     pub times_us: Vec<i64>,
     /// What tells a person which sample it is.
@@ -99,11 +101,11 @@ fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         ..options.clone()
     };
     let is_input = preparation.features.contains(&preparation.label);
-    let (mut panel, has_labels) = match load_panel(path, &labelled) {
-        Ok(panel) if !is_input => (panel, true),
-        _ => {
+    let (mut panel, has_labels, no_labels) = match load_panel(path, &labelled) {
+        Ok(panel) if !is_input => (panel, true, None),
+        found => {
             let panel = load_panel(path, &options).map_err(|error| other_data(path, preparation, error))?;
-            (panel, false)
+            (panel, false, found.err())
         }
     };
     preparation.standardiser().apply(panel.features.to_mut());
@@ -174,6 +176,7 @@ fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
     }
     let mut notes = left_out(&panel.skipped, panel.rows_dropped);
     notes.extend(unseen(&known_codes, &recoded.unseen));
+    notes.extend(no_labels.as_ref().and_then(unread));
     notes.extend(not_known(&strangers, panel.entities.len()));
     Ok(Samples {
         tables: rows::tables(panel.features, &recoded.codes, known_codes.len()),
@@ -181,9 +184,20 @@ fn panel(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         entities,
         last_offset: length - 1,
         labels,
+        no_labels: no_labels.map(|error| error.message()),
         times_us,
         columns,
         notes,
+    })
+}
+
+/// Labels that are there and cannot be read. Data without them are nothing to report.
+fn unread(error: &DataError) -> Option<Message> {
+    let missing = matches!(error, DataError::NoSuchColumn { .. });
+    let why = error.message();
+    (!missing).then(|| Message {
+        en: format!("the labels cannot be read, so there are no scores: {}", why.en),
+        zh: format!("标签无法读取，因此没有得分：{}", why.zh),
     })
 }
 
@@ -258,14 +272,18 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
     };
     let labelled = TabularOptions {
         without_labels: false,
-        label_kind: rows::label_kind(settings.task_of(&options.label)),
+        label_kind: match preparation.target.task {
+            // A text among numbers is an error, not a class that training did not have.
+            Task::Regression => LabelKind::Real,
+            _ => rows::label_kind(settings.task_of(&options.label)),
+        },
         ..options.clone()
     };
-    let (mut table, has_labels) = match load_tabular(path, &labelled) {
-        Ok(table) => (table, true),
-        Err(_) => {
+    let (mut table, has_labels, no_labels) = match load_tabular(path, &labelled) {
+        Ok(table) => (table, true, None),
+        Err(found) => {
             let table = load_tabular(path, &options).map_err(|error| other_data(path, preparation, error))?;
-            (table, false)
+            (table, false, Some(found))
         }
     };
     let names = |name: &String| table.categories.iter().any(|category| category.name == *name);
@@ -288,6 +306,8 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
     for (position, codes) in preparation.categories.iter().enumerate() {
         hash(&table.codes, &table.categories, codes, position, &mut recoded);
     }
+    let mut notes = unseen(&known, &recoded.unseen);
+    notes.extend(no_labels.as_ref().and_then(unread));
     let numbers = (1..=table.rows as i32).collect();
     let labels = has_labels.then(|| match preparation.target.task {
         Task::Several => several_labels(&table, &preparation.target),
@@ -299,9 +319,10 @@ fn table(path: &Path, preparation: &Preparation, settings: &Settings) -> Result<
         entities: Vec::new(),
         last_offset: 0,
         labels,
+        no_labels: no_labels.map(|error| error.message()),
         times_us: Vec::new(),
         columns: vec![("row".to_owned(), Column::Whole(numbers))],
-        notes: unseen(&known, &recoded.unseen),
+        notes,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Amp, ClassWeight, Kind, PerColumn, Values, find};
 use crate::TrainError;
+use crate::metrics::Select;
 use flatout_core::{Message, message};
 use flatout_data::load::policies;
 use std::path::PathBuf;
@@ -258,6 +259,17 @@ impl Read<'_> {
         }
         let list = allowed.join(", ");
         Err(self.refuse(name, message!(en: "one of {list}", zh: "以下之一：{list}")))
+    }
+
+    /// `auc`, or `is_click.auc`.
+    pub fn select(&self, name: &str) -> Result<Select, TrainError> {
+        let list = crate::metrics::NAMES.join(", ");
+        Select::parse(&self.raw(name)).ok_or_else(|| {
+            self.refuse(
+                name,
+                message!(en: "one of {list}, or LABEL.SCORE with one of them", zh: "以下之一：{list}，或 标签.其一"),
+            )
+        })
     }
 
     pub fn channels(&self, name: &str) -> Result<usize, TrainError> {

@@ -117,6 +117,8 @@ pub struct Settings {
     pub momentum: f64,
     pub weight_decay: f64,
     pub optimizer: String,
+    /// Decay of a running average of the weights.
+    pub ema: Option<f64>,
     pub lr_schedule: String,
     /// Epochs.
     pub lr_step_size: u64,
@@ -250,9 +252,10 @@ impl Settings {
             lr_step_size: positive("lr_step_size")? as u64,
             lr_gamma: read.within("lr_gamma", 0.0, 1.0)?,
             lr_patience: read.count("lr_patience")? as u64,
-            select: Select::named(&read.choice("select")?),
+            select: read.select("select")?,
             weight_decay: read.within("weight_decay", 0.0, 1e3)?,
             optimizer: read.choice("optimizer")?,
+            ema: Some(read.within("ema", 0.0, 0.999_999_9)?).filter(|decay| *decay > 0.0),
             lr_schedule: read.choice("lr_schedule")?,
             warmup: read.count("warmup")? as u64,
             device: read.text("device").unwrap_or_default(),

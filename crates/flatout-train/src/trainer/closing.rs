@@ -159,8 +159,8 @@ impl Trainer<'_> {
         scores: Option<Scores>,
         session: &mut dyn Session,
     ) -> Result<(), TrainError> {
-        let (before, select) = (self.progress.best, self.configuration.settings.select);
-        let found = scores.and_then(|scores| select.of(&scores));
+        let (before, select) = (self.progress.best, &self.configuration.settings.select);
+        let found = scores.and_then(|scores| select.of(&scores, &self.last_targets));
         let better = found.is_some_and(|found| before.is_none_or(|best| select.is_better(found, best)));
         if better {
             (self.progress.best, self.progress.best_scores) = (found, scores);

@@ -3,7 +3,7 @@
 use super::{Report, Trainer};
 use crate::checkpoint;
 use crate::indices::BatchIndices;
-use crate::metrics::{Meter, Scores};
+use crate::metrics::{self, ClassReport, Meter, Scores};
 use crate::{Settings, TrainError};
 use flatout_core::files::write_atomically;
 use flatout_data::{EpochOrder, Position};
@@ -22,6 +22,13 @@ pub(super) struct Evaluation {
     began: Instant,
 }
 
+/// Scores, those of each label, and the classes of each.
+type Measured = (
+    Option<Scores>,
+    BTreeMap<String, Scores>,
+    Vec<(Option<String>, ClassReport)>,
+);
+
 impl Evaluation {
     pub(super) fn is_here(&self) -> bool {
         self.predictions.is_here()
@@ -31,6 +38,22 @@ impl Evaluation {
 impl Trainer<'_> {
     /// Sends samples behind the steps so far.
     pub(super) fn send_evaluation(
+        &mut self,
+        session: &mut dyn Session,
+        settings: &Settings,
+        part: Arc<[u32]>,
+    ) -> Result<Evaluation, TrainError> {
+        if settings.ema.is_none() {
+            return self.send_samples(session, settings, part);
+        }
+        session.exchange_averages()?;
+        let sent = self.send_samples(session, settings, part);
+        // Also after an error: where memory ran out the training goes on.
+        session.exchange_averages()?;
+        sent
+    }
+
+    fn send_samples(
         &mut self,
         session: &mut dyn Session,
         settings: &Settings,
@@ -67,7 +90,7 @@ impl Trainer<'_> {
 
     /// What the predictions of the validation part are worth; waits until they are here.
     pub(super) fn scores(&mut self, evaluation: Evaluation) -> Result<Option<Scores>, TrainError> {
-        let (scores, targets) = self.measure(evaluation)?;
+        let (scores, targets, _) = self.measure(evaluation)?;
         self.last_targets = targets;
         self.last_scores = scores.or(self.last_scores);
         Ok(scores)
@@ -84,13 +107,15 @@ impl Trainer<'_> {
             checkpoint::load(&best, session)?;
         }
         let evaluation = self.send_evaluation(session, settings, self.data.test.clone())?;
-        let (Some(scores), targets) = self.measure(evaluation)? else {
+        let (scores, targets, classes) = self.measure(evaluation)?;
+        let Some(scores) = scores else {
             return Ok(());
         };
         let mut all = serde_json::to_value(scores).unwrap_or_default();
         if !targets.is_empty() {
             all["targets"] = serde_json::to_value(&targets).unwrap_or_default();
         }
+        metrics::add_reports(&mut all, &classes);
         let text = serde_json::to_string_pretty(&all).unwrap_or_default() + "\n";
         write_atomically(&self.output("test.json"), text.as_bytes())?;
         self.test_scores = Some(scores);
@@ -98,10 +123,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    fn measure(
-        &mut self,
-        evaluation: Evaluation,
-    ) -> Result<(Option<Scores>, BTreeMap<String, Scores>), TrainError> {
+    fn measure(&mut self, evaluation: Evaluation) -> Result<Measured, TrainError> {
         let waiting = Instant::now();
         let predictions = evaluation.predictions.arrive()?;
         // Sent behind the epoch's last step: it began on the device when that had ended.
@@ -123,6 +145,6 @@ impl Trainer<'_> {
             evaluation.samples.len(),
             began.elapsed().as_secs_f64()
         );
-        Ok((scores, meter.targets().into_iter().collect()))
+        Ok((scores, meter.targets().into_iter().collect(), meter.reports()))
     }
 }

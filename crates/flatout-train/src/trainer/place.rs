@@ -23,6 +23,8 @@ pub(super) struct Place {
     resumed_at: Option<u64>,
     /// Whether this training has trained a step, and the folder is its own.
     ours: bool,
+    /// An earlier training was put aside, and this one has no checkpoint yet.
+    put_aside: bool,
     /// Whether `config.yaml` is that of the current phase.
     settled: bool,
 }
@@ -41,6 +43,7 @@ impl Place {
             resumed_at: checkpoint.map(|(_, step)| step),
             lock,
             ours: false,
+            put_aside: false,
             settled: false,
         }
     }
@@ -86,6 +89,7 @@ impl Trainer<'_> {
         if !self.place.continues
             && let Some(message) = folder::put_aside(&output)?
         {
+            self.place.put_aside = true;
             (self.report)(&Report::Warning { message });
         }
         let run = output.join("run");
@@ -101,6 +105,13 @@ impl Trainer<'_> {
         self.metrics = Some(MetricFiles::open(&output, earlier, resumed_at)?);
         self.place.ours = true;
         Ok(())
+    }
+
+    /// A checkpoint was written: from now on the folder's model is this one.
+    pub(super) fn has_checkpoint(&mut self) {
+        if std::mem::take(&mut self.place.put_aside) {
+            folder::keep_aside(self.place.output());
+        }
     }
 
     /// A training that trained nothing leaves nothing.

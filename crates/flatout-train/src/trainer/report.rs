@@ -96,7 +96,7 @@ pub struct Outcome {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub targets: BTreeMap<String, Scores>,
     /// The score that decides, and the best of it.
-    pub selected: &'static str,
+    pub selected: String,
     pub best: Option<f64>,
     /// All scores of that evaluation, and its loss.
     pub best_scores: Option<Scores>,

@@ -3,7 +3,7 @@
 
 use super::Report;
 use crate::checkpoint::{self, Progress};
-use crate::data::{Preparation, TrainingData};
+use crate::data::{Preparation, Shape, TrainingData};
 use crate::{Configuration, Settings, TrainError, models};
 use flatout_core::message;
 use std::path::Path;
@@ -13,6 +13,9 @@ type Compared = (&'static str, fn(&Settings) -> String);
 
 const COMPARED: &[Compared] = &[
     ("horizon", |settings| settings.horizon.to_string()),
+    ("gap", |settings| settings.gap.to_string()),
+    ("min_history", |settings| settings.min_history.to_string()),
+    ("past_labels", |settings| settings.past_labels.to_string()),
     ("sequence_length", |settings| settings.sequence_length.to_string()),
     ("hidden_size", |settings| settings.hidden_size.to_string()),
     ("entity_embedding_dim", |settings| {
@@ -41,6 +44,7 @@ const COMPARED: &[Compared] = &[
         settings.limit_rows.unwrap_or(0).to_string()
     }),
     ("optimizer", |settings| settings.optimizer.clone()),
+    ("ema", |settings| settings.ema.unwrap_or(0.0).to_string()),
     ("select", |settings| settings.select.name().to_owned()),
 ];
 
@@ -77,6 +81,16 @@ pub(super) fn check(
     let (model_then, model_now) = (model(then, &prepared), model(now, &data.preparation));
     differ("model_type", model_then.0, model_now.0);
     differ("num_layers", model_then.1.to_string(), model_now.1.to_string());
+    let (shape_then, shape_now) = (&prepared.shape, &data.preparation.shape);
+    for ((name, then), (_, now)) in form(shape_then).into_iter().zip(form(shape_now)) {
+        differ(name, then, now);
+    }
+    // Whether there is an embedding for unknown entities.
+    let unknown = |shape: &Shape| matches!(shape, Shape::Sequence { unknown: true, .. });
+    if unknown(shape_then) != unknown(shape_now) {
+        let share = |settings: &Settings| settings.entity_dropout.to_string();
+        differ("entity_dropout", share(then), share(now));
+    }
     let own: &[Compared] = match models::chosen(now, &data.preparation.shape) {
         "lstm" | "gru" => &[("bidirectional", |settings| settings.bidirectional.to_string())],
         "tcn" => &[("kernel_size", |settings| settings.kernel_size.to_string())],
@@ -113,12 +127,36 @@ pub(super) fn check(
         }
     }
     if differences.is_empty() {
-        return Ok(kept.progress);
+        let mut progress = kept.progress;
+        // The batch was chosen with a factor for the rate of then. A rate that was given since is used as it is.
+        let another_rate = then.learning_rate.to_bits() != now.learning_rate.to_bits();
+        if let Some(batch) = &mut progress.batch
+            && (now.keep_lr || (now.batch_size.is_some() && another_rate))
+        {
+            batch.rate_factor = 1.0;
+        }
+        return Ok(progress);
     }
     Err(TrainError::ResumesOther {
         checkpoint: path.to_owned(),
         differences,
     })
+}
+
+/// What the shape of the data says by the names of settings: of images alone, since that of tables follows from their columns.
+fn form(shape: &Shape) -> Vec<(&'static str, String)> {
+    match shape {
+        Shape::Pictures {
+            height,
+            width,
+            channels,
+            ..
+        } => vec![
+            ("input_size", format!("{width},{height}")),
+            ("channels", channels.to_string()),
+        ],
+        _ => Vec::new(),
+    }
 }
 
 fn settings_of(configuration: &Configuration, phase: usize) -> &Settings {

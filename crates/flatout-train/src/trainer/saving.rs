@@ -156,6 +156,7 @@ impl Trainer<'_> {
                 }
                 Err(error) => return Err(error),
             };
+            self.has_checkpoint();
             self.unsaved &= best.is_some();
             let bytes = std::fs::metadata(&path).map(|metadata| metadata.len()).ok();
             log::debug!(

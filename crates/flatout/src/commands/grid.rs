@@ -272,7 +272,7 @@ fn conclude(grid: &Grid, results: &[PointResult], json: bool, context: &Context)
     grid::write_csv(grid, results)?;
     if json {
         let selected = results.first().map_or("loss", |result| result.selected.as_str());
-        let seeds = grid::over_seeds(results, Select::named(selected));
+        let seeds = grid::over_seeds(results, &Select::named(selected));
         let line = serde_json::json!({"event": "grid", "schema": 1, "results": results, "seeds": seeds});
         write_stdout(format!("{line}\n").as_bytes());
     } else {
@@ -432,14 +432,14 @@ fn summary(grid: &Grid, results: &[PointResult], context: &Context) -> String {
     let width = text::readable_width(text::terminal_columns(&std::io::stdout()));
     let axes: Vec<&str> = grid.axes.iter().map(|(name, _)| *name).collect();
     let title = format!("{} ({})", context.say(&best), axes.join(" "));
-    let groups = grid::over_seeds(results, select);
+    let groups = grid::over_seeds(results, &select);
     let seeds = match groups.is_empty() {
         true => String::new(),
-        false => format!("\n{}", seeds_table(&groups, select, context)),
+        false => format!("\n{}", seeds_table(&groups, &select, context)),
     };
     format!(
         "{}\n{title}\n{}{seeds}",
-        points_table(grid, &sorted, select, &best, context),
+        points_table(grid, &sorted, &select, &best, context),
         text::dots(&named, width, |value| format!("{value:.6}"))
     )
 }
@@ -447,7 +447,7 @@ fn summary(grid: &Grid, results: &[PointResult], context: &Context) -> String {
 fn points_table(
     grid: &Grid,
     sorted: &[&PointResult],
-    select: Select,
+    select: &Select,
     best: &Message,
     context: &Context,
 ) -> String {
@@ -495,7 +495,7 @@ fn points_table(
 }
 
 /// Mean ± standard deviation over the seeds.
-fn seeds_table(groups: &[Group], select: Select, context: &Context) -> String {
+fn seeds_table(groups: &[Group], select: &Select, context: &Context) -> String {
     let Some(first) = groups.first() else {
         return String::new();
     };
@@ -514,9 +514,12 @@ fn seeds_table(groups: &[Group], select: Select, context: &Context) -> String {
         cells.push(group.seeds.to_string());
         cells.extend(names.iter().map(|name| {
             let found = group.figures.iter().find(|(key, ..)| key == name);
+            let found = found.map(|(_, mean, deviation)| (*mean, *deviation));
+            // Of one label among several: it is not among the scores of all.
+            let found = found.or(group.best.filter(|_| *name == select.name()));
             found.map_or_else(
                 || "-".to_owned(),
-                |(_, mean, deviation)| format!("{mean:.4} ± {deviation:.4}"),
+                |(mean, deviation)| format!("{mean:.4} ± {deviation:.4}"),
             )
         }));
         table.toned_cells(cells.into_iter().map(|cell| (cell, None)));

@@ -120,6 +120,14 @@ impl CudaSession {
         self.refresh_computing()
     }
 
+    pub(super) fn exchange(&mut self) -> Result<(), EngineError> {
+        self.machine.device.bind()?;
+        self.flush()?;
+        // Kernels are loaded when they are started first.
+        alone(|| optimizer::enqueue_exchange(&self.plan, &self.machine, &self.memory))?;
+        Ok(())
+    }
+
     /// A gradient as it is without the loss scale.
     pub(super) fn read_unscaled(&mut self, name: &str, values: &mut [f32]) -> Result<(), EngineError> {
         let id = self.plan.find(name)?;

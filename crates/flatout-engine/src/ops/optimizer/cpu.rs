@@ -6,6 +6,7 @@ use crate::cpu::pool::{Parts, Pool};
 use crate::cpu::real::Real;
 use crate::cpu::vectorised::vectorised;
 use crate::plan::Plan;
+use std::ops::Range;
 
 /// What one update needs beside the tensors, computed in f64 as PyTorch does.
 #[derive(Clone, Copy)]
@@ -84,6 +85,16 @@ vectorised! {
     }
 }
 
+vectorised! {
+    fn follow<T>(rest: T, average: &mut [T], parameter: &[T]) {
+        let count = average.len();
+        let parameter = &parameter[..count];
+        for i in 0..count {
+            average[i] += rest * (parameter[i] - average[i]);
+        }
+    }
+}
+
 /// One update of all parameters; `updates` counts this one.
 pub fn update<T: Real>(
     plan: &Plan,
@@ -99,6 +110,32 @@ pub fn update<T: Real>(
         [momentum, ..] => descend(constants, parameter, gradient, momentum),
         [] => {}
     });
+    let Some(decay) = plan.optimizer().average else {
+        return;
+    };
+    for trained in plan.trained() {
+        let Some(&average) = trained.moments.last() else {
+            continue;
+        };
+        let (mut average, parameter) = (memory.write(average), memory.read(trained.parameter));
+        let average = Parts::new(&mut average);
+        run(pool, parameter.len(), &|range: Range<usize>| {
+            // SAFETY: shares do not overlap.
+            let average = unsafe { average.part(range.clone()) };
+            follow(T::of(1.0 - decay), average, &parameter[range]);
+        });
+    }
+}
+
+/// Calls `apply` with each worker's share.
+fn run(pool: &Pool, count: usize, apply: &(impl Fn(Range<usize>) + Sync)) {
+    let stretch = |worker: usize| apply(pool.share(worker, count, 64));
+    // Small tensors are not worth waking anybody for.
+    if count > 4096 {
+        pool.run(&stretch);
+    } else {
+        (0..pool.workers()).for_each(stretch);
+    }
 }
 
 /// Calls `apply` with each worker's stretch of each trained tensor.
@@ -108,15 +145,19 @@ fn pool_over_trained<T: Real>(
     pool: &Pool,
     apply: impl Fn(&mut [&mut [T]], &mut [T], &[T]) + Sync,
 ) {
+    let moments = match plan.optimizer().rule {
+        Rule::AdamW | Rule::Adam => 2,
+        Rule::Sgd => 1,
+    };
     for trained in plan.trained() {
         let (mut parameter, gradient) = (memory.write(trained.parameter), memory.read(trained.gradient));
         let parameter = Parts::new(&mut parameter);
         let mut first = trained.moments.first().map(|&moment| memory.write(moment));
-        let mut second = trained.moments.get(1).map(|&moment| memory.write(moment));
+        let second = trained.moments.get(1).filter(|_| moments > 1);
+        let mut second = second.map(|&moment| memory.write(moment));
         let first = first.as_mut().map(|moment| Parts::new(moment));
         let second = second.as_mut().map(|moment| Parts::new(moment));
-        let stretch = |worker: usize| {
-            let range = pool.share(worker, gradient.len(), 64);
+        run(pool, gradient.len(), &|range: Range<usize>| {
             // SAFETY: shares do not overlap.
             let (parameter, first, second) = unsafe {
                 (
@@ -130,12 +171,6 @@ fn pool_over_trained<T: Real>(
                 (Some(one), None) => apply(&mut [one], parameter, &gradient[range]),
                 _ => {}
             }
-        };
-        // Small tensors are not worth waking anybody for.
-        if gradient.len() > 4096 {
-            pool.run(&stretch);
-        } else {
-            (0..pool.workers()).for_each(stretch);
-        }
+        });
     }
 }

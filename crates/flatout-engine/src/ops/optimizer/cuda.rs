@@ -40,7 +40,8 @@ pub(crate) fn enqueue(
             control,
             results,
         ];
-        return machine.each("descend", memory.trained_values, &arguments);
+        machine.each("descend", memory.trained_values, &arguments)?;
+        return enqueue_average(plan, machine, memory);
     }
     let decoupled = optimizer.rule == Rule::AdamW;
     let arguments = [
@@ -58,7 +59,37 @@ pub(crate) fn enqueue(
         control,
         results,
     ];
-    machine.each("adam", memory.trained_values / 4, &arguments)
+    machine.each("adam", memory.trained_values / 4, &arguments)?;
+    enqueue_average(plan, machine, memory)
+}
+
+/// The averages follow the parameters, where there are any.
+fn enqueue_average(plan: &Plan, machine: &Machine, memory: &Memory) -> Result<(), CudaError> {
+    let (Some(decay), Some(average)) = (plan.optimizer().average, memory.moments.last()) else {
+        return Ok(());
+    };
+    let arguments = [
+        Argument::Address(memory.parameters.address()),
+        Argument::Address(average.address()),
+        Argument::Long(memory.trained_values as i64),
+        Argument::Float((1.0 - decay) as f32),
+        Argument::Address(memory.results.address()),
+    ];
+    machine.each("follow_average", memory.trained_values, &arguments)
+}
+
+/// Puts parameters and averages into each other's place.
+pub(crate) fn enqueue_exchange(plan: &Plan, machine: &Machine, memory: &Memory) -> Result<(), CudaError> {
+    let (Some(_), Some(average)) = (plan.optimizer().average, memory.moments.last()) else {
+        return Ok(());
+    };
+    let arguments = [
+        Argument::Address(memory.parameters.address()),
+        Argument::Address(average.address()),
+        Argument::Address(memory.computing.as_ref().map_or(0, Block::address)),
+        Argument::Long(memory.trained_values as i64),
+    ];
+    machine.each("exchange_average", memory.trained_values, &arguments)
 }
 
 /// The norm of all gradients, and the factor that the clip makes of it.

@@ -65,3 +65,16 @@ extern "C" __global__ void descend(float* parameter, const float* gradient, floa
         if (computing) computing[i] = to_real(p - rate * m);
     }
 }
+// The running averages of the parameters. An update that was left out leaves them as they are.
+extern "C" __global__ void follow_average(const float* parameter, float* average, i64 count, float rest, const Results* results) {
+    if (results->factor < 0.f) return;
+    EACH(i, count) average[i] += rest * (parameter[i] - average[i]);
+}
+extern "C" __global__ void exchange_average(float* parameter, float* average, real* computing, i64 count) {
+    EACH(i, count) {
+        const float p = parameter[i], a = average[i];
+        parameter[i] = a;
+        average[i] = p;
+        if (computing) computing[i] = to_real(a);
+    }
+}

@@ -22,6 +22,8 @@ pub struct Optimizer {
     pub weight_decay: f64,
     /// Limit of the gradients' global norm.
     pub clip_norm: Option<f64>,
+    /// Decay of a running average of every parameter: `average += (1 − decay) · (parameter − average)` after each update.
+    pub average: Option<f64>,
 }
 
 impl Default for Optimizer {
@@ -33,16 +35,19 @@ impl Default for Optimizer {
             epsilon: 1e-8,
             weight_decay: 0.01,
             clip_norm: None,
+            average: None,
         }
     }
 }
 
 impl Optimizer {
-    /// What is kept for each parameter, under PyTorch's names.
+    /// What is kept for each parameter, under PyTorch's names; the average is the last.
     pub fn moment_names(&self) -> &'static [&'static str] {
-        match self.rule {
-            Rule::AdamW | Rule::Adam => &["exp_avg", "exp_avg_sq"],
-            Rule::Sgd => &["momentum_buffer"],
+        match (self.rule, self.average.is_some()) {
+            (Rule::AdamW | Rule::Adam, false) => &["exp_avg", "exp_avg_sq"],
+            (Rule::AdamW | Rule::Adam, true) => &["exp_avg", "exp_avg_sq", "average"],
+            (Rule::Sgd, false) => &["momentum_buffer"],
+            (Rule::Sgd, true) => &["momentum_buffer", "average"],
         }
     }
 }
