@@ -277,9 +277,9 @@ fn notes(digests: &[Digest]) -> Vec<Message> {
     notes.extend(scaling(digests));
     notes.extend(hardware(digests));
     notes.push(message!(
-        en: "Intervals come from within each run. Speed also varies from run to run: repeat both runs to \
+        en: "Values are means over the steady steps, time per epoch without the first epoch. Intervals come from within each run. Speed also varies from run to run: repeat both runs to \
         confirm small changes.",
-        zh: "区间来自每次运行内部。机器在不同运行之间也有差异：小的变化请重复运行以确认。"
+        zh: "数值为稳定步的平均值，每个 epoch 的时间不含第一个 epoch。区间来自每次运行内部。机器在不同运行之间也有差异：小的变化请重复运行以确认。"
     ));
     notes
 }

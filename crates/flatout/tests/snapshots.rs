@@ -146,8 +146,8 @@ fn run() {
         let data = Record::open(&root().join(folder)).unwrap().load();
         let diagnosis = flatout_diagnose::diagnose(&data);
         for (tag, language) in LANGUAGES {
-            let summary = text::summary(&diagnosis, language, 80, Some(40), false);
-            let next = text::next_command(&diagnosis);
+            let summary = text::summary(&diagnosis, "last", language, 80, Some(40), false);
+            let next = text::next_command(&diagnosis, "last");
             let shown = format!("{summary}{}\n", next.get(language));
             assert_snapshot(tag, &format!("run-{name}"), &shown);
         }

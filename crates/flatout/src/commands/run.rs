@@ -4,12 +4,13 @@ use crate::commands::diagnose;
 use crate::context::Context;
 use crate::linted;
 use crate::tracking::{Tracker, Trackers};
+use crate::usage::Invalid;
 use clap::{Args, ValueEnum};
 use flatout_core::files::{check_writable, write_atomically};
 use flatout_core::{Explain, Finding, Kind, Message, Result, message, units};
 use flatout_diagnose::analysis::collectives::op_name;
 use flatout_diagnose::{Diagnosis, stall};
-use flatout_record::{Record, RunData, StalledRank};
+use flatout_record::{Record, RunData, StalledRank, argument_for};
 use flatout_report::text;
 use flatout_run::auto::{self, Auto};
 use flatout_run::{Ended, Live, Options, Outcome, RunError, apply, program};
@@ -83,7 +84,7 @@ pub struct Arguments {
 #[derive(Clone, Copy)]
 struct Patience(Option<Duration>);
 
-fn parse_patience(text: &str) -> std::result::Result<Patience, String> {
+fn parse_patience(text: &str) -> std::result::Result<Patience, Invalid> {
     if text.trim() == "off" {
         return Ok(Patience(None));
     }
@@ -185,11 +186,12 @@ fn conclude(
         let colour = context.colour_on_stderr();
         // One screen; everything with `-v`.
         let (language, width) = (context.language, text::readable_width(None));
+        let run = argument_for(folder);
         let shown = if context.verbose > 0 {
             text::diagnosis(&diagnosis, language, width, colour)
         } else {
             let rows = text::terminal_rows(&std::io::stderr());
-            text::summary(&diagnosis, language, width, rows, colour)
+            text::summary(&diagnosis, &run, language, width, rows, colour)
         };
         eprint!("\n{shown}");
         // Asked for, so it is shown, however small the terminal is.
@@ -206,7 +208,7 @@ fn conclude(
             eprintln!("{}", context.say(&line));
         }
         eprintln!("{}", context.say(&place(outcome, folder)));
-        eprintln!("{}", context.say(&text::next_command(&diagnosis)));
+        eprintln!("{}", context.say(&text::next_command(&diagnosis, &run)));
     }
     Ok(())
 }
