@@ -124,19 +124,17 @@ impl TrainingData {
             _ if settings.entity.is_some() => Kind::Panel,
             _ => Kind::of(path, &settings.model_type)?,
         };
-        if let (Kind::Panel, Some(path)) = (
-            kind,
-            settings.validation_data.as_ref().or(settings.test_data.as_ref()),
-        ) {
-            let setting = if settings.validation_data.is_some() {
-                "validation_data"
-            } else {
-                "test_data"
-            };
-            return Err(TrainError::Value {
-                setting: setting.to_owned(),
-                value: path.display().to_string(),
-                expected: message!(en: "nothing for sequences, which are cut at a date: --validation-from, --test-from", zh: "不用于序列数据，序列按日期划分：--validation-from、--test-from"),
+        let separate = [
+            ("validation_data", &settings.validation_data),
+            ("test_data", &settings.test_data),
+        ];
+        if let (Kind::Panel, Some((setting, _))) = (kind, separate.iter().find(|(_, path)| path.is_some())) {
+            return Err(TrainError::DoesNotApply {
+                setting: (*setting).to_owned(),
+                reason: message!(
+                    en: "sequences are split at a date; use --validation-from or --test-from",
+                    zh: "序列按日期划分；请用 --validation-from 或 --test-from"
+                ),
             });
         }
         let began = std::time::Instant::now();
