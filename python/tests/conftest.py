@@ -40,11 +40,15 @@ def need(module):
     """The module. A missing one fails the test, unless FLATOUT_ALLOW_MISSING names it: `cargo xtask venv` installs them all."""
     try:
         return importlib.import_module(module)
-    except ImportError as error:
-        allowed = [name.strip() for name in os.environ.get("FLATOUT_ALLOW_MISSING", "").split(",")]
-        if module in allowed:
-            pytest.skip(f"{module} is missing", allow_module_level=True)
-        raise AssertionError(f"this test needs {module}: cargo xtask venv, or FLATOUT_ALLOW_MISSING={module} to skip it") from error
+    except ImportError:
+        return missing(module, f"{module} is missing: cargo xtask venv")
+
+
+def missing(tool, why):
+    """Fails the test, unless FLATOUT_ALLOW_MISSING names the tool."""
+    if tool in [name.strip() for name in os.environ.get("FLATOUT_ALLOW_MISSING", "").split(",")]:
+        pytest.skip(why, allow_module_level=True)
+    pytest.fail(f"{why}; FLATOUT_ALLOW_MISSING={tool} skips the test", pytrace=False)
 
 
 def flatout():

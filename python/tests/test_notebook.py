@@ -2,11 +2,10 @@
 
 import os
 
-import pytest
-from conftest import FLATOUT, ROOT, environment
+from conftest import FLATOUT, ROOT, environment, need
 
-nbclient = pytest.importorskip("nbclient")
-pytest.importorskip("ipykernel")
+nbclient = need("nbclient")
+need("ipykernel")
 import nbformat  # noqa: E402
 
 SETUP = """\
@@ -35,8 +34,7 @@ for step, (x, y) in enumerate(loader):
 
 def run(folder, cells, **more):
     """Each cell's outputs, as one text a kind."""
-    if not FLATOUT.exists():
-        pytest.skip(f"no {FLATOUT}: cargo build -p flatout, or set FLATOUT_BIN")
+    assert FLATOUT.exists(), f"no {FLATOUT}: cargo build -p flatout, or set FLATOUT_BIN"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     settings = environment(folder, PYTHONPATH=str(ROOT / "python"), FLATOUT_BINARY=str(FLATOUT), LANG="C", LC_ALL=None)
     settings.update(more)

@@ -5,8 +5,7 @@ import os
 import subprocess
 import sys
 
-import pytest
-from conftest import FLATOUT, ROOT, environment
+from conftest import FLATOUT, ROOT, environment, missing, need
 
 DATA = """
 import time, torch
@@ -37,14 +36,13 @@ def settings(folder, **more):
 
 
 def run(folder, program, *options, **more):
-    if not FLATOUT.exists():
-        pytest.skip(f"no {FLATOUT}: cargo build -p flatout, or set FLATOUT_BIN")
+    assert FLATOUT.exists(), f"no {FLATOUT}: cargo build -p flatout, or set FLATOUT_BIN"
     (folder / "train.py").write_text(program)
     command = [sys.executable, "train.py"]
     if options:
         command = [str(FLATOUT), "run", *options, "--", *command]
     done = subprocess.run(command, cwd=folder, env=settings(folder, **more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600)
-    return done.returncode, done.stderr
+    return done.returncode, done.stderr, done.stdout
 
 
 def tensorboard_of(folder):
@@ -71,8 +69,8 @@ def mlflow_runs(folder, experiment):
 
 def test_a_run_is_logged_to_every_tracker(tmp_path):
     for package in ("wandb", "mlflow", "tensorboard"):
-        pytest.importorskip(package)
-    code, told = run(tmp_path, TRAIN, "--name", "logged", "--log-to", "wandb,mlflow,tensorboard", WANDB_MODE=None)
+        need(package)
+    code, told, _ = run(tmp_path, TRAIN, "--name", "logged", "--log-to", "wandb,mlflow,tensorboard", WANDB_MODE=None)
     assert code == 0 and told.count("logged to") == 3 and "not logged" not in told, told
     # W&B stays on this machine unless the user says otherwise.
     assert "wandb sync" in told
@@ -91,7 +89,7 @@ def test_a_run_is_logged_to_every_tracker(tmp_path):
 
 
 def test_a_tracker_that_cannot_be_used_is_one_line(tmp_path):
-    pytest.importorskip("mlflow")
+    need("mlflow")
     (tmp_path / "mlruns").write_text("a file, where a folder must be")
     # A package that is not there, one that fails, and one that does not exist.
     hide = tmp_path / "hide"
@@ -99,30 +97,30 @@ def test_a_tracker_that_cannot_be_used_is_one_line(tmp_path):
     (hide / "sitecustomize.py").write_text("import sys\nsys.modules['wandb'] = None\n")
     program = "import sys\nsys.exit(7)\n"
     path = os.pathsep.join([str(hide), str(ROOT / "python")])
-    code, told = run(tmp_path, program, "--log-to", "wandb,mlflow", PYTHONPATH=path)
+    code, told, _ = run(tmp_path, program, "--log-to", "wandb,mlflow", PYTHONPATH=path)
     assert code == 7, told
     assert "wandb is skipped: " in told and "does not have wandb" in told and "-m pip install wandb" in told, told
     assert "not logged to mlflow: " in told and "The record is complete." in told, told
-    code, told = run(tmp_path, program, "--log-to", "comet")
+    code, told, _ = run(tmp_path, program, "--log-to", "comet")
     assert code == 2 and "comet" in told and "tensorboard" in told, told
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
-    pytest.importorskip("tensorboard")
-    code, told = run(tmp_path, TRAIN, "--log-to", "tensorboard", FLATOUT_TENSORBOARD="/proc/nowhere")
+    need("tensorboard")
+    code, told, _ = run(tmp_path, TRAIN, "--log-to", "tensorboard", FLATOUT_TENSORBOARD="/proc/nowhere")
     assert code == 0 and "not logged to tensorboard: " in told, told
 
 
 def test_a_full_disk_is_one_line(tmp_path):
-    pytest.importorskip("tensorboard")
-    pytest.importorskip("mlflow")
+    need("tensorboard")
+    need("mlflow")
     full = tmp_path / "full"
     full.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(full)], stderr=subprocess.DEVNULL).returncode:
-        pytest.skip("a small file system cannot be mounted here")
+        missing("mount", "a small file system cannot be mounted here")
     try:
         places = {"FLATOUT_TENSORBOARD": str(full / "boards"), "MLFLOW_TRACKING_URI": f"file:{full / 'mlruns'}"}
-        code, told = run(tmp_path, TRAIN, "--log-to", "tensorboard,mlflow", **places)
+        code, told, _ = run(tmp_path, TRAIN, "--log-to", "tensorboard,mlflow", **places)
     finally:
         subprocess.run(["umount", "-l", str(full)], check=True)
     assert code == 0 and "not logged to tensorboard: " in told and "not logged to mlflow: " in told, told
@@ -157,8 +155,8 @@ print("steps", callback.report["steps"])
 
 
 def test_lightning_logs_to_its_own_loggers(tmp_path):
-    pytest.importorskip("lightning")
-    code, told = run(tmp_path, LIGHTNING.replace("STOP", "-1"))
+    need("lightning")
+    code, told, _ = run(tmp_path, LIGHTNING.replace("STOP", "-1"))
     assert code == 0 and "logged to TensorBoardLogger" in told and "logged to CSVLogger" in told, told
     assert "not logged" not in told and "250 steps recorded in" in told and "time.sleep(0.002)" in told, told
     board = tensorboard_of(tmp_path / "boards")
@@ -168,9 +166,10 @@ def test_lightning_logs_to_its_own_loggers(tmp_path):
 
 
 def test_lightning_that_fails_is_reported_too(tmp_path):
-    pytest.importorskip("lightning")
-    code, told = run(tmp_path, LIGHTNING.replace("STOP", "200"))
+    need("lightning")
+    code, told, printed = run(tmp_path, LIGHTNING.replace("STOP", "200"))
     assert code == 0 and "200 steps recorded in" in told, told
+    assert printed.split()[-2:] == ["steps", "200"], printed
 
 
 TRANSFORMERS = (
@@ -197,18 +196,20 @@ transformers.Trainer(model=Model(), args=args, train_dataset=Named(), callbacks=
 
 def test_transformers_logs_to_what_it_reports_to(tmp_path):
     for package in ("transformers", "accelerate", "wandb", "tensorboard"):
-        pytest.importorskip(package)
-    code, told = run(tmp_path, TRANSFORMERS.replace("REPORT_TO", "['wandb', 'tensorboard']"))
+        need(package)
+    code, told, _ = run(tmp_path, TRANSFORMERS.replace("REPORT_TO", "['wandb', 'tensorboard']"))
     assert code == 0 and "logged to wandb" in told and "logged to TensorBoard" in told and "not logged" not in told, told
     assert "250 steps recorded in" in told, told
     written, tables = wandb_of(tmp_path)
-    assert b"flatout/samples_per_s" in written and tables
+    assert b"flatout/samples_per_s" in written
+    assert any("loader-without-workers" in row for table in tables for row in table["data"]), tables
     (folder,) = [path for path in tmp_path.rglob("flatout") if path.is_dir() and list(path.glob("events*"))]
     assert tensorboard_of(folder).Scalars("flatout/samples_per_s")[0].value > 0
 
 
 def test_a_trainer_trains_where_flatout_cannot(tmp_path):
-    pytest.importorskip("lightning")
+    need("lightning")
     program = LIGHTNING.replace("STOP", "-1").replace("max_steps=250", "max_steps=5").replace('print("steps", callback.report["steps"])', "print(trainer.global_step)")
-    code, told = run(tmp_path, program, FLATOUT_BINARY="/nonexistent")
+    code, told, printed = run(tmp_path, program, FLATOUT_BINARY="/nonexistent")
     assert code == 0 and "this training runs without a record" in told, told
+    assert printed.split()[-1] == "5", printed

@@ -17,9 +17,12 @@ pub const TOOLS: &[&str] = &[
     "cupti",
     "datasets",
     "gcc",
+    "ipykernel",
     "jsonschema",
     "lightning",
+    "mlflow",
     "mount",
+    "nbclient",
     "nvrtc",
     "promtool",
     "python",
@@ -28,6 +31,7 @@ pub const TOOLS: &[&str] = &[
     "tensorboard",
     "torch",
     "transformers",
+    "wandb",
 ];
 
 /// Any Python 3 on the path.
