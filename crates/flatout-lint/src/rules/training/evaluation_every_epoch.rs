@@ -33,6 +33,8 @@
 //!
 //! ## References
 //! `flatout train` evaluates every 5 epochs by default.
+//! See also `evaluation-too-often` and `evaluation-every-step`.
+//! <https://huggingface.co/docs/transformers/main_classes/trainer>
 //!
 //! ---
 //! ## 检测什么
@@ -47,6 +49,8 @@
 //! 早停或按平台期调整学习率需要每个 epoch 的分数，或 epoch 很长，评估看不出来。
 //! ## 参考
 //! `flatout train` 默认每 5 个 epoch 评估一次。
+//! 另见 `evaluation-too-often`、`evaluation-every-step`。
+//! <https://huggingface.co/docs/transformers/main_classes/trainer>
 
 use crate::rules::prelude::*;
 
