@@ -176,7 +176,7 @@ mod tests {
             ("flatout monitor --pid x", ["的值 `x` 无效：不是整数", "更多信息"]),
             (
                 "flatout attach 1 --seconds 1",
-                ["的值 `1` 无效：应不小于 2", "更多信息"],
+                ["的值 `1` 无效：应在 2 到 86400 之间", "更多信息"],
             ),
             (
                 "flatout tune --max-trials 900 -- true",

@@ -29,8 +29,9 @@ fn printed(language: &str, arguments: &[&str]) -> String {
 
 fn printed_in(folder: &Path, home: &Path, language: &str, arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_flatout"))
-        .args(arguments)
+        // Before the command: after its `--` it would be the program's.
         .args(["--lang", language])
+        .args(arguments)
         .current_dir(folder)
         .env("FLATOUT_HOME", home)
         .env("FLATOUT_CACHE", home.join("cache"))

@@ -24,7 +24,7 @@ pub struct Arguments {
     #[arg(value_name = "PID")]
     pid: u32,
     /// How many seconds to watch; Ctrl-C stops earlier
-    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..))]
+    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..=86_400))]
     seconds: u64,
     /// Load the probe into the program for that time (Python 3.14 or later): steps, waits for batches, findings
     #[arg(long)]
