@@ -301,8 +301,8 @@ fn scaling(digests: &[Digest]) -> Vec<Message> {
         let times = units::significant(efficiency * count as f64);
         let share = units::percent(efficiency);
         Some(message!(
-            en: "{run} has {count} ranks, {base} has one, and rates are those of one rank: all ranks of {run} together are {times}× as fast as {base} (scaling efficiency {share}).",
-            zh: "{run} 有 {count} 个 rank，{base} 只有一个，速率均为单个 rank 的：{run} 的所有 rank 合计为 {base} 的 {times} 倍（扩展效率 {share}）。"
+            en: "{run} has {count} ranks, {base} has one; the rates above are per rank. All ranks of {run} together are {times}× as fast as {base} (scaling efficiency {share}).",
+            zh: "{run} 有 {count} 个 rank，{base} 只有一个，以上速率均为单个 rank 的。{run} 的所有 rank 合计为 {base} 的 {times} 倍（扩展效率 {share}）。"
         ))
     });
     notes.collect()
