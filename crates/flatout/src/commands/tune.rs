@@ -251,12 +251,13 @@ pub(super) fn parse_time(text: &str) -> std::result::Result<Duration, Invalid> {
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        _ => {
+        _ if !number.is_empty() => {
             return Err(Invalid(message!(
                 en: "unknown unit of time `{unit}`; expected 90s, 10m or 1h",
                 zh: "没有时间单位 `{unit}`；应写成 90s、10m 或 1h"
             )));
         }
+        _ => f64::NAN,
     };
     let seconds = number.trim().parse::<f64>().ok().map(|number| number * factor);
     let seconds = seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0 && *seconds < 1e7);
