@@ -259,8 +259,8 @@ fn notes(digests: &[Digest]) -> Vec<Message> {
         .any(|digest| !same_batch(digests.first(), Some(digest)))
     {
         notes.push(message!(
-            en: "The batch sizes differ: compare samples per second, not iterations or time per batch.",
-            zh: "batch 大小不同：迭代数和每个 batch 的时间不可比，请比较每秒样本数。"
+            en: "The batch sizes differ: compare samples per second, not steps per second or time per step.",
+            zh: "batch 大小不同：每秒步数和每步时间不可比，请比较每秒样本数。"
         ));
     }
     let hosts: BTreeSet<&str> = digests

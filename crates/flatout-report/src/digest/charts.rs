@@ -223,7 +223,7 @@ fn plans(tick_s: f64) -> Vec<Plan> {
         },
         Plan {
             key: "wait",
-            title: message!(en: "Time per batch", zh: "每个 batch 的时间"),
+            title: message!(en: "Time per step, without evaluation and checkpoints", zh: "每步时间（不含评估和 checkpoint）"),
             of_gpus: false,
             scale: Scale::Milliseconds,
             curves: vec![

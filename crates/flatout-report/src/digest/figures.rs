@@ -105,7 +105,7 @@ fn steps(analysis: &Analysis) -> Vec<Figure> {
     if let Some(rate) = steps_per_s(analysis) {
         figures.push(Figure::new(
             "steps_per_s",
-            message!(en: "iterations per second", zh: "迭代/秒"),
+            message!(en: "steps per second", zh: "步/秒"),
             Unit::PerSecond,
             rate,
             Some(true),
@@ -113,7 +113,7 @@ fn steps(analysis: &Analysis) -> Vec<Figure> {
     }
     figures.push(Figure::new(
         "step_ms",
-        message!(en: "time per batch", zh: "每个 batch 的时间"),
+        message!(en: "time per step", zh: "每步时间"),
         Unit::Milliseconds,
         per_step(window.step_ms(), &|tick| tick.dt * 1e3),
         Some(false),
