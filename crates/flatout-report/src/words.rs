@@ -1,5 +1,6 @@
 //! Words that text, HTML and Markdown share: how a number, a gain, a change or the end of a run is said.
 
+use flatout_core::plural::counted;
 use flatout_core::{Confidence, Finding, Gain, Kind, Linted, Message, Severity, message, units};
 use flatout_diagnose::WindowSummary;
 use flatout_record::{KernelKind, Phase, RunInfo};
@@ -196,7 +197,7 @@ pub fn window(window: &WindowSummary) -> Message {
     let how = &window.how;
     let (en, zh) = (&how.en, &how.zh);
     let mut line = Message {
-        en: format!("Based on {steps} steps from {start} to {end} s ({en})."),
+        en: counted(format!("Based on {steps} steps from {start} to {end} s ({en}).")),
         zh: format!("依据 {start} 到 {end} 秒之间的 {steps} 步（{zh}）。"),
     };
     let mut add = |more: Message| {

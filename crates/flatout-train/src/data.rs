@@ -16,6 +16,7 @@ use crate::augment::{Augmenter, Changes};
 use crate::metrics::Label;
 use crate::target::{Labels, Target, Task};
 use crate::{Settings, TrainError};
+use flatout_core::plural::counted;
 use flatout_core::{Explain, Message, message};
 use flatout_data::formats::npy_table;
 use flatout_data::generate::Recipe;
@@ -377,19 +378,20 @@ pub(crate) fn left_out(skipped: &Skipped, dropped: usize) -> Vec<Message> {
     if let Some(first) = skipped.examples.first() {
         let first = DataError::BadRow(first.clone()).message();
         notes.push(Message {
-            en: format!(
-                "{count} rows cannot be read and are skipped; the first: {}",
+            en: counted(format!(
+                "skipped {count} rows that cannot be read; the first: {}",
                 first.en
-            ),
+            )),
             zh: format!("{count} 行无法读取，已跳过；第一处：{}", first.zh),
         });
     } else if count > 0 {
-        notes.push(
-            message!(en: "{count} rows cannot be read and are skipped", zh: "{count} 行无法读取，已跳过"),
-        );
+        notes
+            .push(message!(en: "skipped {count} rows that cannot be read", zh: "{count} 行无法读取，已跳过"));
     }
     if dropped > 0 {
-        notes.push(message!(en: "{dropped} rows are dropped because they have missing values", zh: "{dropped} 行因缺失值被丢弃"));
+        notes.push(
+            message!(en: "dropped {dropped} rows with missing values", zh: "{dropped} 行因缺失值被丢弃"),
+        );
     }
     notes
 }

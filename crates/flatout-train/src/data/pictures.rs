@@ -242,7 +242,7 @@ fn said(images: &Images, settings: &Settings) -> Vec<Message> {
         ));
     }
     if skipped > 0 {
-        notes.push(message!(en: "{skipped} images cannot be read and are skipped", zh: "{skipped} 张图像无法读取，已跳过"));
+        notes.push(message!(en: "skipped {skipped} images that cannot be read", zh: "{skipped} 张图像无法读取，已跳过"));
     }
     notes
 }

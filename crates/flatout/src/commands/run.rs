@@ -7,6 +7,7 @@ use crate::tracking::{Tracker, Trackers};
 use crate::usage::Invalid;
 use clap::{Args, ValueEnum};
 use flatout_core::files::{check_writable, write_atomically};
+use flatout_core::plural::counted;
 use flatout_core::{Explain, Finding, Kind, Message, Result, message, units};
 use flatout_diagnose::analysis::collectives::op_name;
 use flatout_diagnose::{Diagnosis, stall};
@@ -307,10 +308,10 @@ fn where_is(rank: &StalledRank) -> Message {
     let (op, since) = (op_name(&inside.op), units::duration(inside.seconds));
     let place = inside.place.as_ref().map(ToString::to_string).unwrap_or_default();
     Message {
-        en: format!(
+        en: counted(format!(
             "rank {number} (pid {pid}): in {} for {since}, after {done} collectives  {place}",
             op.en
-        ),
+        )),
         zh: format!(
             "rank {number}（pid {pid}）：在 {} 中已 {since}，此前完成 {done} 次集合通信  {place}",
             op.zh

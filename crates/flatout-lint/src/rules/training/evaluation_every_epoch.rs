@@ -5,7 +5,7 @@
 //!
 //! ## Why it is slow
 //! Trainings with many epochs usually have short ones, and a pass over the validation data after each of them can take a large part
-//! of the time. Nobody needs a hundred validation scores, and evaluating every 5 epochs finds a model that is just as good.
+//! of the time. Evaluating every 5 epochs usually selects a model that is just as good.
 //!
 //! ## Example
 //! ```python
@@ -40,7 +40,7 @@
 //! ## 检测什么
 //! 在很多个 epoch 中，每个 epoch 都调用在整个 loader 上评估的函数，没有间隔。
 //! ## 为什么慢
-//! epoch 多的训练，每个 epoch 一般都很短，每次之后再遍历一遍验证数据会占不少时间。没有人会看一百个验证分数；每五个取最好的也一样能找到。
+//! epoch 多的训练，每个 epoch 一般都很短，每次之后再遍历一遍验证数据会占不少时间。每 5 个 epoch 评估一次，通常也能选出同样好的模型。
 //! ## 证据
 //! 调用位于至少 20 个 epoch 的循环中，没有条件。只作提示：运行记录会测出其占比。
 //! ## 怎么改
