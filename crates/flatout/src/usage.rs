@@ -183,10 +183,7 @@ mod tests {
                 ["应在 1 到 200 之间", "更多信息"],
             ),
             ("flatout tune --budget 5x -- true", ["时间单位 `x`", "更多信息"]),
-            (
-                "flatout run --patience soon -- true",
-                ["`soon` 不是时间", "更多信息"],
-            ),
+            ("flatout run --patience soon -- true", ["应为时间", "更多信息"]),
             ("flatout fleet --since 7", ["需要单位", "更多信息"]),
             ("flatout --lang de runs", ["en 或 zh-CN", "更多信息"]),
         ] {

@@ -261,9 +261,9 @@ pub(super) fn parse_time(text: &str) -> std::result::Result<Duration, Invalid> {
     };
     let seconds = number.trim().parse::<f64>().ok().map(|number| number * factor);
     let seconds = seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0 && *seconds < 1e7);
-    seconds
-        .map(Duration::from_secs_f64)
-        .ok_or_else(|| Invalid(message!(en: "expected a time such as 90s, 10m or 1h", zh: "`{text}` 不是时间；应写成 90s、10m 或 1h")))
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| {
+        Invalid(message!(en: "expected a time such as 90s, 10m or 1h", zh: "应为时间，如 90s、10m 或 1h"))
+    })
 }
 
 #[cfg(test)]
