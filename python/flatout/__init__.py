@@ -75,7 +75,7 @@ def phase(name: str) -> Iterator[None]:
 
 
 def gpu_utilization() -> float | None:
-    """The GPU's utilization, 0 to 1, as `flatout run` last read it, or as the driver tells it; None where it is not known."""
+    """The GPU's utilization, 0 to 1, as `flatout run` last read it, or as the driver reports it; None if it is not known."""
     clock = _clock()
     value = clock.words[24] if clock is not None else 0
     if value:

@@ -40,7 +40,7 @@ def _open() -> None:
 
 
 def utilization() -> float | None:
-    """0 to 1; None where there is no GPU, or the driver does not tell."""
+    """0 to 1; None if there is no GPU, or the driver does not report it."""
     try:
         if not _found:
             _open()

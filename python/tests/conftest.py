@@ -40,16 +40,15 @@ def need(module):
     """The module. A missing one fails the test, unless FLATOUT_ALLOW_MISSING names it: `cargo xtask venv` installs them all."""
     try:
         return importlib.import_module(module)
-    except ImportError as error:
-        missing(module, "cargo xtask venv", error)
+    except ImportError:
+        return missing(module, f"{module} is missing: cargo xtask venv")
 
 
-def missing(tool, install, error=None):
-    """Skips a test that FLATOUT_ALLOW_MISSING allows to skip; any other fails."""
-    allowed = [name.strip() for name in os.environ.get("FLATOUT_ALLOW_MISSING", "").split(",")]
-    if tool in allowed:
-        pytest.skip(f"{tool} is missing", allow_module_level=True)
-    raise AssertionError(f"this test needs {tool}: {install}, or FLATOUT_ALLOW_MISSING={tool} to skip it") from error
+def missing(tool, why):
+    """Fails the test, unless FLATOUT_ALLOW_MISSING names the tool."""
+    if tool in [name.strip() for name in os.environ.get("FLATOUT_ALLOW_MISSING", "").split(",")]:
+        pytest.skip(why, allow_module_level=True)
+    pytest.fail(f"{why}; FLATOUT_ALLOW_MISSING={tool} skips the test", pytrace=False)
 
 
 def flatout():

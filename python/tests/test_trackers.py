@@ -42,7 +42,7 @@ def run(folder, program, *options, **more):
     if options:
         command = [str(FLATOUT), "run", *options, "--", *command]
     done = subprocess.run(command, cwd=folder, env=settings(folder, **more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600)
-    return done.returncode, done.stderr
+    return done.returncode, done.stderr, done.stdout
 
 
 def tensorboard_of(folder):
@@ -70,7 +70,7 @@ def mlflow_runs(folder, experiment):
 def test_a_run_is_logged_to_every_tracker(tmp_path):
     for package in ("wandb", "mlflow", "tensorboard"):
         need(package)
-    code, told = run(tmp_path, TRAIN, "--name", "logged", "--log-to", "wandb,mlflow,tensorboard", WANDB_MODE=None)
+    code, told, _ = run(tmp_path, TRAIN, "--name", "logged", "--log-to", "wandb,mlflow,tensorboard", WANDB_MODE=None)
     assert code == 0 and told.count("logged to") == 3 and "not logged" not in told, told
     # W&B stays on this machine unless the user says otherwise.
     assert "wandb sync" in told
@@ -97,17 +97,17 @@ def test_a_tracker_that_cannot_be_used_is_one_line(tmp_path):
     (hide / "sitecustomize.py").write_text("import sys\nsys.modules['wandb'] = None\n")
     program = "import sys\nsys.exit(7)\n"
     path = os.pathsep.join([str(hide), str(ROOT / "python")])
-    code, told = run(tmp_path, program, "--log-to", "wandb,mlflow", PYTHONPATH=path)
+    code, told, _ = run(tmp_path, program, "--log-to", "wandb,mlflow", PYTHONPATH=path)
     assert code == 7, told
     assert "wandb is skipped: " in told and "does not have wandb" in told and "-m pip install wandb" in told, told
     assert "not logged to mlflow: " in told and "The record is complete." in told, told
-    code, told = run(tmp_path, program, "--log-to", "comet")
+    code, told, _ = run(tmp_path, program, "--log-to", "comet")
     assert code == 2 and "comet" in told and "tensorboard" in told, told
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
     need("tensorboard")
-    code, told = run(tmp_path, TRAIN, "--log-to", "tensorboard", FLATOUT_TENSORBOARD="/proc/nowhere")
+    code, told, _ = run(tmp_path, TRAIN, "--log-to", "tensorboard", FLATOUT_TENSORBOARD="/proc/nowhere")
     assert code == 0 and "not logged to tensorboard: " in told, told
 
 
@@ -117,10 +117,10 @@ def test_a_full_disk_is_one_line(tmp_path):
     full = tmp_path / "full"
     full.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(full)], stderr=subprocess.DEVNULL).returncode:
-        missing("mount", "run it as root")
+        missing("mount", "a small file system cannot be mounted here")
     try:
         places = {"FLATOUT_TENSORBOARD": str(full / "boards"), "MLFLOW_TRACKING_URI": f"file:{full / 'mlruns'}"}
-        code, told = run(tmp_path, TRAIN, "--log-to", "tensorboard,mlflow", **places)
+        code, told, _ = run(tmp_path, TRAIN, "--log-to", "tensorboard,mlflow", **places)
     finally:
         subprocess.run(["umount", "-l", str(full)], check=True)
     assert code == 0 and "not logged to tensorboard: " in told and "not logged to mlflow: " in told, told
@@ -156,7 +156,7 @@ print("steps", callback.report["steps"])
 
 def test_lightning_logs_to_its_own_loggers(tmp_path):
     need("lightning")
-    code, told = run(tmp_path, LIGHTNING.replace("STOP", "-1"))
+    code, told, _ = run(tmp_path, LIGHTNING.replace("STOP", "-1"))
     assert code == 0 and "logged to TensorBoardLogger" in told and "logged to CSVLogger" in told, told
     assert "not logged" not in told and "250 steps recorded in" in told and "time.sleep(0.002)" in told, told
     board = tensorboard_of(tmp_path / "boards")
@@ -167,8 +167,9 @@ def test_lightning_logs_to_its_own_loggers(tmp_path):
 
 def test_lightning_that_fails_is_reported_too(tmp_path):
     need("lightning")
-    code, told = run(tmp_path, LIGHTNING.replace("STOP", "200"))
+    code, told, printed = run(tmp_path, LIGHTNING.replace("STOP", "200"))
     assert code == 0 and "200 steps recorded in" in told, told
+    assert printed.split()[-2:] == ["steps", "200"], printed
 
 
 TRANSFORMERS = (
@@ -204,11 +205,12 @@ def transformers(report_to, stop=-1):
 def test_transformers_logs_to_what_it_reports_to(tmp_path):
     for package in ("transformers", "accelerate", "wandb", "tensorboard"):
         need(package)
-    code, told = run(tmp_path, transformers("['wandb', 'tensorboard']"))
+    code, told, _ = run(tmp_path, transformers("['wandb', 'tensorboard']"))
     assert code == 0 and "logged to wandb" in told and "logged to TensorBoard" in told and "not logged" not in told, told
     assert "250 steps recorded in" in told, told
     written, tables = wandb_of(tmp_path)
-    assert b"flatout/samples_per_s" in written and tables
+    assert b"flatout/samples_per_s" in written
+    assert any("loader-without-workers" in row for table in tables for row in table["data"]), tables
     (folder,) = [path for path in tmp_path.rglob("flatout") if path.is_dir() and list(path.glob("events*"))]
     assert tensorboard_of(folder).Scalars("flatout/samples_per_s")[0].value > 0
 
@@ -217,7 +219,7 @@ def test_transformers_logs_to_the_mlflow_run_that_it_has_ended(tmp_path):
     for package in ("transformers", "accelerate", "mlflow"):
         need(package)
     places = {"MLFLOW_TRACKING_URI": f"file:{tmp_path / 'mlruns'}", "MLFLOW_EXPERIMENT_NAME": "hf", "MLFLOW_ALLOW_FILE_STORE": "true"}
-    code, told = run(tmp_path, transformers("['mlflow']"), **places)
+    code, told, _ = run(tmp_path, transformers("['mlflow']"), **places)
     assert code == 0 and "flatout: logged to mlflow" in told and "not logged" not in told, told
     client, (entry,) = mlflow_runs(tmp_path, "hf")
     assert entry.data.metrics["flatout/samples_per_s"] > 0 and entry.info.status == "FINISHED"
@@ -229,16 +231,17 @@ def test_transformers_that_fails_is_reported_too(tmp_path):
         need(package)
     program = transformers("[]", stop=200 * 8 + 1)
     # At the end of the program, and at the start of the next training.
-    code, told = run(tmp_path, program)
+    code, told, _ = run(tmp_path, program)
     assert code == 1 and "KeyError" in told and " steps recorded in" in told and "loader-without-workers" not in told.split("KeyError")[0], told
     body, train = program.rsplit("transformers.Trainer(", 1)
     again = f"{body}def train():\n    transformers.Trainer({train}\ntry:\n    train()\nexcept KeyError:\n    pass\ntrain()\n"
-    code, told = run(tmp_path, again)
+    code, told, _ = run(tmp_path, again)
     assert code == 0 and told.count(" steps recorded in") == 2 and "flatout run` already" not in told, told
 
 
 def test_a_trainer_trains_where_flatout_cannot(tmp_path):
     need("lightning")
     program = LIGHTNING.replace("STOP", "-1").replace("max_steps=250", "max_steps=5").replace('print("steps", callback.report["steps"])', "print(trainer.global_step)")
-    code, told = run(tmp_path, program, FLATOUT_BINARY="/nonexistent")
+    code, told, printed = run(tmp_path, program, FLATOUT_BINARY="/nonexistent")
     assert code == 0 and "this training runs without a record" in told, told
+    assert printed.split()[-1] == "5", printed

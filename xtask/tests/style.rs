@@ -35,8 +35,6 @@ const WORDS: &[(&str, &str)] = &[
     ("lies", "is, is located, contains"),
     ("stands", "is, is located, contains"),
     ("stood", "was, was located"),
-    ("is no text", "is not a text file"),
-    ("is no number", "is not a number"),
     ("utilisation", "utilization"),
     ("colour*", "color"),
     ("behaviour*", "behavior"),
@@ -121,6 +119,11 @@ fn is_page(file: &str) -> bool {
             .any(|start| file.starts_with(start))
 }
 
+/// The Python package that users import. What the probe contains is for programs.
+fn is_python(file: &str) -> bool {
+    file.ends_with(".py") && file.starts_with("python/flatout/")
+}
+
 fn is_source(file: &str) -> bool {
     file.ends_with(".rs") && file.starts_with("crates/") && file.contains("/src/")
 }
@@ -157,8 +160,11 @@ fn texts_of_source(file: &str, text: &str) -> Vec<(usize, String)> {
     let line_of = |at: usize| text[..at].matches('\n').count() + 1;
     let mut found = Vec::new();
     for (at, _) in text.match_indices("en:") {
-        let quote = at + 3 + text[at + 3..].len() - text[at + 3..].trim_start().len();
-        if text[quote..].starts_with('"') {
+        let rest = text[at + 3..].trim_start();
+        // Both `en: "…"` and `en: format!("…", …)`.
+        let rest = rest.strip_prefix("format!(").unwrap_or(rest).trim_start();
+        let quote = text.len() - rest.len();
+        if rest.starts_with('"') {
             found.push((line_of(at), literal(text, quote).0));
         }
     }
@@ -189,6 +195,20 @@ fn texts_of_source(file: &str, text: &str) -> Vec<(usize, String)> {
                     .map(|(more, line)| (first + more, line.to_owned())),
             );
         }
+    }
+    found
+}
+
+/// The string literals of a Python file, each with its line: docstrings are help, and what else is prose is a message.
+fn texts_of_python(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let code = line.split_once("  #").map_or(line, |(code, _)| code);
+        if line.trim_start().starts_with('#') {
+            continue;
+        }
+        let strings = code.split('"').skip(1).step_by(2);
+        found.extend(strings.map(|string| (at + 1, string.to_owned())));
     }
     found
 }
@@ -263,6 +283,14 @@ fn wrong_words(text: &str) -> Vec<(String, String)> {
                 found.push(((*wanted).to_owned(), (*instead).to_owned()));
             }
         }
+        // "is no text" is "is not a text file"; "there is no GPU" is right, and so is "no longer".
+        if let [subject, "is" | "are" | "was" | "were", "no", noun] = words[at..words.len().min(at + 4)]
+            && !subject.eq_ignore_ascii_case("there")
+            && !["longer", "more"].contains(&noun)
+            && !noun.ends_with("er")
+        {
+            found.push((format!("is no {noun}"), format!("is not a {noun}")));
+        }
         if let [quantity, article, per] = words[at..words.len().min(at + 3)]
             && ["a", "an"].contains(&article)
             && PER.contains(&per)
@@ -293,10 +321,15 @@ fn texts_use_the_words_of_the_style_guide() {
         .collect();
     let (mut checked, mut errors, mut dirty) = (0, Vec::new(), BTreeSet::new());
     let files = files();
-    for file in files.iter().filter(|file| is_page(file) || is_source(file)) {
+    for file in files
+        .iter()
+        .filter(|file| is_page(file) || is_source(file) || is_python(file))
+    {
         let text = fs::read_to_string(root().join(file)).unwrap();
         let texts = if is_page(file) {
             texts_of_page(&text)
+        } else if is_python(file) {
+            texts_of_python(&text)
         } else {
             texts_of_source(file, &text)
         };
@@ -336,6 +369,11 @@ fn finds_left_out_words_and_rates() {
         ["samples a second", "one … a GPU"]
     );
     assert_eq!(found("the GPU's utilisation is told"), ["utilisation", "told"]);
+    assert_eq!(
+        found("`x.bin` is no text, 5 is no date"),
+        ["is no text", "is no date"]
+    );
+    assert!(found("there is no GPU; it is no longer used, and is no larger").is_empty());
     assert!(found("2.1 times (a step takes 13 ms), one thread, a batch").is_empty());
     assert_eq!(
         found("call `x.say()` in a step, {told} times"),

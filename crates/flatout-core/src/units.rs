@@ -12,6 +12,21 @@ pub fn count(value: f64) -> String {
     scaled(value, 1000.0, &UNITS).replace(' ', "")
 }
 
+/// `8.4 kJ`, `120 J`.
+pub fn energy(joules: f64) -> String {
+    const UNITS: [&str; 5] = ["J", "kJ", "MJ", "GJ", "TJ"];
+    scaled(joules, 1000.0, &UNITS)
+}
+
+/// `59 ms`, `1.2 s`: a duration that is known to about 5%, such as the quantile of a histogram.
+pub fn rough_duration(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds == 0.0 || seconds.abs() >= 100.0 {
+        return duration(seconds);
+    }
+    let digit = 10f64.powf(seconds.abs().log10().floor() - 1.0);
+    duration((seconds / digit).round() * digit)
+}
+
 /// `850 µs`, `12.3 ms`, `4.2 s`, `3 min 05 s`, `2 h 10 min`.
 pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() {
@@ -93,6 +108,12 @@ mod tests {
         assert_eq!(duration(0.0123), "12.3 ms");
         assert_eq!(duration(185.0), "3 min 05 s");
         assert_eq!(duration(7800.0), "2 h 10 min");
+        assert_eq!(energy(8400.0), "8.4 kJ");
+        assert_eq!(rough_duration(0.0589), "59 ms");
+        assert_eq!(rough_duration(1.234), "1.2 s");
+        assert_eq!(rough_duration(0.000_838), "840 µs");
+        assert_eq!(rough_duration(185.0), "3 min 05 s");
+        assert_eq!(rough_duration(0.0), "0 s");
         assert_eq!(percent(0.031), "3.1%");
         assert_eq!(percent(0.61), "61%");
         assert_eq!(percent(f64::NAN), "?");

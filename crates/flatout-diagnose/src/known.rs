@@ -173,11 +173,11 @@ fn per_round(analysis: &Analysis, cost: &Cost) -> Option<Evidence> {
     let (name, ms) = match (window.steps, &analysis.account.as_ref()?.iterations) {
         (0, None) => return None,
         (0, Some(iterations)) => (
-            message!(en: "approximate time per iteration", zh: "每次迭代的时间，约"),
+            message!(en: "time in this line per iteration, about", zh: "该行在每次迭代中的时间，约"),
             cost.seconds / window.wall_s() * iterations.ms,
         ),
         (steps, _) => (
-            message!(en: "time per step", zh: "每步时间"),
+            message!(en: "time in this line per step", zh: "该行在每步中的时间"),
             cost.seconds * 1e3 / steps as f64,
         ),
     };

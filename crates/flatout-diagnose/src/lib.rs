@@ -80,6 +80,8 @@ pub struct WindowSummary {
     pub steps: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples_per_s: Option<f64>,
+    /// Wall time by steps: what tables call the time per step.
+    pub step_mean_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_p50_ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,6 +130,7 @@ fn conclude_one(analysis: &Analysis) -> Diagnosis {
             how: window.how.clone(),
             steps: window.steps,
             samples_per_s: window.samples_per_s(),
+            step_mean_ms: window.step_ms(),
             step_p50_ms: window.step_hist.quantile_ms(0.5),
             step_p95_ms: window.step_hist.quantile_ms(0.95),
         }),

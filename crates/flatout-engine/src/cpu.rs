@@ -1,4 +1,4 @@
-//! The CPU back end: walks the plan with a fixed crew of threads. Every sum has an order that depends on sizes alone, so
+//! The CPU back end: walks the plan with a thread pool of fixed size. Every sum has an order that depends on sizes alone, so
 //! runs are bit-equal whatever the timing and however many threads there are.
 
 pub(crate) mod aligned;

@@ -20,8 +20,8 @@ mod libraries;
 pub(crate) mod losses;
 mod machine;
 mod memory;
+mod recording_lock;
 mod session;
-mod turn;
 
 pub use crate::ops::recurrent::{Way, force_recurrence};
 pub(crate) use blas::{Matrix, Number};

@@ -90,4 +90,4 @@ pub use ops::optimizer::{Optimizer, Rule};
 pub use ops::recurrent::{Recurrent, SequenceOutput};
 pub use ops::terms::{Term, TermLoss};
 pub use plan::{BufferId, DataType, Plan, Role};
-pub use session::{Answer, Here, KeptTensor, Leaving, Loss, Position, Session, Table};
+pub use session::{KeptTensor, Loss, Position, Readback, Ready, Session, Snapshot, Table};

@@ -96,30 +96,30 @@ pub struct KeptTensor {
     pub values: Vec<f32>,
 }
 
-/// What a device was asked for behind the steps so far, on its way to the host.
-pub trait Answer<T>: Send {
-    /// Whether it can be had without waiting.
-    fn is_here(&self) -> bool;
+/// A value that a device computes after the steps issued so far and copies to the host.
+pub trait Readback<T>: Send {
+    /// Whether the value has arrived, so that [`Self::wait`] returns at once.
+    fn is_ready(&self) -> bool;
 
-    /// Waits until it is here. May be called on another thread than the session's.
-    fn arrive(self: Box<Self>) -> Result<T, EngineError>;
+    /// Waits for the value. May be called on another thread than the session's.
+    fn wait(self: Box<Self>) -> Result<T, EngineError>;
 }
 
-/// What is here already.
-pub struct Here<T>(pub T);
+/// A value that is on the host already.
+pub struct Ready<T>(pub T);
 
-impl<T: Send> Answer<T> for Here<T> {
-    fn is_here(&self) -> bool {
+impl<T: Send> Readback<T> for Ready<T> {
+    fn is_ready(&self) -> bool {
         true
     }
 
-    fn arrive(self: Box<Self>) -> Result<T, EngineError> {
+    fn wait(self: Box<Self>) -> Result<T, EngineError> {
         Ok(self.0)
     }
 }
 
-/// Everything that is kept from step to step.
-pub type Leaving = Box<dyn Answer<Vec<KeptTensor>>>;
+/// Everything that is kept from step to step, on its way to the host.
+pub type Snapshot = Box<dyn Readback<Vec<KeptTensor>>>;
 
 /// The training loss since [`Session::set_loss`], or since the session began. The sum is built batch by batch in the order of the
 /// steps, so it does not depend on when or how often it is read.
@@ -202,8 +202,8 @@ pub trait Session: Send {
     fn take_kept(&mut self) -> Result<Vec<f32>, EngineError>;
 
     /// The same, not waited for.
-    fn ask_kept(&mut self) -> Result<Box<dyn Answer<Vec<f32>>>, EngineError> {
-        Ok(Box::new(Here(self.take_kept()?)))
+    fn ask_kept(&mut self) -> Result<Box<dyn Readback<Vec<f32>>>, EngineError> {
+        Ok(Box::new(Ready(self.take_kept()?)))
     }
 
     /// Whether tables stay with the host and the rows of each batch are carried over while the device computes.
@@ -226,7 +226,7 @@ pub trait Session: Send {
     fn take_loss(&mut self) -> Option<f64>;
 
     /// The running sum after the steps so far, not waited for and not reset.
-    fn ask_loss(&mut self) -> Result<Box<dyn Answer<Loss>>, EngineError>;
+    fn ask_loss(&mut self) -> Result<Box<dyn Readback<Loss>>, EngineError>;
 
     /// The sum that the next steps add to: zero at the start of an epoch, the checkpoint's sum after a resume.
     fn set_loss(&mut self, sum: f64, rows: u64) -> Result<(), EngineError>;
@@ -242,7 +242,7 @@ pub trait Session: Send {
 
     /// All parameters and state as they are after the steps so far. Where the device can, it copies them beside the steps that
     /// follow.
-    fn snapshot(&mut self) -> Result<Leaving, EngineError> {
+    fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
         let buffers = self.plan().buffers().iter();
         let kept = buffers.filter(|buffer| matches!(buffer.role, Role::Parameter | Role::State));
         let kept: Vec<_> = kept
@@ -253,7 +253,7 @@ pub trait Session: Send {
             self.read(&name, &mut values)?;
             Ok(KeptTensor { name, shape, values })
         });
-        Ok(Box::new(Here(read.collect::<Result<Vec<_>, EngineError>>()?)))
+        Ok(Box::new(Ready(read.collect::<Result<Vec<_>, EngineError>>()?)))
     }
 
     /// Writes a parameter or state.

@@ -208,7 +208,7 @@ fn a_snapshot_is_of_its_moment_while_steps_go_on() {
             }
             steps(&mut session, 60 * round + 30);
             for leaving in [first, second] {
-                let found = std::thread::spawn(|| leaving.arrive().unwrap()).join().unwrap();
+                let found = std::thread::spawn(|| leaving.wait().unwrap()).join().unwrap();
                 assert_eq!(found.len(), names.len());
                 for ((tensor, (name, _)), expected) in found.iter().zip(&names).zip(&expected) {
                     assert_eq!((&tensor.name, &tensor.values), (name, expected), "{}", case.name);

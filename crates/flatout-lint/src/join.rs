@@ -358,14 +358,50 @@ mod tests {
     #[test]
     fn an_empty_run_changes_nothing() {
         let mut outcome = lint(CODE);
-        let before: Vec<String> = outcome.found.iter().map(|one| one.finding.rule.clone()).collect();
+        let text = |outcome: &Outcome| {
+            crate::format::text(
+                outcome,
+                flatout_core::Language::English,
+                crate::format::Paint(false),
+            )
+        };
+        let before = text(&outcome);
+        assert!(
+            before.contains("item-in-step") && before.contains("optimizer-unfused"),
+            "{before}"
+        );
         assert_eq!(join(&mut outcome, &Run::default()), Joined::default());
-        let after: Vec<String> = outcome.found.iter().map(|one| one.finding.rule.clone()).collect();
-        assert_eq!(before, after);
+        assert_eq!(before, text(&outcome));
+    }
+
+    /// The ids in the sources of the run's rules, a crate that this one does not use.
+    fn ids_of_run_rules() -> Vec<String> {
+        let rules = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../flatout-diagnose/src/rules");
+        let mut ids = Vec::new();
+        for domain in std::fs::read_dir(rules)
+            .unwrap()
+            .flatten()
+            .filter(|entry| entry.path().is_dir())
+        {
+            for file in std::fs::read_dir(domain.path()).unwrap().flatten() {
+                let source = std::fs::read_to_string(file.path()).unwrap();
+                let id = source
+                    .lines()
+                    .find_map(|line| line.strip_prefix("pub const ID: &str = \""));
+                ids.extend(id.map(|id| id.trim_end_matches("\";").to_owned()));
+            }
+        }
+        assert!(ids.len() > 60, "{ids:?}");
+        ids
     }
 
     #[test]
-    fn every_link_names_a_rule() {
+    fn every_link_names_rules() {
+        let of_runs = ids_of_run_rules();
+        let proofs = LINKS.iter().flat_map(|(_, proofs, _)| proofs.iter());
+        for id in proofs.chain(&SYNC_PROOFS) {
+            assert!(of_runs.iter().any(|known| known == id), "{id}");
+        }
         for (rule, ..) in LINKS {
             assert!(crate::rules::find(rule).is_some(), "{rule}");
         }

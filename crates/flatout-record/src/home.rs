@@ -3,7 +3,7 @@
 use super::{ReadError, Record, RunInfo};
 use flatout_core::calendar::date_from_days;
 use flatout_core::error::FileError;
-use flatout_core::leftover;
+use flatout_core::{leftover, shell};
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -171,6 +171,32 @@ pub fn find(named: &str) -> Result<Record, ReadError> {
     }
 }
 
+/// What [`find`] takes for the record in `folder`, as a word of a command line: `last` if it is the newest, else its id, else the folder.
+pub fn argument_for(folder: &Path) -> String {
+    argument_among(folder, &runs_folder())
+}
+
+fn argument_among(folder: &Path, runs: &Path) -> String {
+    let all = list(runs);
+    let wanted = fs::canonicalize(folder).ok();
+    let found = all
+        .iter()
+        .rposition(|entry| wanted.is_some() && fs::canonicalize(&entry.folder).ok() == wanted);
+    let named = match found {
+        Some(index) if index + 1 == all.len() => "last".to_owned(),
+        // Two folders with one id are copies: the id would find the newer one.
+        Some(index)
+            if all[index + 1..]
+                .iter()
+                .all(|newer| newer.info.id != all[index].info.id) =>
+        {
+            all[index].info.id.clone()
+        }
+        _ => folder.display().to_string(),
+    };
+    shell::word(&named)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,6 +207,35 @@ mod tests {
         assert_eq!(stamp(951_782_400), "20000229-000000");
         assert_eq!(stamp(1_794_712_320), "20261115-031200");
         assert_eq!(utc(1_794_712_320), "2026-11-15 03:12:00 UTC");
+    }
+
+    #[test]
+    fn names_a_record_so_that_the_same_one_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs");
+        let write = |folder: &Path, id: &str, started_unix_ms: u64| {
+            fs::create_dir_all(folder).unwrap();
+            let info = RunInfo {
+                schema: crate::SCHEMA,
+                id: id.to_owned(),
+                started_unix_ms,
+                ..RunInfo::default()
+            };
+            fs::write(folder.join("run.json"), serde_json::to_string(&info).unwrap()).unwrap();
+        };
+        write(&runs.join("first"), "first", 1);
+        write(&runs.join("second"), "second", 2);
+        let elsewhere = folder.path().join("my record");
+        write(&elsewhere, "first", 3);
+        assert_eq!(argument_among(&runs.join("second"), &runs), "last");
+        assert_eq!(argument_among(&runs.join("../runs/first"), &runs), "first");
+        assert_eq!(
+            argument_among(&elsewhere, &runs),
+            format!("'{}'", elsewhere.display())
+        );
+        write(&runs.join("copy-of-first"), "first", 4);
+        let first = runs.join("first");
+        assert_eq!(argument_among(&first, &runs), first.display().to_string());
     }
 
     #[test]

@@ -20,6 +20,7 @@
 
 mod baseline;
 mod delta;
+mod epochs;
 mod event;
 mod fact;
 mod follow;
@@ -40,11 +41,14 @@ mod writer;
 pub use baseline::{
     BaselineError, baselines, baselines_folder, delete_baseline, find_baseline, save_baseline,
 };
+pub use epochs::{EpochTime, steady_epochs};
 pub use event::{Event, EventKind};
 pub use fact::{Blocked, Fact, GpuState, SourceLine, SourceLoop, StackCount, StackTick};
 pub use follow::Follow;
 pub use gpu_window::{GpuWindow, KernelKind, KindTime, LaunchStack, SyncStack};
-pub use home::{RunEntry, find, folder_name, hide_from_git, list, put_on_list, runs_folder, utc};
+pub use home::{
+    RunEntry, argument_for, find, folder_name, hide_from_git, list, put_on_list, runs_folder, utc,
+};
 pub use profile::{Copy, DeviceProfile, Idle, NamedTime, Profile};
 pub use prune::{PruneOptions, delete, prunable, size_bytes};
 pub use reader::{Items, ReadError, Record, RunData, Skipped};

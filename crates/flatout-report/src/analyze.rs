@@ -19,13 +19,13 @@ pub mod timeline;
 
 use crate::ranks::RankRow;
 use flatout_core::error::FileError;
-use flatout_core::stats::Summary;
+use flatout_core::stats::{Summary, mean};
 use flatout_core::{Failure, Finding, Message, Result, message};
 use flatout_diagnose::analysis::time::TimeTable;
 use flatout_diagnose::verdict::Verdict;
 use flatout_import::ImportOptions;
 use flatout_import::training_log::{EpochTime, Measured, TrainingLog};
-use flatout_record::{EventKind, Record, RunData};
+use flatout_record::{Record, RunData, steady_epochs};
 use flatout_slurm::JobAccount;
 use serde::Serialize;
 use sniff::Kind;
@@ -104,6 +104,9 @@ impl Section {
 /// How long epochs took.
 #[derive(Clone, Debug, Serialize)]
 pub struct Epochs {
+    /// The time per epoch: the mean of all after the first, as in `report` and `compare`.
+    pub mean_s: f64,
+    /// Of all, with the first.
     pub seconds: Summary,
     pub slowest: u64,
     pub measured: Measured,
@@ -116,6 +119,7 @@ impl Epochs {
         let seconds: Vec<f64> = all.iter().map(|epoch| epoch.seconds).collect();
         let slowest = all.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
         Some(Self {
+            mean_s: mean(steady_epochs(&seconds)),
             seconds: Summary::of(&seconds)?,
             slowest: slowest.number,
             measured: all.iter().map(|epoch| epoch.measured).min()?,
@@ -216,29 +220,16 @@ pub fn record(record: &Record) -> Read {
     }
 }
 
-/// By the events; an epoch whose length nobody measured is the time since the one before.
 fn epochs_of(data: &RunData) -> Vec<EpochTime> {
-    let mut before: Option<f64> = None;
-    let mut all = Vec::new();
-    for event in &data.events {
-        let EventKind::Epoch { number, duration_ms } = event.kind else {
-            continue;
-        };
-        let said = duration_ms.map(|ms| (ms / 1e3, Measured::Said));
-        let since = before.map(|before| (event.t - before, Measured::Stamps));
-        if let Some((seconds, measured)) = said
-            .or(since)
-            .filter(|(seconds, _)| *seconds > 0.0 && seconds.is_finite())
-        {
-            all.push(EpochTime {
-                number,
-                seconds,
-                measured,
-            });
-        }
-        before = Some(event.t);
-    }
-    all
+    let epoch = |epoch: flatout_record::EpochTime| EpochTime {
+        number: epoch.number,
+        seconds: epoch.seconds,
+        measured: match epoch.measured {
+            true => Measured::Said,
+            false => Measured::Stamps,
+        },
+    };
+    data.epoch_times().into_iter().map(epoch).collect()
 }
 
 /// A path is a log or a record's folder, anything else a run's name, its id or `last`.

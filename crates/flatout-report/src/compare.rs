@@ -297,8 +297,8 @@ fn notes(digests: &[Digest]) -> Vec<Message> {
         .any(|digest| !same_batch(digests.first(), Some(digest)))
     {
         notes.push(message!(
-            en: "The batch sizes differ: compare samples per second, not iterations or time per batch.",
-            zh: "batch 大小不同：迭代数和每个 batch 的时间不可比，请比较每秒样本数。"
+            en: "The batch sizes differ: compare samples per second, not steps per second or time per step.",
+            zh: "batch 大小不同：每秒步数和每步时间不可比，请比较每秒样本数。"
         ));
     }
     let hosts: BTreeSet<&str> = digests
@@ -315,9 +315,9 @@ fn notes(digests: &[Digest]) -> Vec<Message> {
     notes.extend(scaling(digests));
     notes.extend(hardware(digests));
     notes.push(message!(
-        en: "Intervals come from within each run. Speed also varies from run to run: repeat both runs to \
+        en: "Values are means over the steady steps, time per epoch without the first epoch. Intervals come from within each run. Speed also varies from run to run: repeat both runs to \
         confirm small changes.",
-        zh: "区间来自每次运行内部。机器在不同运行之间也有差异：小的变化请重复运行以确认。"
+        zh: "数值为稳定步的平均值，每个 epoch 的时间不含第一个 epoch。区间来自每次运行内部。机器在不同运行之间也有差异：小的变化请重复运行以确认。"
     ));
     notes
 }
@@ -339,7 +339,7 @@ fn scaling(digests: &[Digest]) -> Vec<Message> {
         let (run, count) = (letter(index), ranks(digest));
         let Some(efficiency) = one.and_then(|one| Some(rate(digest)? / one)) else {
             return message!(
-                en: "{run} has {count} ranks, {base} has {alone}, and rates are those of one rank.",
+                en: "{run} has {count} ranks, {base} has {alone}; the rates above are per rank.",
                 zh: "{run} 有 {count} 个 rank，{base} 有 {alone} 个，速率均为单个 rank 的。"
             );
         };
@@ -347,13 +347,13 @@ fn scaling(digests: &[Digest]) -> Vec<Message> {
         let share = units::percent(efficiency);
         if alone == 1 {
             return message!(
-                en: "{run} has {count} ranks, {base} has one, and rates are those of one rank: all ranks of {run} together are {times}× as fast as {base} (scaling efficiency {share}).",
-                zh: "{run} 有 {count} 个 rank，{base} 只有一个，速率均为单个 rank 的：{run} 的所有 rank 合计为 {base} 的 {times} 倍（扩展效率 {share}）。"
+                en: "{run} has {count} ranks, {base} has one; the rates above are per rank. All ranks of {run} together are {times}× as fast as {base} (scaling efficiency {share}).",
+                zh: "{run} 有 {count} 个 rank，{base} 只有一个，以上速率均为单个 rank 的。{run} 的所有 rank 合计为 {base} 的 {times} 倍（扩展效率 {share}）。"
             );
         }
         message!(
-            en: "{run} has {count} ranks, {base} has {alone}, and rates are those of one rank: all ranks of {run} together are {times}× as fast as those of {base} (scaling efficiency {share}).",
-            zh: "{run} 有 {count} 个 rank，{base} 有 {alone} 个，速率均为单个 rank 的：{run} 的所有 rank 合计为 {base} 的 {times} 倍（扩展效率 {share}）。"
+            en: "{run} has {count} ranks, {base} has {alone}; the rates above are per rank. All ranks of {run} together are {times}× as fast as those of {base} (scaling efficiency {share}).",
+            zh: "{run} 有 {count} 个 rank，{base} 有 {alone} 个，以上速率均为单个 rank 的。{run} 的所有 rank 合计为 {base} 的 {times} 倍（扩展效率 {share}）。"
         )
     });
     notes.collect()

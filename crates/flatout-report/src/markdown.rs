@@ -159,7 +159,8 @@ impl Page {
             return String::new();
         }
         let interval = self.say(&message!(en: "95% interval", zh: "95% 区间"));
-        let mut text = format!("\n| | | {interval} |\n| --- | ---: | --- |\n");
+        let mean = self.say(&message!(en: "mean", zh: "平均"));
+        let mut text = format!("\n| | {mean} | {interval} |\n| --- | ---: | --- |\n");
         for figure in figures {
             let spread = figure
                 .std

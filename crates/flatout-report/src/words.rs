@@ -1,5 +1,6 @@
 //! Words that text, HTML and Markdown share: how a number, a gain, a change or the end of a run is said.
 
+use flatout_core::plural::counted;
 use flatout_core::{Confidence, Finding, Gain, Kind, Linted, Message, Severity, message, units};
 use flatout_diagnose::WindowSummary;
 use flatout_record::{KernelKind, Phase, RunInfo};
@@ -196,7 +197,7 @@ pub fn window(window: &WindowSummary) -> Message {
     let how = &window.how;
     let (en, zh) = (&how.en, &how.zh);
     let mut line = Message {
-        en: format!("Based on {steps} steps from {start} to {end} s ({en})."),
+        en: counted(format!("Based on {steps} steps from {start} to {end} s ({en}).")),
         zh: format!("依据 {start} 到 {end} 秒之间的 {steps} 步（{zh}）。"),
     };
     let mut add = |more: Message| {
@@ -204,8 +205,12 @@ pub fn window(window: &WindowSummary) -> Message {
         line.zh += &more.zh;
     };
     if let (Some(p50), Some(p95)) = (window.step_p50_ms, window.step_p95_ms) {
-        let (p50, p95) = (units::duration(p50 / 1e3), units::duration(p95 / 1e3));
-        add(message!(en: " Median step {p50} (p95 {p95}).", zh: "每步中位数 {p50}（p95 {p95}）。"));
+        let mean = units::duration(window.step_mean_ms / 1e3);
+        let (p50, p95) = (units::rough_duration(p50 / 1e3), units::rough_duration(p95 / 1e3));
+        add(message!(
+            en: " Step time: mean {mean}, median about {p50}, p95 about {p95}.",
+            zh: "每步平均 {mean}，中位数约 {p50}，p95 约 {p95}。"
+        ));
     }
     if let Some(rate) = window.samples_per_s {
         let rate = units::count(rate);

@@ -202,7 +202,7 @@ pub struct Extra<'a> {
 
 /// The state of a session as it is now, waited for.
 pub fn save(path: &Path, session: &mut dyn Session, extra: &Extra) -> Result<(), TrainError> {
-    write(path, &session.snapshot()?.arrive()?, extra)
+    write(path, &session.snapshot()?.wait()?, extra)
 }
 
 /// Writes tensors that have left their session.

@@ -16,6 +16,7 @@ use crate::augment::{Augmenter, Changes};
 use crate::metrics::Label;
 use crate::target::{Labels, Target, Task};
 use crate::{Settings, TrainError};
+use flatout_core::plural::counted;
 use flatout_core::{Explain, Message, message};
 use flatout_data::formats::npy_table;
 use flatout_data::generate::Recipe;
@@ -124,19 +125,17 @@ impl TrainingData {
             _ if settings.entity.is_some() => Kind::Panel,
             _ => Kind::of(path, &settings.model_type)?,
         };
-        if let (Kind::Panel, Some(path)) = (
-            kind,
-            settings.validation_data.as_ref().or(settings.test_data.as_ref()),
-        ) {
-            let setting = if settings.validation_data.is_some() {
-                "validation_data"
-            } else {
-                "test_data"
-            };
-            return Err(TrainError::Value {
-                setting: setting.to_owned(),
-                value: path.display().to_string(),
-                expected: message!(en: "nothing for sequences, which are cut at a date: --validation-from, --test-from", zh: "不用于序列数据，序列按日期划分：--validation-from、--test-from"),
+        let separate = [
+            ("validation_data", &settings.validation_data),
+            ("test_data", &settings.test_data),
+        ];
+        if let (Kind::Panel, Some((setting, _))) = (kind, separate.iter().find(|(_, path)| path.is_some())) {
+            return Err(TrainError::DoesNotApply {
+                setting: (*setting).to_owned(),
+                reason: message!(
+                    en: "sequences are split at a date; use --validation-from or --test-from",
+                    zh: "序列按日期划分；请用 --validation-from 或 --test-from"
+                ),
             });
         }
         contradictory(settings)?;
@@ -422,19 +421,20 @@ pub(crate) fn left_out(skipped: &Skipped, dropped: usize) -> Vec<Message> {
     if let Some(first) = skipped.examples.first() {
         let first = DataError::BadRow(first.clone()).message();
         notes.push(Message {
-            en: format!(
-                "{count} rows cannot be read and are skipped; the first: {}",
+            en: counted(format!(
+                "skipped {count} rows that cannot be read; the first: {}",
                 first.en
-            ),
+            )),
             zh: format!("{count} 行无法读取，已跳过；第一处：{}", first.zh),
         });
     } else if count > 0 {
-        notes.push(
-            message!(en: "{count} rows cannot be read and are skipped", zh: "{count} 行无法读取，已跳过"),
-        );
+        notes
+            .push(message!(en: "skipped {count} rows that cannot be read", zh: "{count} 行无法读取，已跳过"));
     }
     if dropped > 0 {
-        notes.push(message!(en: "{dropped} rows are dropped because they have missing values", zh: "{dropped} 行因缺失值被丢弃"));
+        notes.push(
+            message!(en: "dropped {dropped} rows with missing values", zh: "{dropped} 行因缺失值被丢弃"),
+        );
     }
     notes
 }

@@ -14,6 +14,11 @@ pub enum TrainError {
         value: String,
         expected: Message,
     },
+    /// A setting that has no meaning for this data or model.
+    DoesNotApply {
+        setting: String,
+        reason: Message,
+    },
     /// A key that no setting has.
     UnknownKey {
         key: String,
@@ -100,6 +105,10 @@ impl Explain for TrainError {
             } => Message {
                 en: format!("`{setting}` is `{value}`; expected {}", expected.en),
                 zh: format!("`{setting}` 的值为 `{value}`；应为{}", expected.zh),
+            },
+            Self::DoesNotApply { setting, reason } => Message {
+                en: format!("`{setting}` does not apply here: {}", reason.en),
+                zh: format!("`{setting}` 在这里不适用：{}", reason.zh),
             },
             Self::UnknownKey { key, place, .. } => {
                 message!(en: "{place}: unknown setting `{key}`", zh: "{place}：没有名为 `{key}` 的设置")

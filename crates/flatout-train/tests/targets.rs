@@ -138,7 +138,7 @@ fn weights_that_cannot_be_are_refused() {
     };
     let unknown = message(&[("class_weight", "hoem=2")]);
     assert!(unknown.contains("hoem") && unknown.contains("home"), "{unknown}");
-    assert!(message(&[("label", "watch"), ("class_weight", "balanced")]).contains("numeric label"));
+    assert!(message(&[("label", "watch"), ("class_weight", "balanced")]).contains("the label is numeric"));
     let negative = message(&[("sample_weight", "x")]);
     assert!(negative.contains("sample_weight"), "{negative}");
     assert!(message(&[("label", "click,watch"), ("loss", "tab=mae")]).contains("click, watch"));

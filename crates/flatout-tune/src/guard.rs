@@ -31,7 +31,7 @@ pub enum Guarded {
 }
 
 /// Losses that both runs saw over the same samples.
-struct Stretch {
+struct CommonLosses {
     baseline: Vec<f64>,
     trial: Vec<f64>,
 }
@@ -47,17 +47,17 @@ pub fn guard(baseline: &Measurement, trial: &Measurement, updates: f64) -> Guard
             };
         }
     }
-    let Some(stretch) = stretch(baseline, trial) else {
+    let Some(common) = common_losses(baseline, trial) else {
         return Guarded::Unknown;
     };
     // The latter half: where the training has got to, with enough values to average.
     let late = |values: &[f64]| mean(&values[values.len() / 2..]);
-    let (base, loss) = (late(&stretch.baseline), late(&stretch.trial));
-    let noise = error_of(&stretch.baseline) + error_of(&stretch.trial);
+    let (base, loss) = (late(&common.baseline), late(&common.trial));
+    let noise = error_of(&common.baseline) + error_of(&common.trial);
     if loss <= base + TOLERANCE * base.abs() + 2.0 * noise {
         return Guarded::Good { loss, baseline: base };
     }
-    let began = mean(&stretch.baseline[..(stretch.baseline.len() / 4).max(1)]);
+    let began = mean(&common.baseline[..(common.baseline.len() / 4).max(1)]);
     if updates > 1.0 && loss <= began + TOLERANCE * began.abs() + 2.0 * noise {
         return Guarded::Behind { loss, baseline: base };
     }
@@ -69,7 +69,7 @@ pub fn guard(baseline: &Measurement, trial: &Measurement, updates: f64) -> Guard
     }
 }
 
-fn stretch(baseline: &Measurement, trial: &Measurement) -> Option<Stretch> {
+fn common_losses(baseline: &Measurement, trial: &Measurement) -> Option<CommonLosses> {
     let last = |measurement: &Measurement| measurement.losses.last().map(|(samples, _)| *samples);
     let equal = last(baseline)?.min(last(trial)?);
     let finite =
@@ -83,11 +83,11 @@ fn stretch(baseline: &Measurement, trial: &Measurement) -> Option<Stretch> {
         // A batch so large that hardly any step fits: its first ones, which favours it.
         finite(&measurement.losses[..seen.max(LEAST).min(measurement.losses.len())])
     };
-    let stretch = Stretch {
+    let common = CommonLosses {
         baseline: within(baseline),
         trial: within(trial),
     };
-    (stretch.baseline.len() >= LEAST && stretch.trial.len() >= LEAST).then_some(stretch)
+    (common.baseline.len() >= LEAST && common.trial.len() >= LEAST).then_some(common)
 }
 
 /// The standard error of the latter half's mean.

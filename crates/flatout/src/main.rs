@@ -19,7 +19,7 @@ mod watching;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use color::Color;
 use context::Context;
-use flatout_core::Language;
+use flatout_core::{Language, message};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -46,8 +46,9 @@ pub struct Cli {
     command: Option<commands::Command>,
 }
 
-fn parse_language(tag: &str) -> Result<Language, String> {
-    Language::parse(tag).ok_or_else(|| "flatout speaks en and zh-CN".to_owned())
+fn parse_language(tag: &str) -> Result<Language, usage::Invalid> {
+    let expected = || message!(en: "expected en or zh-CN", zh: "应为 en 或 zh-CN");
+    Language::parse(tag).ok_or_else(|| usage::Invalid(expected()))
 }
 
 /// The command line. Arguments of the program may be anything; what is no UTF-8 is shown with replacement characters.

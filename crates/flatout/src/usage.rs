@@ -3,10 +3,24 @@
 
 use clap::builder::Styles;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use flatout_core::Language;
+use flatout_core::{Language, Message};
 use std::error::Error;
+use std::fmt;
 use std::fmt::Write;
 use std::process::ExitCode;
+
+/// Why a value of an argument is refused, in both languages: what a value parser returns as its error.
+#[derive(Debug, PartialEq)]
+pub struct Invalid(pub Message);
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
+        // clap prints this one; in Chinese `in_chinese` takes the other.
+        to.write_str(&self.0.en)
+    }
+}
+
+impl Error for Invalid {}
 
 pub fn refused(error: clap::Error) -> ExitCode {
     if error.use_stderr()
@@ -66,7 +80,8 @@ fn reason(error: &clap::Error) -> Option<String> {
             }
         }
         ErrorKind::ValueValidation => {
-            let why = error.source().map_or_else(String::new, |why| format!("：{why}"));
+            let why = error.source().and_then(why_invalid);
+            let why = why.map_or_else(String::new, |why| format!("：{why}"));
             format!("`{}` 的值 `{}` 无效{why}", argument?, given.unwrap_or_default())
         }
         ErrorKind::MissingRequiredArgument => format!("缺少必需的参数：{}", argument?),
@@ -87,8 +102,33 @@ fn reason(error: &clap::Error) -> Option<String> {
             let actual = value(error, ContextKind::ActualNumValues)?;
             format!("`{}` 需要 {wanted} 个值，只有 {actual} 个", argument?)
         }
+        ErrorKind::InvalidUtf8 => "有一个参数不是 UTF-8 文本".to_owned(),
         _ => return None,
     })
+}
+
+/// A parser's reason in Chinese: one of ours, or one of the few of clap and the standard library. Nothing where it is another.
+fn why_invalid(why: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(Invalid(why)) = why.downcast_ref() {
+        return Some(why.zh.clone());
+    }
+    let why = why.to_string();
+    if let Some((_, range)) = why.split_once(" is not in ") {
+        let (low, high) = range.split_once("..")?;
+        return Some(match high.trim_start_matches('=') {
+            "" => format!("应不小于 {low}"),
+            high => format!("应在 {low} 到 {high} 之间"),
+        });
+    }
+    let known = [
+        ("invalid digit", "不是整数"),
+        ("invalid float", "不是数字"),
+        ("empty", "值为空"),
+        ("too large", "数值太大"),
+        ("too small", "数值太小"),
+    ];
+    let (_, chinese) = known.iter().find(|(part, _)| why.contains(part))?;
+    Some((*chinese).to_owned())
 }
 
 fn value(error: &clap::Error, kind: ContextKind) -> Option<String> {
@@ -133,13 +173,25 @@ mod tests {
                 "flatout monitor --color blue",
                 ["`--color <WHEN>` 的值 `blue` 无效", "[可选：auto, always, never]"],
             ),
-            ("flatout monitor --pid x", ["的值 `x` 无效", "更多信息"]),
+            ("flatout monitor --pid x", ["的值 `x` 无效：不是整数", "更多信息"]),
+            (
+                "flatout attach 1 --seconds 1",
+                ["的值 `1` 无效：应在 2 到 86400 之间", "更多信息"],
+            ),
+            (
+                "flatout tune --max-trials 900 -- true",
+                ["应在 1 到 200 之间", "更多信息"],
+            ),
+            ("flatout tune --budget 5x -- true", ["时间单位 `x`", "更多信息"]),
+            ("flatout run --patience soon -- true", ["应为时间", "更多信息"]),
+            ("flatout fleet --since 7", ["需要单位", "更多信息"]),
+            ("flatout --lang de runs", ["en 或 zh-CN", "更多信息"]),
         ] {
             let text = refusal(line);
             for part in expected {
                 assert!(text.contains(part), "{line}: {part} in\n{text}");
             }
-            for english in ["error", "Usage", "tip", "OPTIONS"] {
+            for english in ["error", "Usage", "tip", "OPTIONS", " is ", "invalid", "expected"] {
                 assert!(!text.contains(english), "{line}: {english} in\n{text}");
             }
         }

@@ -81,13 +81,13 @@ fn training_reports_unreadable_rows_and_a_fix() {
     let (code, said) = train(&all);
     assert_eq!(code, Some(0), "{said}");
     assert!(
-        said.contains("2 rows cannot be read and are skipped; the first: line 5"),
+        said.contains("skipped 2 rows that cannot be read; the first: line 5"),
         "{said}"
     );
     // The prepared data know how many rows they lack.
     let (code, said) = train(&all);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("2 rows cannot be read and are skipped"), "{said}");
+    assert!(said.contains("skipped 2 rows that cannot be read"), "{said}");
     let (code, said) = train(&["--missing", "price=average"]);
     assert_eq!(code, Some(2));
     assert!(said.contains("`missing` is `price=average`"), "{said}");
@@ -105,10 +105,7 @@ fn configuration_files_equal_flags() {
     let output = flatout(folder.path(), &["train", "--config", "c.yaml", "--plain"]);
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(
-        said.contains("2 rows are dropped because they have missing values"),
-        "{said}"
-    );
+    assert!(said.contains("dropped 2 rows with missing values"), "{said}");
     // Rows 90 to 119 are from October on.
     assert!(said.contains("(30 for validation)"), "{said}");
     let early = ["train", "--config", "c.yaml", "--validation-from", "1990-01-01"];
@@ -160,11 +157,8 @@ fn inspecting_takes_the_same_words() {
         "--column-type",
         "hour=category",
     ]);
-    assert!(said.contains("2 rows cannot be read and are skipped"), "{said}");
-    assert!(
-        said.contains("2 rows are dropped because they have missing values"),
-        "{said}"
-    );
+    assert!(said.contains("skipped 2 rows that cannot be read"), "{said}");
+    assert!(said.contains("dropped 2 rows with missing values"), "{said}");
     let json: serde_json::Value =
         serde_json::from_str(&inspect(&["--json", "--column-type", "hour=category"])).unwrap();
     assert_eq!(json["columns"][1]["type"], "category");

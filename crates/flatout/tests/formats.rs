@@ -151,7 +151,7 @@ fn images_of_several_sizes_and_broken_ones() {
         // The second time out of the cache.
         let (done, _, said) = run(place.path(), &format!("{train} --bad-rows skip"));
         assert!(
-            done && said.contains("2 images cannot be read and are skipped"),
+            done && said.contains("skipped 2 images that cannot be read"),
             "{said}"
         );
         assert!(said.contains("32 training samples (8 for validation)"), "{said}");

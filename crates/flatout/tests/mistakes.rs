@@ -54,6 +54,20 @@ fn every_mistake_has_its_line() {
 }
 
 #[test]
+fn a_setting_that_does_not_apply_is_refused_with_the_reason() {
+    let place = tempfile::tempdir().unwrap();
+    let (code, ..) = run(place.path(), "generate stocks --out made --size 4");
+    assert_eq!(code, 0);
+    let (code, _, said) = run(
+        place.path(),
+        "train --data made --validation-data other --output-dir out",
+    );
+    assert_eq!(code, 2);
+    let reason = "`validation_data` does not apply here: sequences are split at a date";
+    assert!(said.contains(reason), "{said}");
+}
+
+#[test]
 fn check_refuses_exactly_what_train_refuses() {
     let place = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(place.path().join(name), text).unwrap();

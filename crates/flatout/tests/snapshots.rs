@@ -29,8 +29,9 @@ fn printed(language: &str, arguments: &[&str]) -> String {
 
 fn printed_in(folder: &Path, home: &Path, language: &str, arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_flatout"))
-        .args(arguments)
+        // Before the command: after its `--` it would be the program's.
         .args(["--lang", language])
+        .args(arguments)
         .current_dir(folder)
         .env("FLATOUT_HOME", home)
         .env("FLATOUT_CACHE", home.join("cache"))
@@ -146,8 +147,8 @@ fn run() {
         let data = Record::open(&root().join(folder)).unwrap().load();
         let diagnosis = flatout_diagnose::diagnose(&data);
         for (tag, language) in LANGUAGES {
-            let summary = text::summary(&diagnosis, language, 80, Some(40), false);
-            let next = text::next_command(&diagnosis);
+            let summary = text::summary(&diagnosis, "last", language, 80, Some(40), false);
+            let next = text::next_command(&diagnosis, "last");
             let shown = format!("{summary}{}\n", next.get(language));
             assert_snapshot(tag, &format!("run-{name}"), &shown);
         }

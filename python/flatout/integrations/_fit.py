@@ -1,4 +1,4 @@
-"""One fit of a trainer: recorded from its first step on, told and logged at its end. Nothing that fails here touches the training."""
+"""One fit of a trainer: recorded from its first step on, reported and logged at its end. Nothing that fails here touches the training."""
 
 import atexit
 import os

@@ -96,7 +96,7 @@ pub fn single_pictures(counts: &[(String, u64)]) -> Option<Message> {
 pub fn never_learnt(training: &[(String, u64)]) -> Option<Message> {
     let list = listed(training, 0)?;
     Some(message!(
-        en: "no image in the training split, so never learned: {list}",
+        en: "classes without an image in the training split, which the model cannot learn: {list}",
         zh: "训练部分中没有以下类别的图像，因此不会被学到：{list}"
     ))
 }

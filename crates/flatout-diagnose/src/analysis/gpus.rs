@@ -23,6 +23,8 @@ pub struct Gpu {
     /// Processes on it that are not of the run; `None` when that cannot be told.
     pub foreign: Option<BTreeSet<u32>>,
     pub foreign_mem_bytes: f64,
+    /// Whether the driver lists processes on it, none of which is of the run.
+    pub only_others: bool,
 }
 
 impl Gpu {
@@ -96,6 +98,7 @@ fn one(data: &RunData, index: u32, samples: &[&Sample]) -> Gpu {
         throttle: throttle(&seen),
         foreign,
         foreign_mem_bytes,
+        only_others: only_others(&seen),
         info,
     }
 }
@@ -109,6 +112,18 @@ fn throttle(seen: &[(&Sample, &GpuSample)]) -> BTreeMap<String, f64> {
         }
     }
     shares
+}
+
+fn only_others(seen: &[(&Sample, &GpuSample)]) -> bool {
+    let listed = seen
+        .iter()
+        .filter_map(|(sample, gpu)| Some((*sample, gpu.processes.as_ref()?)));
+    let mut pids = listed.flat_map(|(sample, processes)| {
+        processes
+            .iter()
+            .map(|process| sample.processes.contains_key(&process.pid))
+    });
+    pids.next().is_some_and(|ours| !ours && pids.all(|ours| !ours))
 }
 
 /// Processes seen on the GPU on half of the ticks that are not of the run's tree. In a container the driver may name

@@ -27,6 +27,17 @@ impl TimeTable {
         let Some(total_s) = length(data) else {
             return Self::default();
         };
+        // Without steps there is no start-up that ends: a row that is 100% of the time would claim one.
+        if data
+            .steps
+            .iter()
+            .all(|tick| tick.steps == 0 && tick.phases.is_empty())
+        {
+            return Self {
+                total_s,
+                rows: Vec::new(),
+            };
+        }
         // What lies before the tick of the first step is start-up, whatever the program did in it.
         let first = data.steps.iter().position(|tick| tick.steps > 0).unwrap_or(0);
         let ticks = data.steps.get(first..).unwrap_or_default();

@@ -11,7 +11,7 @@ use super::vectorised::level;
 use crate::EngineError;
 use crate::ops::{clip, optimizer};
 use crate::plan::{BufferId, DataType, Plan, Role};
-use crate::session::{Answer, Here, Loss, Position, Session, Table};
+use crate::session::{Loss, Position, Readback, Ready, Session, Table};
 
 /// Losses added up in the order of the batches.
 #[derive(Default)]
@@ -285,8 +285,8 @@ impl<T: Real> Session for CpuSession<T> {
         self.evaluation_loss.take()
     }
 
-    fn ask_loss(&mut self) -> Result<Box<dyn Answer<Loss>>, EngineError> {
-        Ok(Box::new(Here(Loss {
+    fn ask_loss(&mut self) -> Result<Box<dyn Readback<Loss>>, EngineError> {
+        Ok(Box::new(Ready(Loss {
             sum: self.training_loss.sum,
             rows: self.training_loss.rows as u64,
             first_bad_update: self.first_bad_update,

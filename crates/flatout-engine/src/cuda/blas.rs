@@ -6,7 +6,7 @@ mod choice;
 
 use super::driver::{Block, Stream};
 use super::error::CudaError;
-use super::turn::alone;
+use super::recording_lock::exclusive;
 use cudarc::cublaslt::sys::{self, cublasLtMatmulDescAttributes_t as Attribute, cublasStatus_t};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -279,6 +279,6 @@ impl Drop for Blas {
         }
         // Closing the library waits for the whole card, which a recording does not survive.
         // SAFETY: as above.
-        alone(|| unsafe { sys::cublasLtDestroy(self.handle) });
+        exclusive(|| unsafe { sys::cublasLtDestroy(self.handle) });
     }
 }

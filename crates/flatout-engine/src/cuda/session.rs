@@ -1,13 +1,13 @@
 //! A plan on a card. The first step runs through the queue once to time the matrix products; from then on a step is one
 //! copy of the batch's indices and one graph. The host never waits but when it is asked for a number.
 
-mod answers;
 mod busy;
 mod checks;
 mod kept;
-mod leaving;
 mod profile;
+mod readback;
 mod slots;
+mod snapshot;
 mod streaming;
 mod tables;
 mod values;
@@ -20,16 +20,16 @@ use super::io::Site;
 use super::libraries::Found;
 use super::machine::{Machine, Precision};
 use super::memory::Memory;
-use super::turn::alone;
+use super::recording_lock::exclusive;
 use crate::EngineError;
 use crate::ops::optimizer;
 use crate::plan::{BufferId, DataType, Plan};
-use crate::session::{Answer, Leaving, Loss, Position, Session, Table};
-use answers::Reply;
+use crate::session::{Loss, Position, Readback, Session, Snapshot, Table};
 use busy::Busy;
 use kept::Kept;
-use leaving::Carrier;
+use readback::Reply;
 use slots::Slots;
+use snapshot::Carrier;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use streaming::Streaming;
@@ -66,7 +66,7 @@ pub struct CudaSession {
 impl CudaSession {
     /// Opens the card, compiles kernels, allocates everything and draws the parameters from the seed.
     pub fn new(plan: Plan, ordinal: usize, precision: Precision, seed: u64) -> Result<Self, EngineError> {
-        alone(|| Self::open(plan, ordinal, precision, seed))
+        exclusive(|| Self::open(plan, ordinal, precision, seed))
     }
 
     fn open(plan: Plan, ordinal: usize, precision: Precision, seed: u64) -> Result<Self, EngineError> {
@@ -151,7 +151,7 @@ impl Session for CudaSession {
     }
 
     fn attach(&mut self, name: &str, table: Table) -> Result<(), EngineError> {
-        alone(|| self.attach_table(name, table))
+        exclusive(|| self.attach_table(name, table))
     }
 
     fn set(&mut self, name: &str, values: &[f32]) -> Result<(), EngineError> {
@@ -226,10 +226,10 @@ impl Session for CudaSession {
     }
 
     fn take_kept(&mut self) -> Result<Vec<f32>, EngineError> {
-        self.ask_for_kept()?.arrive()
+        self.ask_for_kept()?.wait()
     }
 
-    fn ask_kept(&mut self) -> Result<Box<dyn Answer<Vec<f32>>>, EngineError> {
+    fn ask_kept(&mut self) -> Result<Box<dyn Readback<Vec<f32>>>, EngineError> {
         self.ask_for_kept()
     }
 
@@ -251,7 +251,7 @@ impl Session for CudaSession {
         self.take_mean(0).ok()?
     }
 
-    fn ask_loss(&mut self) -> Result<Box<dyn Answer<Loss>>, EngineError> {
+    fn ask_loss(&mut self) -> Result<Box<dyn Readback<Loss>>, EngineError> {
         self.ask_sum(0)
     }
 
@@ -272,7 +272,7 @@ impl Session for CudaSession {
         self.read_place(id, values)
     }
 
-    fn snapshot(&mut self) -> Result<Leaving, EngineError> {
+    fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
         self.leave()
     }
 

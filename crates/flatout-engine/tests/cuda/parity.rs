@@ -101,7 +101,7 @@ fn hand_over(card: &mut CudaSession, cpu: &mut CpuSession<f32>, digits: u32) {
     let dropped = f32::MANTISSA_DIGITS - digits;
     let half = (1u32 << dropped) >> 1;
     let round = |value: &f32| f32::from_bits((value.to_bits() + half) >> dropped << dropped);
-    for tensor in card.snapshot().unwrap().arrive().unwrap() {
+    for tensor in card.snapshot().unwrap().wait().unwrap() {
         let values: Vec<f32> = tensor.values.iter().map(round).collect();
         cpu.write(&tensor.name, &values).unwrap();
     }

@@ -71,10 +71,13 @@ fn overlaid(comparison: &Comparison, digests: &[Digest]) -> Vec<Chart> {
             let curves = digests
                 .iter()
                 .zip(&comparison.runs)
-                .filter_map(|(digest, run)| {
+                .enumerate()
+                .filter_map(|(index, (digest, run))| {
                     Some(Curve {
                         name: Message::verbatim(run.letter.clone()),
                         limit: false,
+                        // A run keeps its color in charts that another run is missing from.
+                        color: Some(index),
                         series: of(digest)?.curves.into_iter().find(|curve| !curve.limit)?.series,
                     })
                 })

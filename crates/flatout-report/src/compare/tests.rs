@@ -145,6 +145,19 @@ fn every_form_holds_three_runs_and_an_empty_one() {
         },
     );
     assert!(!page.contains("<script>x") && page.contains("id=\"chart-rate\""));
+    let reversed: Vec<Digest> = runs.into_iter().rev().collect();
+    let page = html::html(
+        &Comparison::of(&reversed),
+        &reversed,
+        Options {
+            language: Language::English,
+            pdf_ready: false,
+        },
+    );
+    assert!(
+        page.contains("\"color\":1") && !page.contains("\"color\":0"),
+        "the first run has no curve, the second keeps the second color"
+    );
     let markdown = markdown::markdown(&comparison, Language::English);
     assert!(
         markdown.contains("b\\|c") && !markdown.contains("<script>x"),

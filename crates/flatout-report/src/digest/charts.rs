@@ -41,6 +41,8 @@ pub struct Curve {
     pub name: Message,
     /// A limit, drawn dashed.
     pub limit: bool,
+    /// Which of the colors; without it the curve's position in its chart.
+    pub color: Option<usize>,
     pub series: Series,
 }
 
@@ -185,6 +187,7 @@ fn plans(tick_s: f64) -> Vec<Plan> {
     let curve = |name: Message, limit: bool| Curve {
         name,
         limit,
+        color: None,
         series: Series::new(tick_s, MOST_BUCKETS),
     };
     let sample = |name: Message, value: OfSample| (curve(name, false), Of::Sample(value));
@@ -220,7 +223,7 @@ fn plans(tick_s: f64) -> Vec<Plan> {
         },
         Plan {
             key: "wait",
-            title: message!(en: "Time per batch", zh: "每个 batch 的时间"),
+            title: message!(en: "Time per step, without evaluation and checkpoints", zh: "每步时间（不含评估和 checkpoint）"),
             of_gpus: false,
             scale: Scale::Milliseconds,
             curves: vec![

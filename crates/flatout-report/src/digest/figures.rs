@@ -7,7 +7,7 @@ use flatout_core::stats::{Summary, mean};
 use flatout_core::{Message, message, units};
 use flatout_diagnose::Analysis;
 use flatout_diagnose::verdict::utilisation_of_tick;
-use flatout_record::{EventKind, Phase, Sample, StepTick};
+use flatout_record::{Phase, Sample, StepTick, steady_epochs};
 use serde::Serialize;
 
 /// What a figure is counted in.
@@ -105,7 +105,7 @@ fn steps(analysis: &Analysis) -> Vec<Figure> {
     if let Some(rate) = steps_per_s(analysis) {
         figures.push(Figure::new(
             "steps_per_s",
-            message!(en: "iterations per second", zh: "迭代/秒"),
+            message!(en: "steps per second", zh: "步/秒"),
             Unit::PerSecond,
             rate,
             Some(true),
@@ -113,7 +113,7 @@ fn steps(analysis: &Analysis) -> Vec<Figure> {
     }
     figures.push(Figure::new(
         "step_ms",
-        message!(en: "time per batch", zh: "每个 batch 的时间"),
+        message!(en: "time per step", zh: "每步时间"),
         Unit::Milliseconds,
         per_step(window.step_ms(), &|tick| tick.dt * 1e3),
         Some(false),
@@ -130,30 +130,16 @@ fn steps(analysis: &Analysis) -> Vec<Figure> {
     figures
 }
 
-/// Epochs have their own lengths; the first one, with its warm-up, only counts when it is alone.
 fn epoch(analysis: &Analysis) -> Option<Figure> {
-    let mut seconds: Vec<f64> = analysis
-        .data
-        .events
-        .iter()
-        .filter_map(|event| match event.kind {
-            EventKind::Epoch {
-                duration_ms: Some(ms),
-                ..
-            } => Some(ms / 1e3),
-            _ => None,
-        })
-        .filter(|seconds| seconds.is_finite() && *seconds > 0.0)
-        .collect();
-    if seconds.len() > 1 {
-        seconds.remove(0);
-    }
+    let epochs = analysis.data.epoch_times();
+    let seconds: Vec<f64> = epochs.iter().map(|epoch| epoch.seconds).collect();
+    let seconds = steady_epochs(&seconds);
     (!seconds.is_empty()).then(|| {
         Figure::new(
             "epoch_s",
             message!(en: "time per epoch", zh: "每个 epoch 的时间"),
             Unit::Seconds,
-            Estimate::of_values(&seconds),
+            Estimate::of_values(seconds),
             Some(false),
         )
     })

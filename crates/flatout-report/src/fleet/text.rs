@@ -66,7 +66,7 @@ pub(super) fn remarks(fleet: &Fleet) -> Vec<Message> {
     if fleet.requeued > 0 {
         let count = fleet.requeued;
         notes.push(message!(
-            en: "runs that Slurm ended and queued again, each counted: {count}",
+            en: "runs that Slurm requeued, each counted separately: {count}",
             zh: "被 Slurm 终止并重新排队、逐次计入的运行：{count}"
         ));
     }
@@ -121,8 +121,8 @@ pub(super) fn measured(fleet: &Fleet) -> Message {
             )
         }
         None => message!(
-            en: "how much of it was used is unknown: no comment of jobstats and no record of flatout",
-            zh: "用了多少未知：没有 jobstats 注释，也没有 flatout 记录"
+            en: "utilization unknown: no jobstats comment and no flatout record",
+            zh: "利用率未知：没有 jobstats 注释，也没有 flatout 记录"
         ),
     }
 }

@@ -143,6 +143,9 @@
       rest(one);
     };
 
+    // There are six colors.
+    const color = (series, number) => (series.color ?? number) % 6;
+
     // A line through the means and, where a bucket holds several values, the band from least to greatest.
     const curve = (one, series, number, y) => {
       const { chart, svg, x } = one;
@@ -152,7 +155,7 @@
       const alone = [];
       const band = () => {
         if (series.min && upper.length > 1) {
-          make("path", { class: "band c" + number, d: "M" + upper.join("L") + "L" + lower.reverse().join("L") + "Z" }, svg);
+          make("path", { class: "band c" + color(series, number), d: "M" + upper.join("L") + "L" + lower.reverse().join("L") + "Z" }, svg);
         }
         [upper, lower] = [[], []];
       };
@@ -176,8 +179,8 @@
         last = index;
       }
       band();
-      if (line) make("path", { class: "line c" + number + (series.limit ? " limit" : ""), d: line }, svg);
-      for (const [cx, cy] of alone) make("circle", { class: "dot c" + number, cx, cy, r: 3 }, svg);
+      if (line) make("path", { class: "line c" + color(series, number) + (series.limit ? " limit" : ""), d: line }, svg);
+      for (const [cx, cy] of alone) make("circle", { class: "dot c" + color(series, number), cx, cy, r: 3 }, svg);
     };
 
     // Without a pointer the legend tells the means over the time that is seen; a batch or a loss has no mean over time.
@@ -265,7 +268,7 @@
       const legend = element("p", "legend", "", holder);
       const values = chart.series.map((series, number) => {
         const entry = element("span", "entry", "", legend);
-        element("i", "swatch c" + number + (series.limit ? " limit" : ""), "", entry);
+        element("i", "swatch c" + color(series, number) + (series.limit ? " limit" : ""), "", entry);
         element("span", "", series.name + " ", entry);
         return element("b", "", "", entry);
       });

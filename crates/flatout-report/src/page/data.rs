@@ -59,6 +59,9 @@ fn curve(curve: &Curve, language: Language) -> Value {
         "width": curve.series.width_s(),
         "mean": buckets.iter().map(|bucket| bucket.mean().map(short)).collect::<Vec<_>>(),
     });
+    if let Some(color) = curve.color {
+        value["color"] = color.into();
+    }
     // Where every bucket holds one value, the mean says it all.
     let spread = buckets
         .iter()

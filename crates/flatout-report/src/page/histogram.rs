@@ -67,7 +67,7 @@ impl Writer {
                     );
                     labelled = at;
                 }
-                said.push(format!("{name} {}", units::duration(ms / 1e3)));
+                said.push(format!("{name} {}", units::rough_duration(ms / 1e3)));
             }
         }
         let said = said.join(" · ");

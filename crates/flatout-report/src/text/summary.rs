@@ -66,20 +66,22 @@ const ADDED_ROWS: usize = 7;
 /// Where the terminal does not tell its height.
 const ROWS: usize = 40;
 
-/// `rows` of the terminal it is for.
+/// `run` is what the commands that it names take for this record, `rows` those of the terminal it is for.
 pub fn summary(
     diagnosis: &Diagnosis,
+    run: &str,
     language: Language,
     width: usize,
     rows: Option<u16>,
     colour: bool,
 ) -> String {
-    summary_above(diagnosis, "", language, width, rows, colour)
+    summary_above(diagnosis, run, "", language, width, rows, colour)
 }
 
 /// The same, with room for what is printed after it.
 pub fn summary_above(
     diagnosis: &Diagnosis,
+    run: &str,
     closing: &str,
     language: Language,
     width: usize,
@@ -91,7 +93,7 @@ pub fn summary_above(
     let room = rows.map_or(ROWS, usize::from).saturating_sub(added);
     let mut text = String::new();
     for limits in &LIMITS {
-        text = within(diagnosis, limits, language, width, colour);
+        text = within(diagnosis, run, limits, language, width, colour);
         if taken(&text, width) <= room {
             break;
         }
@@ -105,7 +107,14 @@ fn taken(text: &str, width: usize) -> usize {
     text.lines().map(rows).sum()
 }
 
-fn within(diagnosis: &Diagnosis, limits: &Limits, language: Language, width: usize, colour: bool) -> String {
+fn within(
+    diagnosis: &Diagnosis,
+    run: &str,
+    limits: &Limits,
+    language: Language,
+    width: usize,
+    colour: bool,
+) -> String {
     let paint = Paint { colour };
     let first = diagnosis
         .findings
@@ -127,7 +136,7 @@ fn within(diagnosis: &Diagnosis, limits: &Limits, language: Language, width: usi
         .len()
         .saturating_sub(1 + others.len().min(limits.others));
     if hidden > 0 {
-        let more = message!(en: "and {hidden} more: flatout diagnose last", zh: "还有 {hidden} 条：flatout diagnose last");
+        let more = message!(en: "and {hidden} more: flatout diagnose {run}", zh: "还有 {hidden} 条：flatout diagnose {run}");
         text += &format!("{}\n", paint.tone(Tone::Quiet, more.get(language)));
     }
     if let Some(ranks) = diagnosis.ranks.as_ref().filter(|_| limits.ranks > 0) {
@@ -199,8 +208,8 @@ pub fn next_command_of_monitor() -> Message {
     )
 }
 
-/// What to type next.
-pub fn next_command(diagnosis: &Diagnosis) -> Message {
+/// What to type next; `run` is what commands take for this record.
+pub fn next_command(diagnosis: &Diagnosis, run: &str) -> Message {
     let first = diagnosis.findings.first();
     let fixes = first.map(|finding| finding.fixes.as_slice()).unwrap_or_default();
     let command = fixes.iter().find_map(|fix| match fix {
@@ -218,7 +227,7 @@ pub fn next_command(diagnosis: &Diagnosis) -> Message {
                 zh: "下一步：flatout explain {rule}"
             )
         }
-        _ => message!(en: "Next: flatout report last", zh: "下一步：flatout report last"),
+        _ => message!(en: "Next: flatout report {run}", zh: "下一步：flatout report {run}"),
     }
 }
 
@@ -255,7 +264,7 @@ mod tests {
                     let found = flatout_diagnose::diagnose(&record.load());
                     for language in [Language::English, Language::Chinese] {
                         for rows in [40, 24] {
-                            let text = summary(&found, language, 80, Some(rows), false);
+                            let text = summary(&found, "last", language, 80, Some(rows), false);
                             let all = taken(&text, 80) + ADDED_ROWS;
                             assert!(
                                 all <= usize::from(rows),

@@ -205,7 +205,7 @@ impl Loaded {
             last_offset,
             bytes: self.bytes,
             notes: Vec::from_iter((unlabelled > 0).then(
-                || message!(en: "{unlabelled} windows have no label and are skipped", zh: "{unlabelled} 个窗口没有标签，已跳过"),
+                || message!(en: "skipped {unlabelled} windows without a label", zh: "{unlabelled} 个窗口没有标签，已跳过"),
             )),
             panel: Some(self.clone()),
             augmenter: None,

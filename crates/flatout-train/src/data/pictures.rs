@@ -166,8 +166,8 @@ fn points(
             return Err(refuse(
                 changes,
                 message!(
-                    en: "nothing for images of several sizes with positions ({narrow}×{low} to {wide}×{high}): pixels mean something else in each; resize the files first",
-                    zh: "不用于大小不一且带位置标签的图像（{narrow}×{low} 到 {wide}×{high}）：各图像中像素的含义不同；请先统一文件尺寸"
+                    en: "the labels are positions in pixels, and the images have several sizes ({narrow}×{low} to {wide}×{high}); resize the files first",
+                    zh: "标签是以像素为单位的位置，而图像大小不一（{narrow}×{low} 到 {wide}×{high}）；请先统一文件尺寸"
                 ),
             ));
         }
@@ -181,8 +181,8 @@ fn points(
         refuse(
             changes,
             message!(
-                en: "nothing for these images: `{column}` is a number, and only positions can move along (columns named like x, y, gap_x, gap_y, in pixels)",
-                zh: "不用于这些图像：`{column}` 是数值，而只有位置可以随图像变换（列名如 x、y、gap_x、gap_y，单位为像素）"
+                en: "`{column}` is a number that would no longer match the transformed image; only positions in pixels (columns named like x, y, gap_x, gap_y) are transformed with it",
+                zh: "`{column}` 是数值，与变换后的图像不再对应；只有以像素为单位的位置（列名如 x、y、gap_x、gap_y）会随图像变换"
             ),
         )
     })?;
@@ -197,17 +197,16 @@ fn points(
 }
 
 /// Names the first change that moves images.
-fn refuse(changes: &Changes, expected: Message) -> TrainError {
-    let (setting, value) = match changes {
-        Changes { flip: true, .. } => ("flip", "true".to_owned()),
-        Changes { shift: 1.., .. } => ("crop_padding", changes.shift.to_string()),
-        Changes { rotate, .. } if *rotate > 0.0 => ("rotate", rotate.to_string()),
-        _ => ("zoom", changes.zoom.to_string()),
+fn refuse(changes: &Changes, reason: Message) -> TrainError {
+    let setting = match changes {
+        Changes { flip: true, .. } => "flip",
+        Changes { shift: 1.., .. } => "crop_padding",
+        Changes { rotate, .. } if *rotate > 0.0 => "rotate",
+        _ => "zoom",
     };
-    TrainError::Value {
+    TrainError::DoesNotApply {
         setting: setting.to_owned(),
-        value,
-        expected,
+        reason,
     }
 }
 
@@ -243,7 +242,7 @@ fn said(images: &Images, settings: &Settings) -> Vec<Message> {
         ));
     }
     if skipped > 0 {
-        notes.push(message!(en: "{skipped} images cannot be read and are skipped", zh: "{skipped} 张图像无法读取，已跳过"));
+        notes.push(message!(en: "skipped {skipped} images that cannot be read", zh: "{skipped} 张图像无法读取，已跳过"));
     }
     notes
 }

@@ -62,10 +62,10 @@ pub fn of(
         known.extend(names);
     }
     if known.is_empty() && samples.is_none() {
-        return Err(refuse(
-            "balanced",
-            message!(en: "no value for a numeric label", zh: "标签为数值时不适用"),
-        ));
+        return Err(TrainError::DoesNotApply {
+            setting: "class_weight".to_owned(),
+            reason: message!(en: "the label is numeric and has no classes", zh: "标签是数值，没有类别"),
+        });
     }
     if let Some(class) = unused.first() {
         let list = known.join(", ");

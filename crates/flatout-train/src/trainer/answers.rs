@@ -5,7 +5,7 @@ use super::closing::Closing;
 use super::{Report, Trainer};
 use crate::TrainError;
 use crate::checkpoint::LossSum;
-use flatout_engine::{Answer, Loss, Session};
+use flatout_engine::{Loss, Readback, Session};
 use flatout_record::Phase;
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ pub(super) enum Pending {
 
 /// A loss on its way.
 pub(super) struct Asked {
-    loss: Box<dyn Answer<Loss>>,
+    loss: Box<dyn Readback<Loss>>,
     /// Where the training stood: epochs done, steps of the run, updates of the session.
     epoch: u64,
     step: u64,
@@ -66,7 +66,7 @@ impl Trainer<'_> {
     }
 
     pub(super) fn read_what_is_here(&mut self, session: &mut dyn Session) -> Result<(), TrainError> {
-        while self.pending.front().is_some_and(Pending::is_here) {
+        while self.pending.front().is_some_and(Pending::is_ready) {
             let Some(pending) = self.pending.pop_front() else {
                 break;
             };
@@ -106,7 +106,7 @@ impl Trainer<'_> {
             sum,
             rows,
             first_bad_update,
-        } = asked.loss.arrive()?;
+        } = asked.loss.wait()?;
         self.recorder.add(Phase::Sync, waiting.elapsed().as_secs_f64());
         if !sum.is_finite() {
             let steps_ago = first_bad_update.map_or(0, |update| asked.updates.saturating_sub(update));
@@ -155,10 +155,10 @@ impl Trainer<'_> {
 }
 
 impl Pending {
-    fn is_here(&self) -> bool {
+    fn is_ready(&self) -> bool {
         match self {
-            Self::Loss(asked) => asked.loss.is_here(),
-            Self::Epoch(closing) => closing.is_here(),
+            Self::Loss(asked) => asked.loss.is_ready(),
+            Self::Epoch(closing) => closing.is_ready(),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{PhaseRun, Report, Trainer};
 use crate::TrainError;
 use crate::checkpoint::{LossSum, Progress};
 use crate::metrics::Scores;
-use flatout_engine::{Leaving, Session};
+use flatout_engine::{Session, Snapshot};
 use flatout_record::EventKind;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -30,17 +30,17 @@ pub(super) struct Closing {
     /// The last checkpoint is due.
     saves: bool,
     /// The state behind this epoch, one copy for each file; `None`: the session still has it.
-    copies: Option<Vec<Leaving>>,
+    copies: Option<Vec<Snapshot>>,
 }
 
 impl Closing {
     /// Whether the evaluation is; the losses stand before it.
-    pub(super) fn is_here(&self) -> bool {
-        self.evaluation.as_ref().is_none_or(Evaluation::is_here)
+    pub(super) fn is_ready(&self) -> bool {
+        self.evaluation.as_ref().is_none_or(Evaluation::is_ready)
     }
 
     /// The state behind this epoch.
-    fn state(&mut self, session: &mut dyn Session) -> Result<Leaving, TrainError> {
+    fn state(&mut self, session: &mut dyn Session) -> Result<Snapshot, TrainError> {
         match self.copies.as_mut().and_then(Vec::pop) {
             Some(copy) => Ok(copy),
             None => Ok(session.snapshot()?),
@@ -94,7 +94,7 @@ impl Trainer<'_> {
         if waits {
             self.read_all(session)?;
         }
-        if self.pending.is_empty() && (waits || closing.is_here()) {
+        if self.pending.is_empty() && (waits || closing.is_ready()) {
             return self.close(*closing, session);
         }
         let files = usize::from(closing.evaluation.is_some()) + usize::from(closing.saves);

@@ -7,7 +7,7 @@ use crate::metrics::{self, ClassReport, Meter, Scores};
 use crate::{Settings, TrainError};
 use flatout_core::files::write_atomically;
 use flatout_data::{EpochOrder, Position};
-use flatout_engine::{Answer, Session};
+use flatout_engine::{Readback, Session};
 use flatout_record::{EventKind, Phase};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// A pass that has been sent.
 pub(super) struct Evaluation {
-    predictions: Box<dyn Answer<Vec<f32>>>,
+    predictions: Box<dyn Readback<Vec<f32>>>,
     /// In the order of their predictions.
     samples: Vec<u32>,
     batches: u64,
@@ -30,8 +30,8 @@ type Measured = (
 );
 
 impl Evaluation {
-    pub(super) fn is_here(&self) -> bool {
-        self.predictions.is_here()
+    pub(super) fn is_ready(&self) -> bool {
+        self.predictions.is_ready()
     }
 }
 
@@ -125,7 +125,7 @@ impl Trainer<'_> {
 
     fn measure(&mut self, evaluation: Evaluation) -> Result<Measured, TrainError> {
         let waiting = Instant::now();
-        let predictions = evaluation.predictions.arrive()?;
+        let predictions = evaluation.predictions.wait()?;
         // Sent behind the epoch's last step: it began on the device when that had ended.
         let began = evaluation.began.max(self.epoch_ended);
         let mut meter = Meter::new(self.data.target(), self.data.is_sequence());

@@ -6,7 +6,7 @@ use crate::checkpoint::{self, Extra, Progress};
 use crate::metric_files::MetricFiles;
 use flatout_core::error::FileError;
 use flatout_core::{Explain, Message};
-use flatout_engine::{Leaving, Session};
+use flatout_engine::{Session, Snapshot};
 use flatout_record::{EventKind, Phase};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
@@ -66,7 +66,7 @@ impl Trainer<'_> {
     /// Begins to write a state; the training goes on meanwhile.
     pub(super) fn begin_saving(
         &mut self,
-        state: Leaving,
+        state: Snapshot,
         progress: &Progress,
         name: &str,
         best: Option<Option<f64>>,
@@ -98,7 +98,7 @@ impl Trainer<'_> {
                 configuration: &configuration,
                 preparation: &preparation,
             };
-            checkpoint::write(&target, &state.arrive()?, &extra)?;
+            checkpoint::write(&target, &state.wait()?, &extra)?;
             let _ = tell.send(true);
             Ok(began.elapsed())
         };

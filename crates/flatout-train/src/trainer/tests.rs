@@ -4,7 +4,7 @@
 use super::*;
 use crate::settings::Values;
 use flatout_data::generate::{Recipe, stocks::Stocks};
-use flatout_engine::{Answer, Leaving, Loss, Plan, Table};
+use flatout_engine::{Loss, Plan, Readback, Snapshot, Table};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
@@ -31,13 +31,13 @@ struct Later<T> {
     looks: Cell<u32>,
 }
 
-impl<T: Send> Answer<T> for Later<T> {
-    fn is_here(&self) -> bool {
+impl<T: Send> Readback<T> for Later<T> {
+    fn is_ready(&self) -> bool {
         self.looks.set(self.looks.get() + 1);
         self.looks.get() > 5
     }
 
-    fn arrive(self: Box<Self>) -> Result<T, EngineError> {
+    fn wait(self: Box<Self>) -> Result<T, EngineError> {
         Ok(self.value)
     }
 }
@@ -45,12 +45,12 @@ impl<T: Send> Answer<T> for Later<T> {
 impl Odd {
     fn answer<T: Send + 'static>(
         &self,
-        answer: Box<dyn Answer<T>>,
-    ) -> Result<Box<dyn Answer<T>>, EngineError> {
+        answer: Box<dyn Readback<T>>,
+    ) -> Result<Box<dyn Readback<T>>, EngineError> {
         if self.way != Way::Late {
             return Ok(answer);
         }
-        let (value, looks) = (answer.arrive()?, Cell::new(0));
+        let (value, looks) = (answer.wait()?, Cell::new(0));
         Ok(Box::new(Later { value, looks }))
     }
 }
@@ -135,18 +135,18 @@ impl Session for Odd {
     fn take_kept(&mut self) -> Result<Vec<f32>, EngineError> {
         self.inner.take_kept()
     }
-    fn ask_kept(&mut self) -> Result<Box<dyn Answer<Vec<f32>>>, EngineError> {
+    fn ask_kept(&mut self) -> Result<Box<dyn Readback<Vec<f32>>>, EngineError> {
         let answer = self.inner.ask_kept()?;
         self.answer(answer)
     }
-    fn ask_loss(&mut self) -> Result<Box<dyn Answer<Loss>>, EngineError> {
+    fn ask_loss(&mut self) -> Result<Box<dyn Readback<Loss>>, EngineError> {
         let answer = self.inner.ask_loss()?;
         self.answer(answer)
     }
     fn set_loss(&mut self, sum: f64, rows: u64) -> Result<(), EngineError> {
         self.inner.set_loss(sum, rows)
     }
-    fn snapshot(&mut self) -> Result<Leaving, EngineError> {
+    fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
         let answer = self.inner.snapshot()?;
         self.answer(answer)
     }

@@ -2,10 +2,10 @@
 
 use super::{Item, Limits, Status, status};
 use flatout_compare::{Limit, Ratio, throughput};
-use flatout_core::stats::Summary;
+use flatout_core::stats::{Summary, mean};
 use flatout_core::{Message, message, units};
 use flatout_diagnose::Analysis;
-use flatout_record::{EventKind, RunData};
+use flatout_record::{EventKind, RunData, steady_epochs};
 
 pub fn after(data: &RunData, limits: &Limits) -> Vec<Item> {
     let analysis = Analysis::new(data);
@@ -54,7 +54,11 @@ fn ended(data: &RunData) -> Item {
     let worst = if stopped { Status::Warn } else { Status::Fail };
     match exit.failure() {
         Some(how) => Item::new("ended", what, worst).because(how),
-        None => Item::new("ended", what, Status::Pass).found("0", "0"),
+        None if exit.code == Some(0) => {
+            let code = message!(en: "exit code 0", zh: "退出码 0");
+            Item::new("ended", what, Status::Pass).because(code)
+        }
+        None => Item::new("ended", what, Status::Pass),
     }
 }
 
@@ -145,27 +149,17 @@ fn cpus(analysis: &Analysis, limits: &Limits) -> Item {
     .found(units::percent(share), format!("≤ {most}"))
 }
 
-/// The mean of the epochs that ended.
 fn epochs(data: &RunData, limits: &Limits) -> Item {
     let what = message!(en: "time per epoch", zh: "每轮时间");
-    let times: Vec<f64> = data
-        .events
-        .iter()
-        .filter_map(|event| match event.kind {
-            EventKind::Epoch {
-                duration_ms: Some(ms),
-                ..
-            } => Some(ms / 1e3),
-            _ => None,
-        })
-        .collect();
-    let Some(summary) = Summary::of(&times) else {
+    let times: Vec<f64> = data.epoch_times().iter().map(|epoch| epoch.seconds).collect();
+    if times.is_empty() {
         return Item::skipped(
             "epoch",
             what,
             message!(en: "no epoch was completed", zh: "没有完整的一轮"),
         );
-    };
+    }
+    let seconds = mean(steady_epochs(&times));
     let most = limits.epoch_seconds_max;
     let limit = if most > 0.0 {
         format!("≤ {}", units::duration(most))
@@ -175,9 +169,9 @@ fn epochs(data: &RunData, limits: &Limits) -> Item {
     Item::new(
         "epoch",
         what,
-        status(most <= 0.0 || summary.mean <= most, Status::Fail),
+        status(most <= 0.0 || seconds <= most, Status::Fail),
     )
-    .found(units::duration(summary.mean), limit)
+    .found(units::duration(seconds), limit)
 }
 
 fn out_of_memory(data: &RunData) -> Item {
@@ -187,7 +181,7 @@ fn out_of_memory(data: &RunData) -> Item {
         .iter()
         .filter(|event| matches!(event.kind, EventKind::OutOfMemory { .. }))
         .count();
-    Item::new("out-of-memory", what, status(count == 0, Status::Fail)).found(count.to_string(), "0")
+    Item::new("out-of-memory", what, status(count == 0, Status::Fail)).found(count.to_string(), "≤ 0")
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@
 //! workers for batches alone, that is what they supply.
 
 mod along;
-mod crew;
 mod curve;
 mod fed;
 mod guess;
 mod measured;
 mod points;
+mod step_threads;
 mod supply;
 
 pub use along::COPIED;
@@ -17,9 +17,9 @@ pub use curve::Line;
 pub use points::points;
 
 use along::Along;
-use crew::Crew;
 use curve::Curve;
 use fed::Feeding;
+use step_threads::StepThreads;
 use supply::Supply;
 
 /// What handing a batch from process to process costs the training process (PyTorch 2: 0.2 to 0.4 ms).
@@ -52,7 +52,7 @@ pub struct Cost {
     sending_s: f64,
     usable: f64,
     workers: u64,
-    crew: Crew,
+    step_threads: StepThreads,
     fed: Feeding,
     supply: Supply,
     /// Nothing that was measured tells how a step grows with its samples.
@@ -81,10 +81,10 @@ impl Cost {
     /// Other numbers of threads that some steps were taken with.
     pub fn threads_tried(&self) -> impl Iterator<Item = u64> {
         let others = self
-            .crew
+            .step_threads
             .tried
             .iter()
-            .filter(|(count, _)| *count != self.crew.threads);
+            .filter(|(count, _)| *count != self.step_threads.threads);
         others.map(|(count, _)| *count as u64)
     }
 
@@ -103,17 +103,17 @@ impl Cost {
     /// all stand still.
     pub fn threads_beside(&self, workers: u64) -> f64 {
         let free = (self.usable - workers as f64).max(1.0);
-        if self.crew.may_change && workers > 0 && workers != self.workers {
-            self.crew.threads.min(free)
+        if self.step_threads.may_change && workers > 0 && workers != self.workers {
+            self.step_threads.threads.min(free)
         } else {
-            self.crew.threads
+            self.step_threads.threads
         }
     }
 
     /// The same, where it is another number than now.
     pub fn other_threads(&self, workers: u64) -> Option<u64> {
         let threads = self.threads_beside(workers);
-        (threads < self.crew.threads).then_some(threads as u64)
+        (threads < self.step_threads.threads).then_some(threads as u64)
     }
 
     pub fn step_s(&self, batch: f64, workers: u64) -> f64 {
@@ -148,16 +148,20 @@ impl Cost {
 
     /// A step but for evaluating, saving and the beginnings of epochs, by its parts.
     fn reckoned_s(&self, batch: f64, workers: u64, threads: f64) -> f64 {
-        let crew = &self.crew;
-        let alone_s = self.own_s(batch) * crew.pace(threads);
+        let step_threads = &self.step_threads;
+        let alone_s = self.own_s(batch) * step_threads.pace(threads);
         let load_s = self.load.at(batch);
         if workers == 0 {
             return alone_s + load_s;
         }
-        let same = workers == self.workers && threads >= crew.threads;
-        let own_s = if same { alone_s * crew.disturbed } else { alone_s };
+        let same = workers == self.workers && threads >= step_threads.threads;
+        let own_s = if same {
+            alone_s * step_threads.disturbed
+        } else {
+            alone_s
+        };
         let handover_s = self.taking_s(batch);
-        let shared_s = (alone_s * crew.busy.min(threads) + load_s) / self.usable;
+        let shared_s = (alone_s * step_threads.busy.min(threads) + load_s) / self.usable;
         let beside_s = (own_s + handover_s)
             .max(self.made_s(batch, workers))
             .max(shared_s);
@@ -181,7 +185,7 @@ impl Cost {
             device_s: self.device_s / factor,
             ..self.clone()
         };
-        let now = |cost: &Self| cost.step_with(self.batch, self.workers, self.crew.threads);
+        let now = |cost: &Self| cost.step_with(self.batch, self.workers, self.step_threads.threads);
         now(self) / now(&faster)
     }
 
@@ -298,12 +302,12 @@ impl Cost {
 
     /// Fewer workers, where there are more than CPUs now.
     fn gives_room(&self, workers: u64) -> bool {
-        let crowded = self.crew.threads + self.workers as f64 > self.usable;
+        let crowded = self.step_threads.threads + self.workers as f64 > self.usable;
         workers == 0 || crowded && workers < self.workers
     }
 
     fn explained_s(&self) -> f64 {
-        self.step_with(self.batch, self.workers, self.crew.threads)
+        self.step_with(self.batch, self.workers, self.step_threads.threads)
     }
 }
 

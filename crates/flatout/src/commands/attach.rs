@@ -8,6 +8,7 @@ use flatout_core::{Message, Result, message};
 use flatout_record::{self as record, Record, RunData};
 use flatout_report::text;
 use flatout_run::session::{Access, Attach, access, attach};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ pub struct Arguments {
     #[arg(value_name = "PID")]
     pid: u32,
     /// How many seconds to watch; Ctrl-C stops earlier
-    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..))]
+    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..=86_400))]
     seconds: u64,
     /// Load the probe into the program for that time (Python 3.14 or later): steps, waits for batches, findings
     #[arg(long)]
@@ -64,7 +65,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let folder = outcome.folder.unwrap_or_default();
     let data = Record::open(&folder)?.load();
     let shown = if outcome.progress.steps > 0 {
-        diagnosed(&data, arguments.json, context)
+        diagnosed(&data, &folder, arguments.json, context)
     } else {
         let seen = flatout_diagnose::seen::look(&data);
         match arguments.json {
@@ -80,7 +81,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
 }
 
 /// With steps, there is as much to report as for a run.
-fn diagnosed(data: &RunData, as_json: bool, context: &Context) -> String {
+fn diagnosed(data: &RunData, folder: &Path, as_json: bool, context: &Context) -> String {
     let mut diagnosis = flatout_diagnose::diagnose(data);
     linted::annotate(&mut diagnosis, &data.lines);
     if as_json {
@@ -94,6 +95,7 @@ fn diagnosed(data: &RunData, as_json: bool, context: &Context) -> String {
     let width = text::readable_width(None);
     text::summary(
         &diagnosis,
+        &record::argument_for(folder),
         context.language,
         width,
         rows,

@@ -166,7 +166,7 @@ fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> Str
         let count = inspection.bad_rows;
         say(match inspection.bad_rows_policy {
             "skip" => {
-                message!(en: "{count} rows cannot be read and are skipped:", zh: "有 {count} 行无法读取，将跳过：")
+                message!(en: "skipped {count} rows that cannot be read:", zh: "有 {count} 行无法读取，将跳过：")
             }
             _ => {
                 message!(en: "{count} rows cannot be read; training stops at the first one unless you pass \
@@ -183,9 +183,7 @@ fn describe(inspection: &Inspection, gpu: Option<u64>, context: &Context) -> Str
     }
     if inspection.rows_to_drop > 0 {
         let count = inspection.rows_to_drop;
-        say(
-            message!(en: "{count} rows are dropped because they have missing values", zh: "{count} 行因缺失值将被丢弃"),
-        );
+        say(message!(en: "dropped {count} rows with missing values", zh: "{count} 行因缺失值将被丢弃"));
     }
     let stops = |column: &&ColumnInfo| column.missing > 0 && column.missing_policy == Some("error");
     if let Some(column) = inspection.columns.iter().find(stops) {

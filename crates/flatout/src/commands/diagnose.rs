@@ -43,11 +43,11 @@ pub struct Output<'a> {
 }
 
 /// The command to type next, as the last line.
-fn next(diagnosis: &Diagnosis, context: &Context) -> String {
+fn next(diagnosis: &Diagnosis, run: &str, context: &Context) -> String {
     if diagnosis.monitor.is_some() {
         return String::new();
     }
-    format!("\n{}\n", context.say(&text::next_command(diagnosis)))
+    format!("\n{}\n", context.say(&text::next_command(diagnosis, run)))
 }
 
 /// In the record itself, or in that of another task of the same job.
@@ -93,7 +93,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
             context.language,
             text::readable_width(None),
             context.colour_on_stdout(),
-        ) + &next(&diagnosis, context)
+        ) + &next(&diagnosis, &record::argument_for(record.folder()), context)
     };
     crate::output::write_stdout(text.as_bytes());
     let lost = data.skipped.iter().filter(|skipped| !skipped.torn).count();

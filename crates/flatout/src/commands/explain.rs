@@ -241,6 +241,28 @@ mod tests {
     }
 
     #[test]
+    fn every_page_has_a_link_and_related_rules_exist() {
+        let problems = problems();
+        for rule in rules() {
+            let references = rule.section("References").unwrap();
+            for text in [&references.en, &references.zh] {
+                assert!(text.contains("<https://"), "{}: no link in: {text}", rule.id);
+            }
+            let related = |text: &str, start: &str, end: char| -> Vec<String> {
+                let (_, list) = text.split_once(start).unwrap_or_default();
+                let list = list.split(end).next().unwrap_or_default();
+                list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+            };
+            let english = related(&references.en, "See also ", '.');
+            assert_eq!(english, related(&references.zh, "另见 ", '。'), "{}", rule.id);
+            for id in english {
+                let known = problems.iter().any(|problem| problem.main.id == id);
+                assert!(known && id != rule.id, "{}: see also {id}", rule.id);
+            }
+        }
+    }
+
+    #[test]
     fn former_ids_lead_to_problems_and_name_none() {
         let problems = problems();
         let exists = |id: &str| problems.iter().any(|problem| problem.main.id == id);

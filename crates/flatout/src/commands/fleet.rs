@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::output::write_stdout;
+use crate::usage::Invalid;
 use clap::Args;
 use flatout_core::error::FileError;
 use flatout_core::files::write_atomically;
@@ -71,17 +72,21 @@ pub fn about() -> Message {
 }
 
 /// `7d`, or what sacct takes as a time.
-fn moment(text: &str) -> std::result::Result<String, String> {
-    let expected = "expected 7d, 12h, 4w, or a date as in 2026-11-01 or 2026-11-01T08:00";
+fn moment(text: &str) -> std::result::Result<String, Invalid> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = &text[number.len()..];
     let ago = is_number(number);
     match (ago, unit) {
         (true, "m" | "h" | "d" | "w") => Ok(text.to_owned()),
         // A number alone is a time of day for sacct: nobody means that.
-        (true, _) => Err("expected a unit: 30m, 12h, 7d or 4w".to_owned()),
+        (true, _) => Err(Invalid(
+            message!(en: "expected a unit: 30m, 12h, 7d or 4w", zh: "需要单位：30m、12h、7d 或 4w"),
+        )),
         (false, _) if is_time_of_sacct(text) => Ok(text.to_owned()),
-        (false, _) => Err(expected.to_owned()),
+        (false, _) => Err(Invalid(message!(
+            en: "expected 7d, 12h, 4w, or a date such as 2026-11-01 or 2026-11-01T08:00",
+            zh: "应写成 7d、12h、4w，或日期，如 2026-11-01、2026-11-01T08:00"
+        ))),
     }
 }
 
@@ -170,10 +175,12 @@ fn for_sacct(text: &str) -> String {
     }
 }
 
-fn names(text: &str) -> std::result::Result<String, String> {
+fn names(text: &str) -> std::result::Result<String, Invalid> {
     let good = |c: char| c.is_alphanumeric() || "_.,@-".contains(c);
     if text.is_empty() || text.starts_with('-') || !text.chars().all(good) {
-        return Err("expected names, separated by commas".to_owned());
+        return Err(Invalid(
+            message!(en: "expected names, separated by commas", zh: "应为用逗号分隔的名字"),
+        ));
     }
     Ok(text.to_owned())
 }
@@ -334,7 +341,7 @@ mod tests {
             "2026-11-01; id",
             "７d",
         ] {
-            assert!(moment(wrong).unwrap_err().starts_with("expected"), "{wrong}");
+            assert!(moment(wrong).unwrap_err().0.en.starts_with("expected"), "{wrong}");
         }
     }
 }

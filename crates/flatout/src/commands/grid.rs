@@ -5,6 +5,7 @@ mod tasks;
 use crate::context::Context;
 use crate::output::write_stdout;
 use crate::training;
+use crate::usage::Invalid;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use flatout_core::cpus::UsableCpus;
 use flatout_core::text::clear_line;
@@ -192,7 +193,7 @@ fn slurm_options(matches: &ArgMatches) -> SlurmOptions {
 }
 
 /// A number from 1, or `auto`.
-fn parse_jobs(text: &str) -> std::result::Result<Jobs, String> {
+fn parse_jobs(text: &str) -> std::result::Result<Jobs, Invalid> {
     match text {
         "auto" => Ok(Jobs::Auto),
         _ => text
@@ -200,7 +201,7 @@ fn parse_jobs(text: &str) -> std::result::Result<Jobs, String> {
             .ok()
             .filter(|jobs| *jobs > 0)
             .map(Jobs::Most)
-            .ok_or_else(|| "expected a whole number from 1, or auto".to_owned()),
+            .ok_or_else(|| Invalid(message!(en: "expected auto or a whole number of at least 1", zh: "应为 auto 或不小于 1 的整数"))),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::linted;
 use crate::output::write_stdout;
 use clap::Args;
 use flatout_core::{Message, Result, message};
-use flatout_record::{Record, SourceLine};
+use flatout_record::{Record, SourceLine, argument_for};
 use flatout_report::digest::Digest;
 use flatout_report::{page, text, tracking};
 use flatout_run::session::cell;
@@ -58,7 +58,14 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
     let mut digest = Digest::read(&record);
     let lines: Vec<SourceLine> = record.lines().collect();
     linted::annotate(&mut digest.diagnosis, &lines);
-    let plain = text::summary(&digest.diagnosis, context.language, WIDTH, Some(ROWS), false);
+    let plain = text::summary(
+        &digest.diagnosis,
+        &argument_for(&folder),
+        context.language,
+        WIDTH,
+        Some(ROWS),
+        false,
+    );
     line(json!({
         "record": folder,
         "steps": outcome.progress.steps,

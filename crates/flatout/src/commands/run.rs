@@ -4,12 +4,14 @@ use crate::commands::diagnose;
 use crate::context::Context;
 use crate::linted;
 use crate::tracking::{Tracker, Trackers};
+use crate::usage::Invalid;
 use clap::{Args, ValueEnum};
 use flatout_core::files::{check_writable, write_atomically};
+use flatout_core::plural::counted;
 use flatout_core::{Explain, Failure, Finding, Kind, Language, Message, Result, message, secrets, units};
 use flatout_diagnose::analysis::collectives::op_name;
 use flatout_diagnose::{Diagnosis, stall};
-use flatout_record::{Record, RunData, StalledRank};
+use flatout_record::{Record, RunData, StalledRank, argument_for};
 use flatout_report::text;
 use flatout_run::auto::{self, Auto};
 use flatout_run::{Ended, Live, Options, Outcome, RunError, apply, program};
@@ -84,7 +86,7 @@ pub struct Arguments {
 #[derive(Clone, Copy)]
 struct Patience(Option<Duration>);
 
-fn parse_patience(text: &str) -> std::result::Result<Patience, String> {
+fn parse_patience(text: &str) -> std::result::Result<Patience, Invalid> {
     if text.trim() == "off" {
         return Ok(Patience(None));
     }
@@ -209,12 +211,13 @@ fn conclude(
         let colour = context.colour_on_stderr();
         // One screen; everything with `-v`.
         let (language, width) = (context.language, text::readable_width(None));
+        let run = argument_for(folder);
         let closing = closing(options, outcome, folder, &data, &diagnosis, context);
         let shown = if context.verbose > 0 {
             text::diagnosis(&diagnosis, language, width, colour)
         } else {
             let rows = text::terminal_rows(&std::io::stderr());
-            text::summary_above(&diagnosis, &closing, language, width, rows, colour)
+            text::summary_above(&diagnosis, &run, &closing, language, width, rows, colour)
         };
         eprint!("\n{shown}");
         // Asked for, so it is shown, however small the terminal is.
@@ -247,7 +250,7 @@ fn closing(
     };
     lines.extend(automatic(options, outcome, data, most));
     lines.push(place(outcome, folder));
-    lines.push(text::next_command(diagnosis));
+    lines.push(text::next_command(diagnosis, &argument_for(folder)));
     lines
         .iter()
         .map(|line| format!("{}\n", context.say(line)))
@@ -353,10 +356,10 @@ fn where_is(rank: &StalledRank) -> Message {
     let (op, since) = (op_name(&inside.op), units::duration(inside.seconds));
     let place = inside.place.as_ref().map(ToString::to_string).unwrap_or_default();
     Message {
-        en: format!(
+        en: counted(format!(
             "rank {number} (pid {pid}): in {} for {since}, after {done} collectives  {place}",
             op.en
-        ),
+        )),
         zh: format!(
             "rank {number}（pid {pid}）：在 {} 中已 {since}，此前完成 {done} 次集合通信  {place}",
             op.zh

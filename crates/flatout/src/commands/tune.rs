@@ -5,6 +5,7 @@ mod source;
 
 use crate::context::Context;
 use crate::output::write_stdout;
+use crate::usage::Invalid;
 use clap::Args;
 use flatout_core::files::{edit, write_atomically};
 use flatout_core::interrupt::Interrupt;
@@ -239,7 +240,7 @@ fn write(found: &Found, route: &Route, patch: &Patch, context: &Context) -> Resu
     source::write(patch, context)
 }
 
-pub(super) fn parse_time(text: &str) -> std::result::Result<Duration, String> {
+pub(super) fn parse_time(text: &str) -> std::result::Result<Duration, Invalid> {
     let (number, unit) = text.trim().split_at(
         text.trim()
             .trim_end_matches(|c: char| c.is_ascii_alphabetic())
@@ -249,13 +250,19 @@ pub(super) fn parse_time(text: &str) -> std::result::Result<Duration, String> {
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        _ => return Err(format!("`{unit}` is no unit of time: write 90s, 10m or 1h")),
+        _ if !number.is_empty() => {
+            return Err(Invalid(message!(
+                en: "unknown unit of time `{unit}`; expected 90s, 10m or 1h",
+                zh: "没有时间单位 `{unit}`；应写成 90s、10m 或 1h"
+            )));
+        }
+        _ => f64::NAN,
     };
     let seconds = number.trim().parse::<f64>().ok().map(|number| number * factor);
     let seconds = seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0 && *seconds < 1e7);
-    seconds
-        .map(Duration::from_secs_f64)
-        .ok_or_else(|| format!("`{text}` is no time: write 90s, 10m or 1h"))
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| {
+        Invalid(message!(en: "expected a time such as 90s, 10m or 1h", zh: "应为时间，如 90s、10m 或 1h"))
+    })
 }
 
 #[cfg(test)]

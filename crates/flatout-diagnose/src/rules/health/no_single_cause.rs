@@ -18,6 +18,8 @@
 //!
 //! ## References
 //! The guide "Why was the GPU idle?" explains how time is assigned to lines.
+//! See also `nothing-wrong` and `too-little-data`.
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
 //!
 //! ---
 //! ## 检测什么
@@ -32,6 +34,8 @@
 //! 模型太小，无法让该设备一直忙碌。
 //! ## 参考
 //! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。
+//! 另见 `nothing-wrong`、`too-little-data`。
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
 
 use crate::account::activity::Activity;
 use crate::account::center::{Center, centers};

@@ -19,6 +19,8 @@
 //!
 //! ## References
 //! The concept page "Records and findings" explains which steps count as steady.
+//! See also `no-single-cause`.
+//! <https://github.com/flatout/flatout/blob/main/docs/concepts/records-and-findings.md>
 //!
 //! ---
 //! ## 检测什么
@@ -34,6 +36,8 @@
 //! 耗时的东西在记录中没有痕迹：另一台机器、作业队列、本来就慢的模型。
 //! ## 参考
 //! 概念页“记录与结论”说明哪些步算稳定。
+//! 另见 `no-single-cause`。
+//! <https://github.com/flatout/flatout/blob/main/docs/concepts/records-and-findings.md>
 
 use super::no_single_cause;
 use crate::analysis::Analysis;

@@ -17,6 +17,8 @@
 //!
 //! ## References
 //! The concept page "Records and findings" explains which steps count as steady.
+//! See also `too-little-data` and `slow-start`.
+//! <https://github.com/flatout/flatout/blob/main/docs/concepts/records-and-findings.md>
 //!
 //! ---
 //! ## 检测什么
@@ -31,6 +33,8 @@
 //! 不会有害：只是暂不下结论。
 //! ## 参考
 //! 概念页“记录与结论”说明哪些步算稳定。
+//! 另见 `too-little-data`、`slow-start`。
+//! <https://github.com/flatout/flatout/blob/main/docs/concepts/records-and-findings.md>
 
 use crate::analysis::Analysis;
 use crate::analysis::stacks::{HotLine, hottest_within};

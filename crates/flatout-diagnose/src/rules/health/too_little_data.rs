@@ -19,6 +19,8 @@
 //!
 //! ## References
 //! The concept page "Records and findings" describes the contents of a record.
+//! See also `still-warming-up`.
+//! <https://github.com/flatout/flatout/blob/main/docs/concepts/records-and-findings.md>
 //!
 //! ---
 //! ## 检测什么
@@ -33,6 +35,8 @@
 //! 不会有害：只是暂不下结论。
 //! ## 参考
 //! 概念页“记录与结论”说明记录包含什么。
+//! 另见 `still-warming-up`。
+//! <https://github.com/flatout/flatout/blob/main/docs/concepts/records-and-findings.md>
 
 use crate::analysis::Analysis;
 use flatout_core::{Evidence, Finding, Fix, Kind, Message, Severity, message};

@@ -34,6 +34,8 @@
 //!
 //! ## References
 //! Thresholds as for the DataLoader: TraceML warns from 10%, gpuprof from 15%.
+//! See also `blocking-call-in-loop`, `python-loop-in-step` and `metrics-every-step`.
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
 //!
 //! ---
 //! ## 检测什么
@@ -48,6 +50,8 @@
 //! 钩子看不到的训练工作（第二个模型、自定义的反向传播）也计在这里。
 //! ## 参考
 //! 占比阈值与 loader 相同：TraceML 10%，gpuprof 15%。
+//! 另见 `blocking-call-in-loop`、`python-loop-in-step`、`metrics-every-step`。
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
 
 use crate::analysis::Analysis;
 use crate::analysis::stacks::{hot_lines, own_stacks};

@@ -34,6 +34,8 @@
 //!
 //! ## References
 //! Typical configurations evaluate every 5 epochs. nsys-ai treats differences below 5% as noise.
+//! See also `evaluation-every-epoch`, `evaluation-every-step` and `periodic-dips`.
+//! <https://huggingface.co/docs/transformers/main_classes/trainer>
 //!
 //! ---
 //! ## 检测什么
@@ -48,6 +50,8 @@
 //! 本来就以评估为目的的运行，或需要每个 epoch 评估的早停。
 //! ## 参考
 //! 常见配置每 5 个 epoch 评估一次。nsys-ai 把 5% 以下的差异视为噪声。
+//! 另见 `evaluation-every-epoch`、`evaluation-every-step`、`periodic-dips`。
+//! <https://huggingface.co/docs/transformers/main_classes/trainer>
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, WARNING_SHARE, severity_of};

@@ -31,6 +31,8 @@
 //!
 //! ## References
 //! SageMaker treats a step beyond three standard deviations as an outlier; gpuprof reports p99/p50 above 2.
+//! See also `evaluation-too-often`, `checkpoint-too-often` and `bursty-prefetch`.
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/utilization-swings.md>
 //!
 //! ---
 //! ## 检测什么
@@ -45,6 +47,8 @@
 //! 同一台机器上另一个作业有自己的节奏。
 //! ## 参考
 //! SageMaker：超过三个标准差的步为异常；gpuprof：p99/p50 大于 2。
+//! 另见 `evaluation-too-often`、`checkpoint-too-often`、`bursty-prefetch`。
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/utilization-swings.md>
 
 use crate::analysis::Analysis;
 use crate::candidate::{Candidate, Reach, Stretch, severity_of};

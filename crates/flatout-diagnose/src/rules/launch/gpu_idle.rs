@@ -32,6 +32,8 @@
 //!
 //! ## References
 //! The guide "Why was the GPU idle?" explains how time is assigned to lines.
+//! See also `host-bound-dispatch` and `loader-starved`.
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/gpu-at-3-percent.md>
 //!
 //! ---
 //! ## 检测什么
@@ -46,6 +48,8 @@
 //! 工作量对 GPU 来说太小，或训练由另一个进程控制节奏。
 //! ## 参考
 //! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。
+//! 另见 `host-bound-dispatch`、`loader-starved`。
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/gpu-at-3-percent.md>
 
 use crate::account::center::{Center, centers};
 use crate::analysis::{Analysis, Device};

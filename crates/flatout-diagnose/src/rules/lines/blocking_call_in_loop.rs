@@ -35,6 +35,9 @@
 //!
 //! ## References
 //! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
+//! See also `logging-every-step` and `checkpoint-too-often`.
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
+//! <https://docs.python.org/3/library/concurrent.futures.html>
 //!
 //! ---
 //! ## 检测什么
@@ -49,6 +52,9 @@
 //! 等待正是程序的目的，例如必须遵守的速率限制。
 //! ## 参考
 //! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
+//! 另见 `logging-every-step`、`checkpoint-too-often`。
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
+//! <https://docs.python.org/3/library/concurrent.futures.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

@@ -33,6 +33,9 @@
 //!
 //! ## References
 //! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
+//! See also `file-reopened-in-getitem` and `storage-bound-input`.
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
+//! <https://numpy.org/doc/stable/reference/generated/numpy.memmap.html>
 //!
 //! ---
 //! ## 检测什么
@@ -47,6 +50,9 @@
 //! 每个样本各有一个文件且内存放不下时：应增加 worker。
 //! ## 参考
 //! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
+//! 另见 `file-reopened-in-getitem`、`storage-bound-input`。
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
+//! <https://numpy.org/doc/stable/reference/generated/numpy.memmap.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

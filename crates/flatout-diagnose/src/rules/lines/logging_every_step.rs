@@ -33,6 +33,9 @@
 //!
 //! ## References
 //! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
+//! See also `metrics-every-step` and `hidden-synchronization`.
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
+//! <https://docs.pytorch.org/docs/stable/tensorboard.html>
 //!
 //! ---
 //! ## 检测什么
@@ -47,6 +50,9 @@
 //! 每一步的输出都不可少：可交给另一个线程。
 //! ## 参考
 //! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
+//! 另见 `metrics-every-step`、`hidden-synchronization`。
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
+//! <https://docs.pytorch.org/docs/stable/tensorboard.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

@@ -28,6 +28,9 @@
 //!
 //! ## References
 //! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
+//! See also `host-bound-dispatch` and `tiny-kernels`.
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
+//! <https://docs.pytorch.org/docs/stable/notes/broadcasting.html>
 //!
 //! ---
 //! ## 检测什么
@@ -42,6 +45,9 @@
 //! 循环只经过几个大的层，其时间就是模型本身的计算。
 //! ## 参考
 //! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
+//! 另见 `host-bound-dispatch`、`tiny-kernels`。
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
+//! <https://docs.pytorch.org/docs/stable/notes/broadcasting.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

@@ -28,6 +28,9 @@
 //!
 //! ## References
 //! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
+//! See also `slow-batch-code` and `dataframe-row-per-sample`.
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
+//! <https://numpy.org/doc/stable/user/basics.broadcasting.html>
 //!
 //! ---
 //! ## 检测什么
@@ -42,6 +45,9 @@
 //! 循环很短，而工作在它调用的函数里。
 //! ## 参考
 //! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
+//! 另见 `slow-batch-code`、`dataframe-row-per-sample`。
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
+//! <https://numpy.org/doc/stable/user/basics.broadcasting.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

@@ -34,6 +34,9 @@
 //!
 //! ## References
 //! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
+//! See also `file-read-per-sample`, `python-loop-per-sample` and `slow-collate`.
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
+//! <https://docs.pytorch.org/docs/stable/data.html>
 //!
 //! ---
 //! ## 检测什么
@@ -48,6 +51,9 @@
 //! 这项工作必不可少且无法更便宜：只有 worker 或更快的 CPU 有用。
 //! ## 参考
 //! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
+//! 另见 `file-read-per-sample`、`python-loop-per-sample`、`slow-collate`。
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
+//! <https://docs.pytorch.org/docs/stable/data.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

@@ -31,6 +31,9 @@
 //!
 //! ## References
 //! The guide "Why was the GPU idle?" explains how time is assigned to lines. TraceML also warns from 10% of the time.
+//! See also `rows-fetched-one-by-one` and `slow-batch-code`.
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
+//! <https://docs.pytorch.org/docs/stable/data.html#data-loading-order-and-sampler>
 //!
 //! ---
 //! ## 检测什么
@@ -45,6 +48,9 @@
 //! 索引取决于上一步的结果时：应降低单次抽取的成本。
 //! ## 参考
 //! 指南“GPU 为什么空闲？”说明了时间如何归到各行代码。TraceML 同样从 10% 起告警。
+//! 另见 `rows-fetched-one-by-one`、`slow-batch-code`。
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/diagnose.md>
+//! <https://docs.pytorch.org/docs/stable/data.html#data-loading-order-and-sampler>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

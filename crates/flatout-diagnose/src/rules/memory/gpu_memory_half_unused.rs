@@ -27,6 +27,8 @@
 //!
 //! ## References
 //! The threshold is 50% of the memory, as in the tool alloc.
+//! See also `batch-too-small` and `recomputing-with-free-memory`.
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management>
 //!
 //! ---
 //! ## 检测什么
@@ -41,6 +43,8 @@
 //! batch 是为效果选择的；设备对模型来说太大。
 //! ## 参考
 //! 阈值为显存的 50%，与工具 alloc 相同。
+//! 另见 `batch-too-small`、`recomputing-with-free-memory`。
+//! <https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;

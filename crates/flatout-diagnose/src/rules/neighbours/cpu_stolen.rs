@@ -27,6 +27,8 @@
 //!
 //! ## References
 //! Cloud vendors call steal time above 10% noisy. gpuprof watches the same.
+//! See also `input-cpus-exhausted` and `too-many-threads`.
+//! <https://man7.org/linux/man-pages/man5/proc_stat.5.html>
 //!
 //! ---
 //! ## 检测什么
@@ -41,6 +43,8 @@
 //! 本次运行自己在进程树之外启动的工作。
 //! ## 参考
 //! steal 时间达到 10% 即为云厂商所说的“吵闹邻居”。gpuprof 也监视这一点。
+//! 另见 `input-cpus-exhausted`、`too-many-threads`。
+//! <https://man7.org/linux/man-pages/man5/proc_stat.5.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

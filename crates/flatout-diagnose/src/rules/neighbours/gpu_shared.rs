@@ -28,6 +28,8 @@
 //!
 //! ## References
 //! The process list of `nvidia-smi`; jobstats.
+//! See also `gpu-unused` and `gpu-memory-near-limit`.
+//! <https://docs.nvidia.com/deploy/nvidia-smi/index.html>
 //!
 //! ---
 //! ## 检测什么
@@ -42,6 +44,8 @@
 //! 在容器中，驱动可能以宿主机的进程号报告；若其中没有本次运行自己的进程，本规则不会报告。显示服务占用少量显存，没有影响。
 //! ## 参考
 //! nvidia-smi 的进程列表；jobstats。
+//! 另见 `gpu-unused`、`gpu-memory-near-limit`。
+//! <https://docs.nvidia.com/deploy/nvidia-smi/index.html>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;

@@ -28,6 +28,8 @@
 //!
 //! ## References
 //! gpuprof reports swap-in above 1 MB/s.
+//! See also `data-set-copied-per-worker` and `data-read-again`.
+//! <https://man7.org/linux/man-pages/man8/vmstat.8.html>
 //!
 //! ---
 //! ## 检测什么
@@ -42,6 +44,8 @@
 //! 其他程序结束时的短暂读取；内存中的压缩 swap 更快。
 //! ## 参考
 //! gpuprof：每秒换入超过 1 MB。
+//! 另见 `data-set-copied-per-worker`、`data-read-again`。
+//! <https://man7.org/linux/man-pages/man8/vmstat.8.html>
 
 use crate::analysis::Analysis;
 use crate::candidate::Candidate;

@@ -21,7 +21,8 @@
 //! ```
 //!
 //! ## Evidence
-//! The GPUs in the record, the model's device, and the utilization of each GPU.
+//! The GPUs in the record, the model's device, and the utilization of each GPU. Load on a GPU that lists processes, none of them of this
+//! run, belongs to other programs and does not count.
 //!
 //! ## Fix
 //! Move the model (`model.to("cuda")`) and each batch to the GPU. Install a PyTorch build with CUDA. For several GPUs, use `torchrun`
@@ -40,7 +41,7 @@
 //! ## 为什么慢
 //! 机器上最快的处理器什么都不做：模型从未移到它上面，或 PyTorch 没有带 CUDA。
 //! ## 证据
-//! 记录中的 GPU、模型所在的设备、每块 GPU 的利用率。
+//! 记录中的 GPU、模型所在的设备、每块 GPU 的利用率。若某块 GPU 上列出的进程都不属于本次运行，其负载来自其他程序，不计入。
 //! ## 怎么改
 //! `model.to("cuda")`，batch 也一样；带 CUDA 的 PyTorch；多块 GPU 用 `torchrun` 和 `DistributedDataParallel`。
 //! ## 何时不成立
@@ -66,12 +67,17 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         return None;
     }
     if analysis.device() == Device::Cpu {
-        let busy = analysis.busiest_gpu().and_then(|gpu| gpu.util).unwrap_or(0.0);
+        // The load of other programs does not count: neither on another GPU nor on one without a process of this run.
+        let others =
+            |gpu: &&crate::analysis::gpus::Gpu| gpu.only_others && gpu.util.is_some_and(|util| util >= UTIL);
+        let own = analysis.gpus.iter().filter(|gpu| !others(gpu));
+        let busy = own.filter_map(|gpu| gpu.util).fold(0.0, f64::max);
         if busy >= UTIL {
             return None;
         }
+        let taken = analysis.gpus.iter().filter(others).count();
         let cuda = analysis.facts.text("torch.cuda");
-        let candidate = Candidate::new(
+        let mut candidate = Candidate::new(
             ID,
             Severity::Critical,
             message!(
@@ -82,7 +88,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
         .evidence(
             analysis.in_window(
                 Evidence::new(
-                    message!(en: "GPU utilization", zh: "GPU 利用率"),
+                    message!(en: "GPU utilization by this run", zh: "本次运行的 GPU 利用率"),
                     busy * 100.0,
                     "%",
                 )
@@ -94,6 +100,16 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             window.steps as f64,
             "",
         )));
+        if taken > 0 {
+            candidate = candidate.evidence(analysis.in_window(Evidence::new(
+                message!(en: "GPUs in use by other programs", zh: "被其他程序使用的 GPU 数"),
+                taken as f64,
+                "",
+            )));
+        }
+        if taken == gpus {
+            candidate = candidate.confidence(Confidence::Medium);
+        }
         return Some(match cuda.as_deref() {
             Some("none" | "false") => candidate.code(
                 None,
@@ -169,6 +185,25 @@ mod tests {
             .gpu(|gpu| gpu.util = Some(0.0))
             .fact("device", "cpu");
         assert_eq!(run(check, build).unwrap().severity, Severity::Critical);
+    }
+
+    #[test]
+    fn load_of_other_programs_does_not_count() {
+        let with = |pid: u32| {
+            let process = flatout_record::GpuProcess {
+                pid,
+                ..flatout_record::GpuProcess::default()
+            };
+            Build::steady(20)
+                .workers(0, 1.0, 0)
+                .gpu(|gpu| {
+                    gpu.util = Some(0.9);
+                    gpu.processes = Some(vec![process]);
+                })
+                .fact("device", "cpu")
+        };
+        assert_eq!(run(check, with(4242)).unwrap().confidence, Confidence::Medium);
+        assert!(run(check, with(100)).is_none(), "the run itself uses the GPU");
     }
 
     #[test]

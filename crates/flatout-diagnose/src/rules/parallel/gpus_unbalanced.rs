@@ -30,6 +30,9 @@
 //!
 //! ## References
 //! Other tools report stragglers from 10 or 20%. NCCL kernels busy-wait for their peers.
+//! See also `slow-rank` and `unequal-shards`.
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/ranks.md>
+//! <https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/index.html>
 //!
 //! ---
 //! ## 检测什么
@@ -45,6 +48,9 @@
 //! 各段本来就不同的流水线。我们尚未在多 GPU 机器上实测。
 //! ## 参考
 //! 落后 10% 和 20%（同类工具的两级）。NCCL 的 kernel 以空转方式等待其他 rank。
+//! 另见 `slow-rank`、`unequal-shards`。
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/ranks.md>
+//! <https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/index.html>
 
 use crate::analysis::{Analysis, Device};
 use crate::candidate::Candidate;

@@ -37,6 +37,9 @@
 //!
 //! ## References
 //! TraceML reports stragglers from 10%.
+//! See also `unequal-shards` and `gpus-unbalanced`.
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/ranks.md>
+//! <https://docs.pytorch.org/docs/stable/distributed.html>
 //!
 //! ---
 //! ## 检测什么
@@ -52,6 +55,9 @@
 //! 流水线各段本来就不同。集合通信在 GPU 上进行时，主机只负责下发：此时按下发时刻比较，只有 GPU 慢的 rank 看不出来。
 //! ## 参考
 //! TraceML 从 10% 起报告落后的 rank。
+//! 另见 `unequal-shards`、`gpus-unbalanced`。
+//! <https://github.com/flatout/flatout/blob/main/docs/guide/ranks.md>
+//! <https://docs.pytorch.org/docs/stable/distributed.html>
 
 use crate::account::activity::Activity;
 use crate::analysis::Analysis;

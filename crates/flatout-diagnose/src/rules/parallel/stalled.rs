@@ -56,6 +56,7 @@ use crate::analysis::Analysis;
 use crate::analysis::collectives::op_name;
 use crate::candidate::Candidate;
 use crate::stall::{behind, blame, place_of};
+use flatout_core::plural::counted;
 use flatout_core::{Confidence, Evidence, Message, Severity, message, units};
 use flatout_record::{EventKind, StalledRank};
 
@@ -130,7 +131,10 @@ fn details(ranks: &[StalledRank]) -> Message {
                 at(inside.place.as_ref().map(ToString::to_string)),
             );
             Message {
-                en: format!("Rank {number}: in {}{place} after {done} collectives. ", op.en),
+                en: counted(format!(
+                    "Rank {number}: in {}{place} after {done} collectives. ",
+                    op.en
+                )),
                 zh: format!(
                     "rank {number}：在 {} 中{place}，已完成 {done} 次集合通信。",
                     op.zh

@@ -30,6 +30,8 @@
 //!
 //! ## References
 //! Importing PyTorch and starting CUDA takes 5 to 15 s; the rest is the program's own.
+//! See also `slow-end` and `data-read-again`.
+//! <https://docs.python.org/3/using/cmdline.html#cmdoption-X>
 //!
 //! ---
 //! ## 检测什么
@@ -44,6 +46,8 @@
 //! 被提前中止的运行：运行越久，启动占比越小。
 //! ## 参考
 //! import PyTorch 和启动 CUDA 需要 5 到 15 秒；超出的部分是程序自己的。
+//! 另见 `slow-end`、`data-read-again`。
+//! <https://docs.python.org/3/using/cmdline.html#cmdoption-X>
 
 use crate::analysis::Analysis;
 use crate::analysis::stacks::hot_lines;

@@ -3,7 +3,7 @@
 use crate::cuda::driver::Stream;
 use crate::cuda::error::CudaError;
 use crate::cuda::libraries::{self, Found};
-use crate::cuda::turn::alone;
+use crate::cuda::recording_lock::exclusive;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
@@ -190,7 +190,7 @@ impl Descriptor {
 impl Drop for Descriptor {
     fn drop(&mut self) {
         // SAFETY: made by this library, used by nobody else.
-        alone(|| unsafe { (self.api.destroy_descriptor)(self.raw) });
+        exclusive(|| unsafe { (self.api.destroy_descriptor)(self.raw) });
     }
 }
 
@@ -198,6 +198,6 @@ impl Drop for Handle {
     fn drop(&mut self) {
         // Closing the library waits for the whole card, which a recording does not survive.
         // SAFETY: as above.
-        alone(|| unsafe { (self.api.destroy)(self.raw) });
+        exclusive(|| unsafe { (self.api.destroy)(self.raw) });
     }
 }

@@ -2,7 +2,7 @@
 
 use super::check;
 use crate::cuda::error::CudaError;
-use crate::cuda::turn::alone;
+use crate::cuda::recording_lock::exclusive;
 use cudarc::driver::sys;
 use std::ffi::c_void;
 use std::ptr;
@@ -18,7 +18,7 @@ impl Block {
     pub fn new(bytes: usize) -> Result<Self, CudaError> {
         let mut address = 0;
         // An empty block still has an address of its own.
-        alone(|| cuda!(cuMemAlloc_v2(&mut address, bytes.max(16)))).map_err(|error| match error {
+        exclusive(|| cuda!(cuMemAlloc_v2(&mut address, bytes.max(16)))).map_err(|error| match error {
             CudaError::OutOfMemory { free_bytes, .. } => CudaError::OutOfMemory {
                 wanted_bytes: bytes as u64,
                 free_bytes,
@@ -40,7 +40,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         // Freeing waits for the work that uses it; a failure at the end of a process has nobody to tell.
-        let _ = alone(|| cuda!(cuMemFree_v2(self.address)));
+        let _ = exclusive(|| cuda!(cuMemFree_v2(self.address)));
     }
 }
 
@@ -57,7 +57,7 @@ unsafe impl Send for Pinned {}
 impl Pinned {
     pub fn new(bytes: usize) -> Result<Self, CudaError> {
         let mut address: *mut c_void = ptr::null_mut();
-        alone(|| cuda!(cuMemHostAlloc(&mut address, bytes.max(16), 0)))?;
+        exclusive(|| cuda!(cuMemHostAlloc(&mut address, bytes.max(16), 0)))?;
         // SAFETY: freshly allocated, of that size.
         unsafe { ptr::write_bytes(address.cast::<u8>(), 0, bytes) };
         Ok(Self {
@@ -83,6 +83,6 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        let _ = alone(|| cuda!(cuMemFreeHost(self.address.cast())));
+        let _ = exclusive(|| cuda!(cuMemFreeHost(self.address.cast())));
     }
 }

@@ -3,7 +3,7 @@
 use super::check;
 use super::queue::Stream;
 use crate::cuda::error::CudaError;
-use crate::cuda::turn::alone;
+use crate::cuda::recording_lock::exclusive;
 use cudarc::driver::sys;
 use std::ffi::{CString, c_void};
 use std::ptr;
@@ -20,7 +20,7 @@ unsafe impl Send for Module {}
 impl Module {
     pub fn load(image: &[u8]) -> Result<Self, CudaError> {
         let mut raw = ptr::null_mut();
-        alone(|| cuda!(cuModuleLoadData(&mut raw, image.as_ptr().cast())))?;
+        exclusive(|| cuda!(cuModuleLoadData(&mut raw, image.as_ptr().cast())))?;
         Ok(Self { raw })
     }
 
@@ -34,7 +34,7 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        let _ = alone(|| cuda!(cuModuleUnload(self.raw)));
+        let _ = exclusive(|| cuda!(cuModuleUnload(self.raw)));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::check;
 use crate::cuda::error::CudaError;
 use crate::cuda::libraries;
-use crate::cuda::turn::alone;
+use crate::cuda::recording_lock::exclusive;
 use cudarc::driver::sys::{self, CUresult};
 use std::ffi::c_void;
 use std::ptr;
@@ -91,7 +91,7 @@ impl Stream {
 
     /// Records what `work` puts into this stream instead of running it.
     pub fn capture<E: From<CudaError>>(&self, work: impl FnOnce() -> Result<(), E>) -> Result<Graph, E> {
-        alone(|| self.record(work))
+        exclusive(|| self.record(work))
     }
 
     fn record<E: From<CudaError>>(&self, work: impl FnOnce() -> Result<(), E>) -> Result<Graph, E> {
@@ -113,7 +113,7 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         // The driver lets go of it when what is in it has run.
-        let _ = alone(|| cuda!(cuStreamDestroy_v2(self.raw)));
+        let _ = exclusive(|| cuda!(cuStreamDestroy_v2(self.raw)));
     }
 }
 
@@ -134,7 +134,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        let _ = alone(|| cuda!(cuGraphExecDestroy(self.raw)));
+        let _ = exclusive(|| cuda!(cuGraphExecDestroy(self.raw)));
     }
 }
 

@@ -6,7 +6,7 @@ use super::super::driver::Argument;
 use super::super::half;
 use super::super::machine::Precision;
 use super::super::memory::Kind;
-use super::super::turn::alone;
+use super::super::recording_lock::exclusive;
 use super::CudaSession;
 use crate::EngineError;
 use crate::ops::optimizer;
@@ -124,7 +124,7 @@ impl CudaSession {
         self.machine.device.bind()?;
         self.flush()?;
         // Kernels are loaded when they are started first.
-        alone(|| optimizer::enqueue_exchange(&self.plan, &self.machine, &self.memory))?;
+        exclusive(|| optimizer::enqueue_exchange(&self.plan, &self.machine, &self.memory))?;
         Ok(())
     }
 
@@ -156,7 +156,7 @@ impl CudaSession {
         // Clipping and the loss scale leave the norm in the results; without them nobody has asked for it.
         if self.plan.optimizer().clip_norm.is_none() && self.precision() != Precision::F16 {
             // Kernels are loaded when they are started first.
-            alone(|| optimizer::enqueue_norm(&self.plan, &self.machine, &self.memory, &self.norm_parts))?;
+            exclusive(|| optimizer::enqueue_norm(&self.plan, &self.machine, &self.memory, &self.norm_parts))?;
         }
         Ok(f64::from(self.results()?.norm))
     }

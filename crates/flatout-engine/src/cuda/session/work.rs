@@ -6,7 +6,7 @@ use crate::EngineError;
 use crate::cuda::control::Control;
 use crate::cuda::driver::Argument;
 use crate::cuda::io::{Io, Site};
-use crate::cuda::turn::alone;
+use crate::cuda::recording_lock::exclusive;
 use crate::ops::optimizer;
 use crate::plan::BufferId;
 
@@ -105,7 +105,7 @@ impl CudaSession {
         self.fill_control(work, weight, rate);
         if !self.rehearsed {
             // Kernels are loaded when they are started first.
-            alone(|| {
+            exclusive(|| {
                 self.bring_rows(self.slots.held(), 1)?;
                 self.rehearse(work)
             })?;

@@ -1,14 +1,14 @@
 //! By cuDNN; the first layer of a network, whose images have few channels, by kernels of its own: there is nothing in it for
 //! the tensor cores, and its output is the largest tensor of all.
 
-mod few;
+mod few_channels;
 mod library;
 
 use super::Conv2d;
 use crate::cuda::io::{CudaOperation, Io, Site};
 use crate::cuda::{CudaError, Machine};
-use few::Few;
-pub(crate) use few::examples;
+use few_channels::FewChannels;
+pub(crate) use few_channels::examples;
 use library::Library;
 
 impl CudaOperation for Conv2d {
@@ -17,21 +17,21 @@ impl CudaOperation for Conv2d {
     }
 
     fn scratch(&self, machine: &Machine, site: &Site) -> Result<Vec<usize>, CudaError> {
-        match Few::of(self, site) {
+        match FewChannels::of(self, site) {
             Some(few) => few.scratch(machine),
             None => Library::of(self, site).scratch(machine, site),
         }
     }
 
     fn forward(&self, io: &Io) -> Result<(), CudaError> {
-        match Few::of(self, &io.site) {
+        match FewChannels::of(self, &io.site) {
             Some(few) => few.forward(io),
             None => Library::of(self, &io.site).forward(io),
         }
     }
 
     fn backward(&self, io: &Io) -> Result<(), CudaError> {
-        match Few::of(self, &io.site) {
+        match FewChannels::of(self, &io.site) {
             Some(few) => few.backward(io),
             None => Library::of(self, &io.site).backward(io),
         }

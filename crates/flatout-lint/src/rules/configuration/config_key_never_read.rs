@@ -32,6 +32,8 @@
 //!
 //! ## References
 //! Seen in practice: `compile_model` and `compile_mode` in the configuration, and no call of `torch.compile` in the code.
+//! See also `config-value-never-matches` and `compile-not-applied`.
+//! <https://docs.pytorch.org/docs/stable/generated/torch.compile.html>
 //!
 //! ---
 //! ## 检测什么
@@ -46,6 +48,8 @@
 //! 读取该文件的程序不在被检查的目录中。请检查同时包含两者的目录。
 //! ## 参考
 //! 实际案例：配置里有 `compile_model` 和 `compile_mode`，代码里没有调用 `torch.compile`。
+//! 另见 `config-value-never-matches`、`compile-not-applied`。
+//! <https://docs.pytorch.org/docs/stable/generated/torch.compile.html>
 
 use crate::config::Entry;
 use crate::rules::prelude::*;

@@ -35,6 +35,8 @@
 //!
 //! ## References
 //! Seen in practice: this mistake cost a team a third of the speed for weeks, while the configuration looked right.
+//! See also `config-key-never-read` and `mixed-precision-inactive`.
+//! <https://docs.pytorch.org/docs/stable/amp.html>
 //!
 //! ---
 //! ## 检测什么
@@ -51,6 +53,8 @@
 //! 另一个程序读取同一文件，或值在比较之前被命令行替换。
 //! ## 参考
 //! 实际案例：这个问题使一个团队数周内损失了三分之一的速度；配置看起来一直是对的。
+//! 另见 `config-key-never-read`、`mixed-precision-inactive`。
+//! <https://docs.pytorch.org/docs/stable/amp.html>
 
 use crate::rules::prelude::*;
 

@@ -38,6 +38,8 @@
 //!
 //! ## References
 //! Seen in practice: an `apply_hardware_optimizations()` that was defined, documented and never called.
+//! See also `config-key-never-read` and `compile-never-used`.
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 //!
 //! ---
 //! ## 检测什么
@@ -52,6 +54,8 @@
 //! 调用它的程序不在被检查的目录中：请检查同时包含两者的目录。库会有意导出这样的函数；项目本身不训练时，只定义接口的文件不在此列。
 //! ## 参考
 //! 实际案例：一个 `apply_hardware_optimizations()`：有定义、有文档，却从未调用。
+//! 另见 `config-key-never-read`、`compile-never-used`。
+//! <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
 
 use crate::rules::prelude::*;
 

@@ -5,7 +5,7 @@
 //!
 //! ## Why it is slow
 //! Trainings with many epochs usually have short ones, and a pass over the validation data after each of them can take a large part
-//! of the time. Nobody needs a hundred validation scores, and evaluating every 5 epochs finds a model that is just as good.
+//! of the time. Evaluating every 5 epochs usually selects a model that is just as good.
 //!
 //! ## Example
 //! ```python
@@ -33,12 +33,14 @@
 //!
 //! ## References
 //! `flatout train` evaluates every 5 epochs by default.
+//! See also `evaluation-too-often` and `evaluation-every-step`.
+//! <https://huggingface.co/docs/transformers/main_classes/trainer>
 //!
 //! ---
 //! ## 检测什么
 //! 在很多个 epoch 中，每个 epoch 都调用在整个 loader 上评估的函数，没有间隔。
 //! ## 为什么慢
-//! epoch 多的训练，每个 epoch 一般都很短，每次之后再遍历一遍验证数据会占不少时间。没有人会看一百个验证分数；每五个取最好的也一样能找到。
+//! epoch 多的训练，每个 epoch 一般都很短，每次之后再遍历一遍验证数据会占不少时间。每 5 个 epoch 评估一次，通常也能选出同样好的模型。
 //! ## 证据
 //! 调用位于至少 20 个 epoch 的循环中，没有条件。只作提示：运行记录会测出其占比。
 //! ## 怎么改
@@ -47,6 +49,8 @@
 //! 早停或按平台期调整学习率需要每个 epoch 的分数，或 epoch 很长，评估看不出来。
 //! ## 参考
 //! `flatout train` 默认每 5 个 epoch 评估一次。
+//! 另见 `evaluation-too-often`、`evaluation-every-step`。
+//! <https://huggingface.co/docs/transformers/main_classes/trainer>
 
 use crate::rules::prelude::*;
 

@@ -32,6 +32,8 @@
 //!
 //! ## References
 //! The rule `evaluation-too-often` measures the share of evaluation in a run.
+//! See also `evaluation-too-often` and `evaluation-every-epoch`.
+//! <https://huggingface.co/docs/transformers/main_classes/trainer>
 //!
 //! ---
 //! ## 检测什么
@@ -45,7 +47,9 @@
 //! ## 何时不成立
 //! 评估用的 loader 有意做得很小。
 //! ## 参考
-//! flatout 关于间隔的指南：评估和 checkpoint 占运行的比例。
+//! 规则 `evaluation-too-often` 在运行中测量评估所占的时间。
+//! 另见 `evaluation-too-often`、`evaluation-every-epoch`。
+//! <https://huggingface.co/docs/transformers/main_classes/trainer>
 
 use crate::rules::prelude::*;
 

@@ -96,7 +96,7 @@ pub(crate) fn summary(epochs: &Epochs) -> Message {
         Measured::Bar => message!(en: "from progress bars", zh: "来自进度条"),
         Measured::Stamps => message!(en: "from time stamps", zh: "由时间戳推算"),
     };
-    let [mean, p50, min, max] = [seconds.mean, seconds.p50, seconds.min, seconds.max].map(units::duration);
+    let [mean, min, max] = [epochs.mean_s, seconds.min, seconds.max].map(units::duration);
     let slowest = epochs.slowest;
     if count == 1 {
         return Message {
@@ -106,9 +106,11 @@ pub(crate) fn summary(epochs: &Epochs) -> Message {
     }
     let (en, zh) = (how.en, how.zh);
     Message {
-        en: format!("{count} epochs: mean {mean}, median {p50}, from {min} to {max} (epoch {slowest}); {en}"),
+        en: format!(
+            "{count} epochs: mean {mean} without the first, from {min} to {max} (epoch {slowest}); {en}"
+        ),
         zh: format!(
-            "{count} 个 epoch：平均 {mean}，中位数 {p50}，{min} 到 {max}（第 {slowest} 个最慢）；{zh}"
+            "{count} 个 epoch：平均 {mean}（不含第一个），{min} 到 {max}（第 {slowest} 个最慢）；{zh}"
         ),
     }
 }

@@ -59,13 +59,13 @@ impl Page {
         text += &self.line(message!(en: "throttling", zh: "降频"), throttling(gpu));
         if let Some(energy) = gpu.energy {
             let (joules, watt_hours) = (
-                units::count(energy.joules),
+                units::energy(energy.joules),
                 units::significant(energy.joules / 3600.0),
             );
             let said = if energy.counted {
-                message!(en: "{joules}J ({watt_hours} Wh)", zh: "{joules}J（合 {watt_hours} Wh）")
+                message!(en: "{joules} ({watt_hours} Wh)", zh: "{joules}（合 {watt_hours} Wh）")
             } else {
-                message!(en: "{joules}J ({watt_hours} Wh), integrated from power readings", zh: "{joules}J（{watt_hours} Wh），由功耗读数累加")
+                message!(en: "{joules} ({watt_hours} Wh), integrated from power readings", zh: "{joules}（{watt_hours} Wh），由功耗读数累加")
             };
             text += &self.line(message!(en: "energy", zh: "能耗"), said);
         }

@@ -65,7 +65,7 @@ GPU 0  NVIDIA H200
   memory       peak 61 GiB of 141 GiB (43.3%)
   temperature  mean 71 °C, hottest 71 °C
   throttling   power cap 12 s
-  energy       122kJ (34 Wh), integrated from power readings
+  energy       122 kJ (34 Wh), integrated from power readings
 
   !  utilization           78.4%  ≥ 85%        low
   ✗  fluctuation     37.3 points  < 10 points  fluctuating

@@ -1,11 +1,11 @@
 //! The costs around the best trial so far, from what it and the trials before it measured.
 
 use super::along::Along;
-use super::crew::{Crew, threads, tried};
 use super::curve::{Curve, Line};
 use super::fed::Feeding;
 use super::guess::{device_s, guessed};
 use super::points::{curve, loading};
+use super::step_threads::{StepThreads, threads, tried};
 use super::supply::Supply;
 use super::{Cost, FIRST, HANDOVER_S, STARVED};
 use crate::knobs::Situation;
@@ -84,7 +84,7 @@ impl Cost {
         let cpus = situation.analysis.host.tree_cpus.unwrap_or(1.0);
         // PyTorch's idle threads spin: how much of the CPU time was work lies between one thread's and all of it.
         let busy = (1.0 + (cpus * step_s - load_s) / own_s.max(f64::MIN_POSITIVE)) / 2.0;
-        let crew = Crew {
+        let step_threads = StepThreads {
             threads,
             busy: busy.clamp(1.0, threads),
             disturbed,
@@ -116,7 +116,7 @@ impl Cost {
             },
             usable,
             workers,
-            crew,
+            step_threads,
             fed: Feeding::default(),
             supply,
             blind,

@@ -18,7 +18,7 @@ fn plain() -> Cost {
         sending_s: 0.0,
         usable: 1.0,
         workers: 0,
-        crew: Crew {
+        step_threads: StepThreads {
             threads: 1.0,
             busy: 1.0,
             disturbed: 1.0,
@@ -100,7 +100,7 @@ fn threads_make_room_for_workers() {
         own: Curve::straight(line, 1000.0),
         load,
         usable: 2.0,
-        crew: Crew {
+        step_threads: StepThreads {
             threads: 2.0,
             busy: 1.2,
             disturbed: 1.0,
@@ -114,12 +114,12 @@ fn threads_make_room_for_workers() {
     };
     assert_eq!(cost.other_threads(1), Some(1));
     assert!((cost.step_s(1000.0, 1) - 16e-3).abs() < 1e-12);
-    cost.crew.may_change = false;
+    cost.step_threads.may_change = false;
     assert_eq!(cost.other_threads(1), None);
     assert!((cost.step_s(1000.0, 1) - 21e-3).abs() < 1e-12);
     // With a worker already there, the steps are disturbed as they were measured.
     cost.workers = 1;
-    cost.crew.disturbed = 2.0;
+    cost.step_threads.disturbed = 2.0;
     assert!((cost.step_s(1000.0, 1) - 16e-3).abs() < 1e-12 && (cost.step_s(1000.0, 0) - 21e-3).abs() < 1e-12);
     assert!(!cost.is_supplied() && cost.gain_by_threads(1.0) > 0.99);
     // Of 21 ms these costs explain 16: twice the batch takes twice as long, not less.
@@ -129,23 +129,23 @@ fn threads_make_room_for_workers() {
 /// Threads that were tried tell what fewer of them are worth, better than the CPU time that spinning ones use up.
 #[test]
 fn measured_threads_predict_their_gain() {
-    let mut crew = Crew {
+    let mut step_threads = StepThreads {
         threads: 2.0,
         busy: 2.0,
         disturbed: 1.0,
         may_change: true,
         tried: Vec::new(),
     };
-    assert!((crew.pace(1.0) - 2.0).abs() < 1e-12);
-    crew.tried = vec![(1.0, 1.1), (2.0, 1.0)];
-    assert!((crew.pace(1.0) - 1.1).abs() < 1e-12 && (crew.pace(2.0) - 1.0).abs() < 1e-12);
+    assert!((step_threads.pace(1.0) - 2.0).abs() < 1e-12);
+    step_threads.tried = vec![(1.0, 1.1), (2.0, 1.0)];
+    assert!((step_threads.pace(1.0) - 1.1).abs() < 1e-12 && (step_threads.pace(2.0) - 1.0).abs() < 1e-12);
     // With the search's own single thread, two are as much faster.
-    crew.threads = 1.0;
-    assert!((crew.pace(2.0) - 1.0 / 1.1).abs() < 1e-12);
+    step_threads.threads = 1.0;
+    assert!((step_threads.pace(2.0) - 1.0 / 1.1).abs() < 1e-12);
     // Half way, the speed is half way.
-    crew.threads = 8.0;
-    crew.tried = vec![(1.0, 4.0), (8.0, 1.0)];
-    assert!((1.0 / crew.pace(4.5) - 0.625).abs() < 1e-12);
+    step_threads.threads = 8.0;
+    step_threads.tried = vec![(1.0, 4.0), (8.0, 1.0)];
+    assert!((1.0 / step_threads.pace(4.5) - 0.625).abs() < 1e-12);
 }
 
 /// A table's autoencoder on two CPUs: reckoned were 1.2 ms with two workers, measured 3.5, and one worker was as fast.
@@ -166,7 +166,7 @@ fn workers_that_were_measured_are_worth_what_they_were() {
         handover_s: HANDOVER_S,
         sending_s: SENDING_S,
         usable: 2.0,
-        crew: Crew {
+        step_threads: StepThreads {
             threads: 1.0,
             busy: 1.0,
             disturbed: 1.0,

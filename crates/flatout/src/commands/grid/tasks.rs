@@ -103,14 +103,14 @@ impl SlurmTasks {
         let jobs = self.alive();
         if jobs.is_empty() {
             return message!(
-                en: "left with {done} of {of} done; the same command goes on from here",
-                zh: "已离开，完成 {done}/{of}；再次运行同一命令即可继续"
+                en: "stopped waiting with {done} of {of} done; run the same command again to continue",
+                zh: "已停止等待，完成 {done}/{of}；再次运行同一命令即可继续"
             );
         }
         let jobs = jobs.join(" ");
         message!(
-            en: "left with {done} of {of} done; job {jobs} goes on without this command\ncollect its results: the same command again; cancel it: scancel {jobs}",
-            zh: "已离开，完成 {done}/{of}；作业 {jobs} 会继续运行\n收集结果：再次运行同一命令；取消：scancel {jobs}"
+            en: "stopped waiting with {done} of {of} done; job {jobs} keeps running\nrun the same command again to collect its results; cancel it with: scancel {jobs}",
+            zh: "已停止等待，完成 {done}/{of}；作业 {jobs} 会继续运行\n收集结果：再次运行同一命令；取消：scancel {jobs}"
         )
     }
 }
@@ -249,6 +249,6 @@ fn gpus() -> Vec<String> {
 
 /// How a grid by tasks that was stopped is told, where the tasks ended with it.
 pub fn stopped(context: &Context, done: usize, of: usize) {
-    let stopped = message!(en: "stopped with {done} of {of} done; the same command again goes on from here", zh: "已停止，完成 {done}/{of}；再次运行同一命令即可继续");
+    let stopped = message!(en: "stopped with {done} of {of} done; run the same command again to continue", zh: "已停止，完成 {done}/{of}；再次运行同一命令即可继续");
     eprintln!("{}", context.say(&stopped));
 }

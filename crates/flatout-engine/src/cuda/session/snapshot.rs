@@ -6,7 +6,7 @@ use crate::EngineError;
 use crate::cuda::driver::{Block, Device, Event, Pinned, Stream};
 use crate::cuda::error::CudaError;
 use crate::plan::Role;
-use crate::session::{Answer, KeptTensor, Leaving};
+use crate::session::{KeptTensor, Readback, Snapshot};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What one copy travels through; used again by the next one.
@@ -70,13 +70,13 @@ struct OnTheWay {
     tensors: Vec<(String, Vec<usize>, usize)>,
 }
 
-impl Answer<Vec<KeptTensor>> for OnTheWay {
-    fn is_here(&self) -> bool {
+impl Readback<Vec<KeptTensor>> for OnTheWay {
+    fn is_ready(&self) -> bool {
         let carrier = self.carrier.lock().unwrap_or_else(PoisonError::into_inner);
         self.device.bind().is_ok() && carrier.arrived.is_reached()
     }
 
-    fn arrive(self: Box<Self>) -> Result<Vec<KeptTensor>, EngineError> {
+    fn wait(self: Box<Self>) -> Result<Vec<KeptTensor>, EngineError> {
         self.device.bind()?;
         let carrier = self.carrier.lock().unwrap_or_else(PoisonError::into_inner);
         carrier.arrived.wait()?;
@@ -97,7 +97,7 @@ impl Answer<Vec<KeptTensor>> for OnTheWay {
 }
 
 impl CudaSession {
-    pub(super) fn leave(&mut self) -> Result<Leaving, EngineError> {
+    pub(super) fn leave(&mut self) -> Result<Snapshot, EngineError> {
         self.machine.device.bind()?;
         self.flush()?;
         let mut stretches: Vec<(u64, usize)> = Vec::new();

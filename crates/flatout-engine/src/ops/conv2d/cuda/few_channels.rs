@@ -1,4 +1,4 @@
-//! Images of few channels: kernels compiled for the one shape, see few.cu.
+//! Images of few channels: kernels compiled for the one shape, see few_channels.cu.
 
 use super::super::{Conv2d, Window};
 use super::result;
@@ -8,7 +8,7 @@ use crate::cuda::io::{Io, Site};
 use crate::cuda::{Argument, COMMON, CudaError, Machine};
 use crate::ops::max_pool::MaxPool;
 
-const KERNELS: &str = include_str!("../few.cu");
+const KERNELS: &str = include_str!("../few_channels.cu");
 const THREADS: usize = 256;
 /// A filter's weights are kept in registers: three channels under a window of three, or one under a window of five.
 const LARGEST_PATCH: usize = 27;
@@ -23,12 +23,12 @@ const BACKWARD_BLOCKS: usize = 2;
 const INDEX: usize = 0;
 const PARTS: usize = 1;
 
-pub(super) struct Few<'a> {
+pub(super) struct FewChannels<'a> {
     op: &'a Conv2d,
     pool: Option<&'a MaxPool>,
 }
 
-impl<'a> Few<'a> {
+impl<'a> FewChannels<'a> {
     /// Where the shape allows it, and nobody asks for the gradient of the images.
     pub fn of(op: &'a Conv2d, site: &Site<'a>) -> Option<Self> {
         let pool = site.pooling().map(|(_, pool)| pool);
@@ -205,7 +205,7 @@ pub(crate) fn examples() -> Vec<(String, String, Vec<String>)> {
             channels: filters,
             size: pool,
         };
-        let few = Few {
+        let few = FewChannels {
             op: &op,
             pool: (pool > 1).then_some(&pooling),
         };

@@ -1,15 +1,15 @@
-//! Those who do a step's own part on the CPU: PyTorch's threads, or the one that launches a GPU's work.
+//! The threads that compute a step: PyTorch's on the CPU, or the one that launches a GPU's work.
 
 use crate::knobs::Situation;
 
 const KEY: &str = "threads.torch";
 
 #[derive(Clone, Debug)]
-pub struct Crew {
+pub struct StepThreads {
     pub threads: f64,
     /// How many CPUs they keep busy with work.
     pub busy: f64,
-    /// How many times longer they take beside the workers there are now.
+    /// How many times longer they take next to the current workers.
     pub disturbed: f64,
     /// Whether their number may be changed along with the workers'.
     pub may_change: bool,
@@ -17,7 +17,7 @@ pub struct Crew {
     pub tried: Vec<(f64, f64)>,
 }
 
-impl Crew {
+impl StepThreads {
     /// How many times longer a step's own part takes with so many threads than with those it has.
     pub fn pace(&self, threads: f64) -> f64 {
         if threads == self.threads {

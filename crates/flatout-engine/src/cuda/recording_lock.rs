@@ -1,16 +1,16 @@
-//! One thread at a time for what must not meet a recording: while one thread records a graph, another that allocates, frees, loads
-//! code or starts a kernel for the first time spoils the recording, whichever session it belongs to. Steps take no turn.
+//! A lock around the recording of CUDA graphs: while one thread records a graph, another that allocates, frees, loads code or starts a
+//! kernel for the first time spoils the recording, whichever session it belongs to. Steps do not take the lock.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
-static TURN: Mutex<()> = Mutex::new(());
+static LOCK: Mutex<()> = Mutex::new(());
 
 thread_local! {
     static MINE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Gives the turn back, also when the work panics.
+/// Marks the lock as free for this thread again, also when the work panics.
 struct Ended;
 
 impl Drop for Ended {
@@ -19,12 +19,12 @@ impl Drop for Ended {
     }
 }
 
-/// Runs the work while no other thread is in here. A thread that has its turn already keeps it.
-pub fn alone<T>(work: impl FnOnce() -> T) -> T {
+/// Runs the work while no other thread is in here. A thread that holds the lock already may call it again.
+pub fn exclusive<T>(work: impl FnOnce() -> T) -> T {
     if MINE.get() {
         return work();
     }
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     MINE.set(true);
     let _ended = Ended;
     work()
@@ -42,17 +42,17 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        alone(|| {
+                        exclusive(|| {
                             assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
-                            alone(std::thread::yield_now);
+                            exclusive(std::thread::yield_now);
                             inside.fetch_sub(1, Ordering::SeqCst);
                         });
                     }
                 });
             }
         });
-        let broken = std::panic::catch_unwind(|| alone(|| panic!("on purpose")));
+        let broken = std::panic::catch_unwind(|| exclusive(|| panic!("on purpose")));
         assert!(broken.is_err());
-        assert_eq!(alone(|| 7), 7, "a panic gives the turn back");
+        assert_eq!(exclusive(|| 7), 7, "a panic releases the lock");
     }
 }

@@ -7,7 +7,7 @@ use crate::cuda::control::Results;
 use crate::cuda::driver::{Device, Event, Pinned};
 use crate::cuda::error::CudaError;
 use crate::cuda::half;
-use crate::session::{Answer, Loss};
+use crate::session::{Loss, Readback};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Where an answer arrives; used again by a later one.
@@ -32,12 +32,12 @@ impl<T> Asked<T> {
     }
 }
 
-impl<T> Answer<T> for Asked<T> {
-    fn is_here(&self) -> bool {
+impl<T> Readback<T> for Asked<T> {
+    fn is_ready(&self) -> bool {
         self.device.bind().is_ok() && self.reply().arrived.is_reached()
     }
 
-    fn arrive(self: Box<Self>) -> Result<T, EngineError> {
+    fn wait(self: Box<Self>) -> Result<T, EngineError> {
         self.device.bind()?;
         let reply = self.reply();
         reply.arrived.wait()?;
@@ -47,7 +47,7 @@ impl<T> Answer<T> for Asked<T> {
 
 impl CudaSession {
     /// The running sum of the training (0) or evaluation (1) loss.
-    pub(super) fn ask_sum(&mut self, which: usize) -> Result<Box<dyn Answer<Loss>>, EngineError> {
+    pub(super) fn ask_sum(&mut self, which: usize) -> Result<Box<dyn Readback<Loss>>, EngineError> {
         let address = self.memory.results.address();
         let read = move |bytes: &[u8]| {
             let results = Results::from_bytes(bytes);
@@ -64,7 +64,7 @@ impl CudaSession {
     pub(super) fn take_mean(&mut self, which: usize) -> Result<Option<f64>, EngineError> {
         let asked = self.ask_sum(which)?;
         self.set_sum(which, 0.0, 0)?;
-        let Loss { sum, rows, .. } = asked.arrive()?;
+        let Loss { sum, rows, .. } = asked.wait()?;
         Ok((rows > 0).then(|| sum / rows as f64))
     }
 
@@ -85,7 +85,7 @@ impl CudaSession {
     }
 
     /// What evaluations have kept; the next ones begin anew.
-    pub(super) fn ask_for_kept(&mut self) -> Result<Box<dyn Answer<Vec<f32>>>, EngineError> {
+    pub(super) fn ask_for_kept(&mut self) -> Result<Box<dyn Readback<Vec<f32>>>, EngineError> {
         let (address, bytes, number) = self.kept.take();
         let read = move |all: &[u8]| match number {
             Number::F32 => all[..bytes]
@@ -105,7 +105,7 @@ impl CudaSession {
         address: u64,
         bytes: usize,
         read: Read<T>,
-    ) -> Result<Box<dyn Answer<T>>, EngineError> {
+    ) -> Result<Box<dyn Readback<T>>, EngineError> {
         self.machine.device.bind()?;
         self.flush()?;
         let reply = self.free_reply(bytes)?;
