@@ -244,7 +244,7 @@ mod tests {
         let found = flatout_diagnose::diagnose(&record.load());
         let closing = "  loader.prefetch_factor not tried: the measurements predict no gain\n".repeat(14);
         let rows = |closing: &str| {
-            let text = summary_above(&found, closing, Language::English, 80, Some(40), false);
+            let text = summary_above(&found, "last", closing, Language::English, 80, Some(40), false);
             taken(&text, 80) + taken(closing, 80) + 2
         };
         assert!(rows(&closing) <= 40, "{}", rows(&closing));
