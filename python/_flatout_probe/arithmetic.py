@@ -11,12 +11,14 @@ part that is compiled, makes the sum a lower bound, and then only that is told.
 from math import prod
 from time import perf_counter_ns
 
-from . import clock, extension, guard, places, raw
+from . import clock, discarded, extension, guard, places, raw
 from .ring import W_STEPS
 from .weave import weave
 
 # The steps that are looked at, and the time that may take.
 FIRST, STEPS = 8, 4
+# With several optimizers, each must have stepped.
+STEPS_OF_SEVERAL = 12
 MOST_NS = 30_000_000
 MOST_NODES = 50_000
 # Operators between the two matrix multiplications of attention and its softmax.
@@ -65,9 +67,10 @@ def look(now):
     steps = clock.words[W_STEPS]
     if _from < 0 and steps >= FIRST:
         _from, _calls, _looked, _spent, _total = steps, 0, 0, 0, Sum()
+        discarded.start()
         for woven in _woven:
             woven.wake()
-    elif _from >= 0 and steps - _from >= STEPS:
+    elif _from >= 0 and steps - _from >= (STEPS_OF_SEVERAL if discarded.watching() else STEPS):
         finish(steps - _from)
 
 
@@ -79,6 +82,7 @@ def finish(steps):
     if not _looked:
         return
     times = _calls / _looked
+    discarded.tell()
     if total.table:
         clock.fact("embedding.gradient_values", total.table * times / steps)
         clock.fact("embedding.used_values", total.looked_up * times / steps)
@@ -116,7 +120,9 @@ def began(tensors):
         begin = perf_counter_ns()
         _place = _place or places.user_place(2)
         with raw.without_functions():
-            add(_total, list(roots(tensors)))
+            start = list(roots(tensors))
+            add(_total, start)
+            discarded.began(start, operator)
         _looked += 1
         _spent += perf_counter_ns() - begin
     except BaseException as error:
@@ -155,6 +161,16 @@ def add(total, start):
             total.nodes += own != "AccumulateGrad"
             count(total, own, node, after)
         waiting.extend(one for one, _ in after)
+
+
+def operator(node):
+    """Its kind, what follows it, and its arithmetic."""
+    own = own_kind(node)
+    if own is None:
+        return None, raw.next_of_python(node), 0
+    counted, after = Sum(), node.next_functions
+    count(counted, own, node, after)
+    return own, after, sum(counted.flops.values())
 
 
 def own_kind(node):
@@ -299,4 +315,5 @@ def recurrent(total, node, after):
 def after_fork():
     global _total
     _total = None
+    discarded.stop()
     stop()

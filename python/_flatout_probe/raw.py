@@ -145,6 +145,15 @@ def producer(tensor: Any) -> Any:
     return _base.grad_fn.__get__(tensor)
 
 
+def version(tensor: Any) -> int:
+    """How often it was written in place."""
+    return _base._version.__get__(tensor)
+
+
+def gradient(tensor: Any) -> Any:
+    return _base.grad.__get__(tensor)
+
+
 def is_python_function(kind: type) -> bool:
     """Whether a node's class is a `torch.autograd.Function`, which may be the program's own."""
     return _function in type.__getattribute__(kind, "__mro__")

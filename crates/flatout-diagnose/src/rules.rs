@@ -116,6 +116,7 @@ rules! {
         gradients_zeroed,
         optimizer_rebuilt,
         dense_embedding_gradients,
+        discarded_gradients,
     }
     interruptions {
         evaluation_too_often,
