@@ -318,7 +318,7 @@ fn wrong_encodings_torn_lines_and_foreign_files() {
     let (line, message) = report.first_bad.unwrap();
     assert_eq!(
         (line, message.en.as_str()),
-        (3, "line 3 has 1 fields, the header has 4")
+        (3, "line 3 has 1 field, the header has 4")
     );
     for (text, shown) in [
         ("", "is empty"),

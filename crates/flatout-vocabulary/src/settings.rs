@@ -48,6 +48,8 @@ pub struct Setting {
     pub applies: bool,
     /// It takes minutes until it is in force: no finding's command tries it along with others.
     pub is_slow: bool,
+    /// Losses differ with it, by more than the last bits.
+    pub changes_losses: bool,
     pub source: Source,
     /// The statement that sets it in a Python program, given the value; `None` where it is an assignment to its name.
     pub statement: Option<fn(&str) -> Option<String>>,
@@ -82,6 +84,7 @@ impl Setting {
             kind,
             applies: true,
             is_slow: false,
+            changes_losses: false,
             source: Source::Unknown,
             statement: None,
             spellings: &[],
@@ -119,6 +122,12 @@ impl Setting {
     #[must_use]
     pub const fn slow(mut self) -> Self {
         self.is_slow = true;
+        self
+    }
+
+    #[must_use]
+    pub const fn changing_losses(mut self) -> Self {
+        self.changes_losses = true;
         self
     }
 
@@ -190,7 +199,7 @@ fn boolean(value: &str) -> &'static str {
 }
 
 pub const SETTINGS: &[Setting] = &[
-    Setting::count("loader.batch_size", "batch_size", 1)
+    Setting::count("loader.batch_size", "batch_size", 1).changing_losses()
         .or(&[
             "train_batch_size",
             "per_device_train_batch_size",
@@ -248,19 +257,19 @@ pub const SETTINGS: &[Setting] = &[
             zh: "用 {value} 个线程的线程池取 batch"
         )
     }),
-    Setting::switch("padding.trim", "trim_padding").by_hand(|_| {
+    Setting::switch("padding.trim", "trim_padding").changing_losses().by_hand(|_| {
         message!(
             en: "trim each batch to its longest row: `length = mask.sum(1).max()`, then `[:, :length]`",
             zh: "把每个 batch 裁到最长的一行：`length = mask.sum(1).max()`，再取 `[:, :length]`"
         )
     }),
-    Setting::switch("step.graph", "cuda_graph").slow().by_hand(|_| {
+    Setting::switch("step.graph", "cuda_graph").changing_losses().slow().by_hand(|_| {
         message!(
             en: "torch.compile(model, mode=\"reduce-overhead\"), or torch.cuda.make_graphed_callables",
             zh: "使用 torch.compile(model, mode=\"reduce-overhead\") 或 torch.cuda.make_graphed_callables"
         )
     }),
-    Setting::word("amp", "amp")
+    Setting::word("amp", "amp").changing_losses()
         .or(&["use_amp", "precision", "mixed_precision", "amp_dtype", "bf16"])
         .by_hand(|_| {
             message!(
@@ -282,7 +291,7 @@ pub const SETTINGS: &[Setting] = &[
             (Framework::Accelerate, "mixed_precision=\"{}\""),
             (Framework::DeepSpeed, "\"{}\": {\"enabled\": true}"),
         ]),
-    Setting::switch("tf32", "tf32")
+    Setting::switch("tf32", "tf32").changing_losses()
         .or(&["allow_tf32"])
         .by_hand(|_| {
             message!(
@@ -335,7 +344,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::word("optimizer.lr_scale", "lr_scale").by_hand(|value| {
         message!(en: "multiply the learning rate by {value}", zh: "把学习率乘以 {value}")
     }),
-    Setting::word("compile", "compile")
+    Setting::word("compile", "compile").changing_losses()
         .or(&["compile_model", "torch_compile", "compile_mode"])
         .slow()
         .by_hand(|value| {

@@ -179,7 +179,8 @@ fn renders_a_log_of_mixed_encodings() {
         ],
     );
     assert!(
-        text.contains("lines that are not UTF-8: 2") && text.contains("2 epochs: mean 24.5 s without the first"),
+        text.contains("lines that are not UTF-8: 2")
+            && text.contains("2 epochs: mean 24.5 s without the first"),
         "{text}"
     );
     let page = fs::read_to_string(folder.path().join("train.html")).unwrap();

@@ -238,7 +238,10 @@ fn globs_and_columns_with_commas_and_empty_ones() {
     )
     .unwrap();
     let (code, said) = train(&["--config", "c.yaml"]);
-    assert!(code == Some(0) && said.contains("dropped 12 rows with missing values"), "{said}");
+    assert!(
+        code == Some(0) && said.contains("dropped 12 rows with missing values"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -328,7 +328,7 @@ fn secrets_of_the_command_are_hidden() {
     let output = place.tune(&["--max-trials", "2", "--knobs", "batch_size=8..64"], &program);
     assert!(output.status.success(), "{}", words(&output));
     assert!(!words(&output).contains(secret), "{}", words(&output));
-    assert!(words(&output).contains("--api-key ***"), "{}", words(&output));
+    assert!(words(&output).contains("--api-key '***'"), "{}", words(&output));
     let mut folders = vec![place.folder.path().join("home")];
     let mut files = 0;
     while let Some(folder) = folders.pop() {

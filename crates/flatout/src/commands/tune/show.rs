@@ -363,19 +363,11 @@ fn noisy(found: &Found, context: &Context) -> String {
 
 /// Settings that change the numbers, of a program whose losses nobody saw: the guard could not look at them.
 fn unguarded(found: &Found, context: &Context) -> String {
-    const NUMBERS: [&str; 6] = [
-        "amp",
-        "tf32",
-        "compile",
-        "step.graph",
-        "loader.batch_size",
-        "padding.trim",
-    ];
     let changes = found.changes();
     let numbers = changes
         .0
         .iter()
-        .filter(|(key, _)| NUMBERS.contains(&key.as_str()));
+        .filter(|(key, _)| settings::find(key).is_some_and(|setting| setting.changes_losses));
     let numbers: Vec<String> = numbers.map(|(key, value)| format!("{key}={value}")).collect();
     let first = found.rows.iter().find_map(|row| row.measured.as_ref());
     let seen = first.is_some_and(|first| guard::guard(first, &found.measured, 1.0) != Guarded::Unknown);
