@@ -65,7 +65,7 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{CostlyLine, check as run, check_empty};
+    use crate::testing::{Build, CostlyLine, check as run, check_empty};
 
     fn costly(share: f64) -> CostlyLine {
         CostlyLine::new("loss (t.py:12)", r#"x = F.one_hot(ids, n).float()"#).in_operators(share)
@@ -82,9 +82,22 @@ mod tests {
         assert_eq!(finding.fixes.len(), 1);
     }
 
+    fn convolution(share: f64) -> Build {
+        let line = CostlyLine::new("forward (t.py:12)", "wet = F.conv1d(dry, response)");
+        line.in_operators(share).build().fact("device", "cpu")
+    }
+
+    #[test]
+    fn fires_for_a_convolution_that_is_not_trained() {
+        let finding = run(check, convolution(0.9)).unwrap();
+        assert_eq!((finding.rule.as_str(), finding.places[0].line), (ID, 12));
+    }
+
     #[test]
     fn quiet() {
         assert!(run(check, costly(0.05).build()).is_none());
+        // Backward takes half as long: it is the model.
+        assert!(run(check, convolution(0.6)).is_none());
         let other = CostlyLine::new("other (t.py:12)", "x = self.rows[index] + 1").between_steps(0.05);
         assert!(run(check, other.build()).is_none());
     }
