@@ -348,10 +348,16 @@ class Auto:
             facts = {"saved_s": saved, "spent_s": self.budget.spent_s, "baseline_s": self.baseline}
             clock.fact("auto.total", {**{key: round(value, 6) for key, value in facts.items()}, "steps": clock.words[W_STEPS], "kept": len(self.kept)})
 
+    def why_not_tried(self, change):
+        """Why the program ended before its turn."""
+        if change.key in self.without:
+            return "excluded"
+        return "too-short" if change.is_refused or self.can_guard(change) else "loss-unknown"
+
     def ended(self):
         for one in self.waiting:
             if one.setting not in self.tried and self.change is None:
-                self.tell(one, "left-alone", "too-short" if one.is_refused or self.can_guard(one) else "loss-unknown")
+                self.tell(one, "left-alone", self.why_not_tried(one))
         self.tell_total()
         for one in [*self.kept, self.change]:
             if one is not None:
