@@ -1,7 +1,7 @@
 """`padding.trim`: batches with an attention mask are cut to their longest row. Only columns without any token go, and only where labels
 there are ignored, so the loss sums over the same tokens. Rounding and dropout change with the shape."""
 
-from torch import Tensor
+from torch import Tensor, cuda
 
 MASK, LABELS, IGNORED = "attention_mask", "labels", -100
 # Tensor cores want multiples of this.
@@ -78,8 +78,8 @@ def cut(batch, begin, end):
     for name, value in inner.items():
         if isinstance(value, Tensor) and tuple(value.shape[:2]) == shape:
             part = value[:, begin:end].contiguous()
-            # Where batches are pinned, the program may copy without waiting.
-            found[name] = part.pin_memory() if value.is_pinned() else part
+            # Where batches are pinned, the program may copy without waiting. In a worker nothing is pinned yet, and asking would start CUDA.
+            found[name] = part.pin_memory() if cuda.is_initialized() and value.is_pinned() else part
     # All of them or none.
     inner.update(found)
     return batch

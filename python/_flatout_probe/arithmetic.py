@@ -79,10 +79,10 @@ def finish(steps):
     global _done, _total
     stop()
     total, _total, _done = _total, None, True
+    discarded.tell()
     if not _looked:
         return
     times = _calls / _looked
-    discarded.tell()
     if total.table:
         clock.fact("embedding.gradient_values", total.table * times / steps)
         clock.fact("embedding.used_values", total.looked_up * times / steps)

@@ -102,25 +102,26 @@ def tell():
 def sort(start, optimizers, operator):
     """The arithmetic of a graph by the optimizers that its operators lead to, as bits; leaves of none have the last bit."""
     leads, flops, kept = {}, {}, {}
-    waiting = [(node, False) for node in start]
+    waiting = [(node, None) for node in start]
     while waiting:
-        node, after = waiting.pop()
-        if id(node) in leads and not after:
-            continue
-        # Kept until the end: another node may get the number of one that is gone.
-        kept[id(node)] = node
-        if len(kept) > MOST_NODES:
-            return {}
-        kind, following, own = operator(node)
-        below = [one for one, _ in following if one is not None]
-        if not after:
+        node, seen = waiting.pop()
+        if seen is None:
+            if id(node) in leads:
+                continue
+            # Kept until the end: another node may get the number of one that is gone.
+            kept[id(node)] = node
+            if len(kept) > MOST_NODES:
+                return {}
+            kind, following, own = operator(node)
+            below = [one for one, _ in following if one is not None]
             leads[id(node)] = 0
-            waiting.append((node, True))
-            waiting.extend((one, False) for one in below if id(one) not in leads)
+            waiting.append((node, (kind, below, own)))
+            waiting.extend((one, None) for one in below if id(one) not in leads)
             continue
+        kind, below, own = seen
         bits = leaf(node, optimizers) if kind == "AccumulateGrad" else 0
         for one in below:
-            bits |= leads.get(id(one), 0)
+            bits |= leads[id(one)]
         leads[id(node)] = bits
         flops[bits] = flops.get(bits, 0) + own
     return flops

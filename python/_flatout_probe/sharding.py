@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import types
+from itertools import islice
 
 from . import raw
 
@@ -58,12 +59,12 @@ def reached(thing: Any) -> list[Any]:
     if kind in (list, tuple):
         return list(thing[:LONG])
     if kind is dict:
-        return list(thing.values())[:LONG]
+        return list(islice(thing.values(), LONG))
     if is_class(thing):
         return methods(thing)
     if raw.is_tensor(thing) or str(type.__getattribute__(kind, "__module__")).startswith(DATA):
         return []
-    return [kind, *list(raw.fields(thing).values())[:LONG]]
+    return [kind, *islice(raw.fields(thing).values(), LONG)]
 
 
 def named(function: Any) -> Iterator[Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import sys
 import types
+from itertools import islice
 
 from . import raw
 
@@ -53,9 +54,9 @@ def is_local(thing: Any) -> bool:
         elif kind in (list, tuple):
             left += one[:LONG]
         elif kind is dict:
-            left += list(one.values())[:LONG]
+            left += islice(one.values(), LONG)
         elif not raw.is_tensor(one) and type.__getattribute__(kind, "__module__") not in ("builtins", "numpy"):
             if "<locals>" in type.__getattribute__(kind, "__qualname__"):
                 return True
-            left += list(raw.fields(one).values())[:LONG]
+            left += islice(raw.fields(one).values(), LONG)
     return False

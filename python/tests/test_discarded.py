@@ -18,7 +18,7 @@ def learned():
 
 
 def told(detach, monkeypatch, critic_steps=3, **options):
-    """What is told of a generator and its critic."""
+    """What is reported of a generator and its critic."""
     torch.manual_seed(0)
     generator, critic = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 16)), nn.Linear(16, 1)
     makers = [torch.optim.Adam(part.parameters(), **options) for part in (critic, generator)]

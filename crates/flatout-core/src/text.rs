@@ -14,7 +14,7 @@ pub fn shortened(text: &str, most: usize) -> String {
     format!("{kept}…")
 }
 
-/// Marks flatout's own sequences until they are printed. No file can contain it, because it is drawn anew by each process: otherwise a
+/// Marks flatout's own sequences until they are printed. No file can contain it, because each process draws another: otherwise a
 /// file name could color the terminal or clear a line.
 static MARK: LazyLock<String> =
     LazyLock::new(|| format!("\u{1b}flatout-{:016x};", RandomState::new().hash_one(0)));

@@ -33,4 +33,4 @@ pub mod trial;
 
 pub use applied::not_applied;
 pub use error::RunError;
-pub use session::{Ended, Live, OnHang, Options, Outcome, PATIENCE, run, run_name};
+pub use session::{Ended, Live, OnHang, Options, Outcome, PATIENCE, guarded, run, run_name};

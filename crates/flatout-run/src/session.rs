@@ -168,8 +168,9 @@ pub fn run(options: &Options, live: &mut dyn FnMut(Live)) -> Result<Outcome, Run
         if let Some(profile) = profile::of_record(&folder).filter(|_| options.profile) {
             writer.profile(&profile);
         }
-        writer.finish(exit);
     });
+    // By itself: a record without its end reads as that of a run that was killed.
+    guarded(|| writer.finish(exit));
     Ok(Outcome {
         folder: Some(folder),
         ended: ended(exit),
@@ -204,8 +205,8 @@ fn is_scarcity(error: &RunError) -> bool {
     code.is_some_and(|code| scarce.contains(&code))
 }
 
-/// A mistake of ours ends the recording, with its message, and not the program.
-fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
+/// A mistake of ours ends the recording, with its message, and not the program. `None` after a panic.
+pub fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
 

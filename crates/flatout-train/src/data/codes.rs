@@ -88,6 +88,9 @@ impl Columns<'_> {
             .filter(|row| self.codes.get(place(**row)) == Some(&0));
         let wanted = training.len() as f64 * HIDDEN_SHARE;
         let missing = wanted - unknown.count() as f64;
+        if missing <= 0.0 {
+            return;
+        }
         let share = missing / training.len().max(1) as f64;
         for &row in training {
             let drawn = Stream::new(0, &[HIDING, position as u64, u64::from(row)]).uniform();

@@ -75,6 +75,8 @@ pub(crate) fn keep_aside(output: &Path) {
 pub(crate) fn bring_back(output: &Path) -> Result<(), TrainError> {
     let _ = std::fs::remove_file(output.join(ASIDE));
     let Some(before) = aside(output) else {
+        // What is left are marks of trainings that were killed between their first checkpoint and its end.
+        keep_aside(output);
         return Ok(());
     };
     // Somebody continues that training where it is.
@@ -191,6 +193,22 @@ mod tests {
         assert_eq!(kept, ["1", "2", "3", "4"]);
         assert!(!holds_training(output) && !output.join("run").exists());
         assert!(!output.join("before/.moving").exists());
+    }
+
+    #[test]
+    fn the_model_of_a_training_that_was_killed_after_its_checkpoint_comes_back() {
+        let place = tempfile::tempdir().unwrap();
+        let output = place.path();
+        leave(output, "A");
+        put_aside(output).unwrap();
+        leave(output, "B");
+        bring_back(output).unwrap();
+        put_aside(output).unwrap();
+        bring_back(output).unwrap();
+        assert_eq!(
+            (model(output), model(&output.join("before"))),
+            ("B".to_owned(), "A".to_owned())
+        );
     }
 
     #[test]

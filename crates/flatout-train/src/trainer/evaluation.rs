@@ -3,7 +3,7 @@
 use super::{Report, Trainer};
 use crate::checkpoint;
 use crate::indices::BatchIndices;
-use crate::metrics::{self, ClassReport, Meter, Scores};
+use crate::metrics::{self, Meter, Scores};
 use crate::{Settings, TrainError};
 use flatout_core::files::write_atomically;
 use flatout_data::{EpochOrder, Position};
@@ -21,13 +21,6 @@ pub(super) struct Evaluation {
     batches: u64,
     began: Instant,
 }
-
-/// Scores, those of each label, and the classes of each.
-type Measured = (
-    Option<Scores>,
-    BTreeMap<String, Scores>,
-    Vec<(Option<String>, ClassReport)>,
-);
 
 impl Evaluation {
     pub(super) fn is_ready(&self) -> bool {
@@ -90,8 +83,8 @@ impl Trainer<'_> {
 
     /// What the predictions of the validation part are worth; waits until they are here.
     pub(super) fn scores(&mut self, evaluation: Evaluation) -> Result<Option<Scores>, TrainError> {
-        let (scores, targets, _) = self.measure(evaluation)?;
-        self.last_targets = targets;
+        let (scores, meter) = self.measure(evaluation)?;
+        self.last_targets = meter.targets().into_iter().collect();
         self.last_scores = scores.or(self.last_scores);
         Ok(scores)
     }
@@ -107,15 +100,16 @@ impl Trainer<'_> {
             checkpoint::load(&best, session)?;
         }
         let evaluation = self.send_evaluation(session, settings, self.data.test.clone())?;
-        let (scores, targets, classes) = self.measure(evaluation)?;
+        let (scores, meter) = self.measure(evaluation)?;
         let Some(scores) = scores else {
             return Ok(());
         };
+        let targets: BTreeMap<String, Scores> = meter.targets().into_iter().collect();
         let mut all = serde_json::to_value(scores).unwrap_or_default();
         if !targets.is_empty() {
             all["targets"] = serde_json::to_value(&targets).unwrap_or_default();
         }
-        metrics::add_reports(&mut all, &classes);
+        metrics::add_reports(&mut all, &meter.reports());
         let text = serde_json::to_string_pretty(&all).unwrap_or_default() + "\n";
         write_atomically(&self.output("test.json"), text.as_bytes())?;
         self.test_scores = Some(scores);
@@ -123,7 +117,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    fn measure(&mut self, evaluation: Evaluation) -> Result<Measured, TrainError> {
+    fn measure(&mut self, evaluation: Evaluation) -> Result<(Option<Scores>, Meter<'_>), TrainError> {
         let waiting = Instant::now();
         let predictions = evaluation.predictions.wait()?;
         // Sent behind the epoch's last step: it began on the device when that had ended.
@@ -145,6 +139,6 @@ impl Trainer<'_> {
             evaluation.samples.len(),
             began.elapsed().as_secs_f64()
         );
-        Ok((scores, meter.targets().into_iter().collect(), meter.reports()))
+        Ok((scores, meter))
     }
 }

@@ -120,7 +120,7 @@ fn is_time_of_sacct(text: &str) -> bool {
     }
     let (date, clock) = match text.split_once('T') {
         Some((date, clock)) => (date, Some(clock)),
-        None if text.contains('/') => match text.split_once('-') {
+        None if text.contains(['/', '.']) => match text.split_once('-') {
             Some((date, clock)) => (date, Some(clock)),
             None => (text, None),
         },
@@ -136,10 +136,11 @@ fn numbers(text: &str, between: char) -> Option<Vec<u32>> {
         .collect()
 }
 
-/// `2026-11-01`, `11/01` or `11/01/26`.
+/// `2026-11-01`, `11/01`, `11/01/26` or `11.01.26`.
 fn is_date(text: &str) -> bool {
     let day = |month: u32, day: u32| (1..=12).contains(&month) && (1..=31).contains(&day);
-    match (numbers(text, '-').as_deref(), numbers(text, '/').as_deref()) {
+    let short = numbers(text, '/').or_else(|| numbers(text, '.'));
+    match (numbers(text, '-').as_deref(), short.as_deref()) {
         (Some([year, month, of]), _) => (1970..=9999).contains(year) && day(*month, *of),
         (_, Some([month, of] | [month, of, _])) => day(*month, *of),
         _ => false,
@@ -314,6 +315,8 @@ mod tests {
             "11/01",
             "11/01/26",
             "11/01/26-08:30",
+            "11.01",
+            "11.01.26-08:30",
             "08:30",
             "today",
             "now",

@@ -16,7 +16,6 @@ use flatout_report::text;
 use flatout_run::auto::{self, Auto};
 use flatout_run::{Ended, Live, Options, Outcome, RunError, apply, program};
 use std::ffi::OsString;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -154,10 +153,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
             eprintln!("{}", context.say(&no_summary(&why, folder)));
         }
         if let Some(trackers) = &trackers {
-            guarded(|| {
-                trackers.log(folder, quiet, context);
-                Ok(())
-            });
+            flatout_run::guarded(|| trackers.log(folder, quiet, context));
         }
     }
     Ok(match outcome.ended {
@@ -168,7 +164,7 @@ pub fn run(arguments: Arguments, context: &Context) -> Result<ExitCode> {
 
 /// What comes after the program's end: whatever fails in it, the program's exit code is ours. Gives an error; a panic has been reported.
 fn guarded(work: impl FnOnce() -> Result<()>) -> Option<Failure> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or(Ok(())).err()
+    flatout_run::guarded(work)?.err()
 }
 
 fn no_summary(why: &Failure, folder: &Path) -> Message {

@@ -101,14 +101,15 @@ pub fn check(analysis: &Analysis) -> Option<Candidate> {
             "",
         )));
         if taken > 0 {
-            candidate = candidate.evidence(analysis.in_window(Evidence::new(
+            // In a container the driver's process numbers may be the host's: then the others could be this run.
+            let others = Evidence::new(
                 message!(en: "GPUs in use by other programs", zh: "被其他程序使用的 GPU 数"),
                 taken as f64,
                 "",
-            )));
-        }
-        if taken == gpus {
-            candidate = candidate.confidence(Confidence::Medium);
+            );
+            candidate = candidate
+                .evidence(analysis.in_window(others))
+                .confidence(Confidence::Medium);
         }
         return Some(match cuda.as_deref() {
             Some("none" | "false") => candidate.code(
